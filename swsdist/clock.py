@@ -1,0 +1,36 @@
+"""Seconds and frames.
+
+Times are float64 seconds at the edges of the program and integer frames inside. Frame t covers the half-open
+interval [t * shift, (t + 1) * shift). These two functions are the only place where one becomes the other.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@overload
+def frames_to_seconds(frames: int, shift: float) -> float: ...
+@overload
+def frames_to_seconds(frames: NDArray[np.integer], shift: float) -> NDArray[np.float64]: ...
+def frames_to_seconds(
+    frames: int | NDArray[np.integer], shift: float
+) -> float | NDArray[np.float64]:
+    """Time in s at which a frame begins; for the end of a span pass the first frame after it.
+
+    The product is rounded to 1e-6 s, so that frame 30 of 10 ms frames begins at 0.3 and not at 0.30000000000000004.
+
+    Args:
+        frames: frame index or indices, int.
+        shift: frame shift in s.
+    """
+    seconds = np.round(np.asarray(frames, dtype=np.float64) * shift, 6)
+    return float(seconds) if np.ndim(frames) == 0 else seconds
+
+
+def seconds_to_frame(seconds: float, shift: float) -> int:
+    """Index of the frame that contains a time; a time within 1e-6 s of a border belongs to the frame it opens."""
+    return int(np.floor(seconds / shift + 1e-6 / shift))

@@ -1,0 +1,182 @@
+"""What a config file may hold. Unknown keys are refused; every key has its default and its meaning here.
+
+`swsdist init` writes this file's content as commented YAML, and docs/reference/config.md is made from it.
+A field marked `effort` changes how the work is cut or where it runs, never what comes out, and so is not part of
+any fingerprint.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+#: Marks a string that names a file or folder: the loader makes it absolute, relative to the config's place.
+IsPath = Annotated[str, "path"]
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, and unknown keys are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def matters(self) -> dict[str, Any]:
+        """The part of this section that results depend on (see `effort` above), as plain JSON values."""
+        effort = {
+            name for name, field in type(self).model_fields.items()
+            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
+        }
+        return self.model_dump(mode="json", exclude=effort)
+
+
+def effort(default: Any, description: str) -> Any:
+    """A field that changes how the work is cut or where it runs, never what comes out."""
+    return Field(default, description=description, json_schema_extra={"effort": True})
+
+
+class Corpus(Section):
+    """What is searched, what is looked for, and, optionally, where it truly occurs."""
+
+    documents: IsPath = Field(
+        description="table (CSV or Parquet: doc_id, path, and optionally channel, duration, speaker), or a folder of audio"
+    )
+    queries: IsPath | None = Field(
+        None,
+        description="table (query_id, and path or doc_id; optionally example, channel, start, end, speaker, term), or a folder",
+    )
+    references: IsPath | None = Field(
+        None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
+    )
+    examples: Literal["primary", "all"] = Field(
+        "primary", description="use only the first example of each query, or all of them (the best one counts)"
+    )
+
+
+class Features(Section):
+    """What is computed of the audio and kept in the store."""
+
+    name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
+    options: dict[str, Any] = Field(default_factory=dict, description="options of that extractor, see its page in docs/")
+
+
+class Index(Section):
+    """How the store is cut into shards."""
+
+    store: IsPath | None = Field(None, description="store folder, local or s3://; by default `store` in the run folder")
+    shard_hours: PositiveFloat = effort(1.0, "hours of audio a shard aims at; documents lie whole in one shard")
+    shards: PositiveInt | None = effort(None, "cut into this many shards instead (for experiments)")
+
+
+class Keep(Section):
+    """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
+
+    least: PositiveInt = Field(5, description="keep at least this many")
+    per_second: float = Field(0.5, ge=0, description="and this many a second of what was searched")
+
+
+class Search(Section):
+    """Distances, recurrence and candidates."""
+
+    distance: Literal["cosine", "cosine-squared"] = Field(
+        "cosine", description="local distance between frames: 1 - cosine, or its square"
+    )
+    normalise: Literal["none", "mean", "mean-variance"] = Field(
+        "mean-variance", description="what is taken out of each feature dimension before the distance"
+    )
+    documents_by: Literal["document", "speaker", "collection"] = Field(
+        "document", description="whose statistics normalise a document"
+    )
+    queries_by: Literal["speaker", "collection"] = Field(
+        "speaker",
+        description="whose statistics normalise a query (speaker: where the store knows them, else the collection's); never its own cut's",
+    )
+    recurrence: Literal["bounded-slope"] = Field("bounded-slope", description="steps of the warping path")
+    candidate_window: PositiveInt = Field(
+        10, description="a candidate's cost is the least within plus or minus this many frames"
+    )
+    candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
+    lanes: PositiveInt = effort(64, "pieces of documents searched side by side")
+    piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
+
+
+class Reduce(Section):
+    """From candidates to detections."""
+
+    buckets: PositiveInt = effort(16, "parts that queries are spread over; memory falls as it grows")
+    overlap: float = Field(
+        0.5, ge=0, le=1,
+        description="of two detections of a query whose overlap is more than this part of the shorter, the better stays",
+    )
+    nbest: Keep = Field(
+        Keep(least=1000, per_second=0.1), description="detections kept per query, seconds of the collection counted"
+    )
+
+
+class Calibrate(Section):
+    """Score normalisation, and the threshold that decides."""
+
+    normalise: Literal["none", "q-norm"] = Field(
+        "q-norm", description="q-norm: scores of a query minus their mean, over their standard deviation"
+    )
+    fit: str = Field(
+        "crossfit",
+        description="threshold: none | crossfit (each fold of queries decided by the others) | oracle (on all that is scored) | a FILE that an earlier run fitted",
+    )
+    folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
+
+
+class Score(Section):
+    """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
+
+    protocol: Literal["sws2012", "sws2013", "nist-std06"] = Field("sws2013", description="named set of the rules below")
+    beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
+    tolerance: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="s between a detection's mid-point and the reference's span"
+    )
+    trials_per_second: PositiveFloat | None = Field(None, description="trials a second of audio")
+
+
+class Report(Section):
+    """Exports and the page."""
+
+    exports: tuple[Literal["csv", "stdlist", "kwslist", "labels", "clips"], ...] = Field(
+        ("csv", "stdlist", "kwslist", "labels", "clips"), description="what is written to RUN/exports"
+    )
+    clips: Annotated[int, Field(ge=0)] = Field(20, description="how many best hits get an audio clip")
+    lambda_: float = Field(0.1, ge=0, le=1, alias="lambda", description="weight of indexing in the processing load PL")
+
+
+class Executor(Section):
+    """Where the tasks run."""
+
+    kind: Literal["serial", "ray"] = effort("ray", "in this process, or on Ray actors")
+    address: str | None = effort(None, "Ray cluster; default: RAY_ADDRESS, else a private local instance")
+    workers: PositiveInt | None = effort(None, "actors; default: as many as the CPUs allow")
+    cpus_per_worker: PositiveInt = effort(1, "CPUs, and so threads, of an actor")
+    memory_per_worker_gb: PositiveFloat = effort(1.0, "memory that Ray reserves for an actor, GB = 1e9 bytes")
+    in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
+    attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")
+    actor_restarts: Annotated[int, Field(ge=0)] = effort(20, "actors replaced, over the run, before it gives up")
+
+
+class Config(Section):
+    """One run."""
+
+    run: IsPath = Field(description="run folder, local or s3://")
+    system: str = Field("mfcc-cosine", description="name of the system, a column of its detections", min_length=1)
+    corpus: Corpus
+    features: Features = Features()
+    index: Index = Index()
+    search: Search = Search()
+    reduce: Reduce = Reduce()
+    calibrate: Calibrate = Calibrate()
+    score: Score = Score()
+    report: Report = Report()
+    executor: Executor = Executor()
+    storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
+    strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+
+    @property
+    def store(self) -> str:
+        """The store folder."""
+        return self.index.store or self.run.rstrip("/") + "/store"

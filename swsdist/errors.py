@@ -1,0 +1,98 @@
+"""Every error that swsdist raises on purpose.
+
+Each says what was wrong, where, and what to do about it. The class fixes the exit code of the command line:
+
+====  ==========================================================
+code  meaning
+====  ==========================================================
+0     done
+1     a bug of ours, with a traceback (any other exception)
+2     the user's mistake: `UserError`
+3     broken data: `DataError`
+4     finished, but some tasks failed or (`--strict`) inputs were rejected: `IncompleteError`
+130   interrupted; 143 terminated
+====  ==========================================================
+"""
+
+from __future__ import annotations
+
+
+class SwsdistError(Exception):
+    """Base of all errors that are not bugs.
+
+    Args:
+        message: what was wrong.
+        where: file, line, row or query that it was found at.
+        remedy: what the user can do.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The default would lose the keyword arguments on the way back from a worker process.
+        return _rebuild, (type(self), self.message, self.where, self.remedy)
+
+
+def _rebuild(kind: type[SwsdistError], message: str, where: str | None, remedy: str | None) -> SwsdistError:
+    return kind(message, where=where, remedy=remedy)
+
+
+class UserError(SwsdistError):
+    """The user asked for something that cannot be done as asked."""
+
+    exit_code = 2
+
+
+class ConfigError(UserError):
+    """A configuration is not valid."""
+
+
+class LockedError(UserError):
+    """Another process is working in the same folder."""
+
+
+class DataError(SwsdistError):
+    """Data that was given, or found, is broken."""
+
+    exit_code = 3
+
+
+class AudioError(DataError):
+    """A recording cannot be used. `reason` is one word for tables, for example `truncated`."""
+
+    def __init__(
+        self, message: str, *, where: str | None = None, remedy: str | None = None, reason: str = "unreadable"
+    ) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_audio, (self.message, self.where, self.remedy, self.reason)
+
+
+def _rebuild_audio(message: str, where: str | None, remedy: str | None, reason: str) -> AudioError:
+    return AudioError(message, where=where, remedy=remedy, reason=reason)
+
+
+class TableError(DataError):
+    """A table (CSV, Parquet) lacks a column, or a row of it holds an impossible value."""
+
+
+class StoreError(DataError):
+    """A feature store is missing, incomplete or damaged."""
+
+
+class IncompleteError(SwsdistError):
+    """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`."""
+
+    exit_code = 4

@@ -1,0 +1,165 @@
+"""The words everyone uses: column names and types of every table, in one place.
+
+A table between two stages is a Parquet file with one of these schemas. Times are float64 seconds, `channel` counts
+from 1, higher scores are more likely occurrences. See docs/reference/tables.md for each column's meaning.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_key = [pa.field("doc_id", pa.string(), False), pa.field("channel", pa.int32(), False)]
+
+#: Corpus input: what is to be searched. Columns after `path` may be absent from the user's table.
+CORPUS = pa.schema(
+    [
+        *_key,
+        pa.field("path", pa.string(), False),
+        pa.field("duration", pa.float64()),
+        pa.field("speaker", pa.string()),
+    ]
+)
+
+#: Query input: a row an example. `path` names a file; `doc_id` a document of the corpus; `start`, `end` a place in it.
+QUERIES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        pa.field("path", pa.string()),
+        pa.field("doc_id", pa.string()),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64()),
+        pa.field("end", pa.float64()),
+        pa.field("speaker", pa.string()),
+        pa.field("term", pa.string()),
+    ]
+)
+
+#: True occurrences.
+REFERENCES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        *_key,
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+    ]
+)
+
+#: Store: a row a document. `mean` and `variance` are per dimension, over all frames of the document.
+DOCUMENTS = pa.schema(
+    [
+        *_key,
+        pa.field("path", pa.string(), False),
+        pa.field("duration", pa.float64(), False),
+        pa.field("frames", pa.int64(), False),
+        pa.field("shard", pa.string(), False),
+        pa.field("rows", pa.int32(), False),
+        pa.field("identity", pa.string(), False),
+        pa.field("sha256", pa.string(), False),
+        pa.field("speaker", pa.string()),
+        pa.field("mean", pa.list_(pa.float64()), False),
+        pa.field("variance", pa.list_(pa.float64()), False),
+    ]
+)
+
+#: Store: statistics frozen when first indexed. `scope` is `speaker` or `collection` (then `name` is empty).
+STATISTICS = pa.schema(
+    [
+        pa.field("scope", pa.string(), False),
+        pa.field("name", pa.string(), False),
+        pa.field("frames", pa.int64(), False),
+        pa.field("mean", pa.list_(pa.float64()), False),
+        pa.field("variance", pa.list_(pa.float64()), False),
+    ]
+)
+
+#: Store: consecutive rows are consecutive frames. `features` is little-endian float32, frames x dimension.
+FRAMES = pa.schema(
+    [
+        *_key,
+        pa.field("first_frame", pa.int64(), False),
+        pa.field("frames", pa.int32(), False),
+        pa.field("features", pa.large_binary(), False),
+    ]
+)
+
+#: Query features: a row an example; `features` as in FRAMES; `mean`, `variance` are those it is normalised by.
+EXAMPLES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        pa.field("duration", pa.float64(), False),
+        pa.field("frames", pa.int32(), False),
+        pa.field("speaker", pa.string()),
+        pa.field("features", pa.large_binary(), False),
+    ]
+)
+
+#: What search yields: end frames of locally least cost.
+CANDIDATES = pa.schema(
+    [
+        pa.field("bucket", pa.int32(), False),
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        *_key,
+        pa.field("end_frame", pa.int64(), False),
+        pa.field("frames", pa.int32(), False),
+        pa.field("cost", pa.int64(), False),
+        pa.field("query_frames", pa.int32(), False),
+    ]
+)
+
+#: What reduce, normalise and decide yield. `decision` is null until something decided.
+DETECTIONS = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        *_key,
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("score", pa.float64(), False),
+        pa.field("decision", pa.bool_()),
+        pa.field("cost", pa.int64()),
+        pa.field("frames", pa.int32()),
+        pa.field("example", pa.int32()),
+        pa.field("system", pa.string()),
+    ]
+)
+
+#: Per example of a query, over all candidates that reduce received. The sums are exact integers.
+QUERY_STATISTICS = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        pa.field("query_frames", pa.int32(), False),
+        pa.field("candidates", pa.int64(), False),
+        pa.field("cost_sum", pa.decimal128(38, 0), False),
+        pa.field("cost_square_sum", pa.decimal128(38, 0), False),
+    ]
+)
+
+#: An aligned list: hits have both sides, false alarms no reference, misses no detection (score and times null).
+TRIALS = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        *_key,
+        pa.field("start", pa.float64()),
+        pa.field("end", pa.float64()),
+        pa.field("score", pa.float64()),
+        pa.field("decision", pa.bool_()),
+        pa.field("ref_start", pa.float64()),
+        pa.field("ref_end", pa.float64()),
+    ]
+)
+
+#: Inputs that could not be used, and tasks that failed. `kind` is document, query or task.
+REJECTED = pa.schema(
+    [
+        pa.field("kind", pa.string(), False),
+        pa.field("id", pa.string(), False),
+        pa.field("part", pa.int32()),
+        pa.field("path", pa.string()),
+        pa.field("reason", pa.string(), False),
+        pa.field("message", pa.string(), False),
+        pa.field("remedy", pa.string()),
+    ]
+)
