@@ -23,7 +23,8 @@ class Section(BaseModel):
     def matters(self) -> dict[str, Any]:
         """The part of this section that results depend on (see `effort` above), as plain JSON values."""
         effort = {
-            name for name, field in type(self).model_fields.items()
+            name
+            for name, field in type(self).model_fields.items()
             if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
         }
         return self.model_dump(mode="json", exclude=effort)
@@ -38,11 +39,11 @@ class Corpus(Section):
     """What is searched, what is looked for, and, optionally, where it truly occurs."""
 
     documents: IsPath = Field(
-        description="table (CSV or Parquet: doc_id, path, and optionally channel, duration, speaker), or a folder of audio"
+        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio"
     )
     queries: IsPath | None = Field(
         None,
-        description="table (query_id, and path or doc_id; optionally example, channel, start, end, speaker, term), or a folder",
+        description="table (query_id, path or doc_id; optionally example, channel, start, end, speaker, term), or a folder",
     )
     references: IsPath | None = Field(
         None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
@@ -56,13 +57,15 @@ class Features(Section):
     """What is computed of the audio and kept in the store."""
 
     name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
-    options: dict[str, Any] = Field(default_factory=dict, description="options of that extractor, see its page in docs/")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="options of that extractor, see its page in docs/"
+    )
 
 
 class Index(Section):
     """How the store is cut into shards."""
 
-    store: IsPath | None = Field(None, description="store folder, local or s3://; by default `store` in the run folder")
+    store: IsPath | None = Field(None, description="store folder, local or s3://; default: `store` in the run folder")
     shard_hours: PositiveFloat = effort(1.0, "hours of audio a shard aims at; documents lie whole in one shard")
     shards: PositiveInt | None = effort(None, "cut into this many shards instead (for experiments)")
 
@@ -88,7 +91,7 @@ class Search(Section):
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query (speaker: where the store knows them, else the collection's); never its own cut's",
+        description="whose statistics normalise a query, never its own cut's; speaker: where known, else the collection's",
     )
     recurrence: Literal["bounded-slope"] = Field("bounded-slope", description="steps of the warping path")
     candidate_window: PositiveInt = Field(
@@ -104,8 +107,10 @@ class Reduce(Section):
 
     buckets: PositiveInt = effort(16, "parts that queries are spread over; memory falls as it grows")
     overlap: float = Field(
-        0.5, ge=0, le=1,
-        description="of two detections of a query whose overlap is more than this part of the shorter, the better stays",
+        0.5,
+        ge=0,
+        le=1,
+        description="of two detections that overlap by more than this part of the shorter one, the better stays",
     )
     nbest: Keep = Field(
         Keep(least=1000, per_second=0.1), description="detections kept per query, seconds of the collection counted"
@@ -120,7 +125,7 @@ class Calibrate(Section):
     )
     fit: str = Field(
         "crossfit",
-        description="threshold: none | crossfit (each fold of queries decided by the others) | oracle (on all that is scored) | a FILE that an earlier run fitted",
+        description="threshold from: none | crossfit (other folds of queries) | oracle (all that is scored) | a FILE",
     )
     folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
 
@@ -143,7 +148,7 @@ class Report(Section):
         ("csv", "stdlist", "kwslist", "labels", "clips"), description="what is written to RUN/exports"
     )
     clips: Annotated[int, Field(ge=0)] = Field(20, description="how many best hits get an audio clip")
-    lambda_: float = Field(0.1, ge=0, le=1, alias="lambda", description="weight of indexing in the processing load PL")
+    pl_lambda: float = Field(0.1, ge=0, le=1, description="weight of indexing in the processing load PL (lambda)")
 
 
 class Executor(Section):
