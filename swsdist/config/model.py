@@ -43,7 +43,7 @@ class Corpus(Section):
     )
     queries: IsPath | None = Field(
         None,
-        description="table (query_id, path or doc_id; optionally example, channel, start, end, speaker, term), or a folder",
+        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), or a folder",
     )
     references: IsPath | None = Field(
         None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
@@ -91,7 +91,7 @@ class Search(Section):
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query, never its own cut's; speaker: where known, else the collection's",
+        description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
     )
     recurrence: Literal["bounded-slope"] = Field("bounded-slope", description="steps of the warping path")
     candidate_window: PositiveInt = Field(
