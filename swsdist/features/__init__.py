@@ -1,0 +1,1 @@
+"""From samples to frames: extractors, their registry, and statistics for normalisation."""

@@ -1,0 +1,81 @@
+"""Means and variances of frames, and what of them normalises whom.
+
+A document's statistics are taken once, while it is indexed, and kept beside it; frames in the store stay as they are.
+Those of a speaker, and of the whole collection, are merged from the documents' in the order of their keys, so they do
+not depend on how the store was cut, and are frozen when first indexed, so that a store can grow without every earlier
+result changing.
+
+A query is never normalised by its own cut: half a second has no mean worth the name. Either its speaker's statistics
+are used, where the store knows that speaker, or the collection's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Count, mean and sum of squared deviations per dimension; a value that adds (Chan, Golub and LeVeque 1979).
+
+    Attributes:
+        frames: how many frames were seen.
+        mean: float64 (dimension,).
+        scatter: float64 (dimension,), sum of squared deviations from the mean.
+    """
+
+    frames: int
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, dimension: int) -> Statistics:
+        """Of no frames at all."""
+        return cls(0, np.zeros(dimension), np.zeros(dimension))
+
+    @classmethod
+    def of(cls, frames: NDArray[np.float32]) -> Statistics:
+        """Of a block of frames, float32 (frames, dimension)."""
+        values = frames.astype(np.float64)
+        mean = values.mean(axis=0)
+        return cls(len(values), mean, ((values - mean) ** 2).sum(axis=0))
+
+    @classmethod
+    def from_variance(cls, frames: int, mean: Iterable[float], variance: Iterable[float]) -> Statistics:
+        """From the columns of a store's tables."""
+        return cls(frames, np.array(list(mean)), np.array(list(variance)) * frames)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        frames = self.frames + other.frames
+        if frames == 0:
+            return self
+        difference = other.mean - self.mean
+        return Statistics(
+            frames,
+            self.mean + difference * (other.frames / frames),
+            self.scatter + other.scatter + difference**2 * (self.frames * other.frames / frames),
+        )
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Mean squared deviation, float64 (dimension,)."""
+        return self.scatter / max(self.frames, 1)
+
+    def offset_and_scale(self, normalise: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What `prepare` subtracts from frames and divides them by.
+
+        A dimension that does not vary is divided by 1.
+
+        Args:
+            normalise: `none`, `mean` or `mean-variance`.
+        """
+        zeros, ones = np.zeros_like(self.mean), np.ones_like(self.mean)
+        if normalise == "none":
+            return zeros, ones
+        if normalise == "mean":
+            return self.mean, ones
+        return self.mean, np.where(self.variance > 0, np.sqrt(self.variance), 1.0)

@@ -1,0 +1,92 @@
+"""What search means, written slowly and plainly: the fast kernels are held against these.
+
+Python integers and lists only; nothing is blocked, packed or skipped.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.bounded_slope import cell
+
+
+def distance(name: str, query: NDArray[np.float32], document: NDArray[np.float32]) -> list[list[int]]:
+    """Local distances between prepared frames, exactly: query frames x document frames, 0..4095."""
+    table = []
+    for q in query.astype(np.int64).tolist():
+        row = []
+        for x in document.astype(np.int64).tolist():
+            dot = sum(a * b for a, b in zip(q, x, strict=True))
+            d = min(max(round(Fraction(2048) - Fraction(dot, 4096)), 0), 4095)
+            row.append((d * d + 2048) // 4096 if name == "cosine-squared" else d)
+        table.append(row)
+    return table
+
+
+def bounded_slope(distances: list[list[int]]) -> list[tuple[int, int] | None]:
+    """Cost and document frames of the best path to each document frame; None where no path can end.
+
+    The definition of `swsdist.kernels.bounded_slope`, on pairs written as one wide integer.
+    """
+    wide = 64
+    nowhere = 1 << 200
+    query_frames, frames = len(distances), len(distances[0]) if distances else 0
+    states = [[nowhere] * frames for _ in range(query_frames)]
+
+    def state(i: int, t: int) -> int:
+        if i == -1:
+            return 0
+        return states[i][t] if i >= 0 and t >= 0 else nowhere
+
+    for t in range(frames):
+        for i in range(query_frames):
+            states[i][t] = cell(
+                state(i - 1, t - 1),
+                state(i - 1, t - 2),
+                state(i - 2, t - 1),
+                distances[i][t] << wide,
+                distances[max(i - 1, 0)][t] << wide,
+            )
+    return [None if s >= nowhere else (s >> wide, s & ((1 << wide) - 1)) for s in states[-1]]
+
+
+def best_path(distances: list[list[int]]) -> list[tuple[int, int] | None]:
+    """The same by trying every path, straight from the steps: exponential, for tiny tables."""
+    query_frames, frames = len(distances), len(distances[0]) if distances else 0
+
+    def reach(i: int, t: int) -> tuple[int, int] | None:
+        """Best (cost, document frames) of a path ending in (i, t); i = -1 is where every path begins."""
+        if i == -1:
+            return (0, 0)
+        if i < -1 or t < 0:
+            return None
+        options = []
+        for query_step, document_step in ((1, 1), (1, 2), (2, 1)):
+            before = reach(i - query_step, t - document_step)
+            if before is not None:
+                charge = sum(distances[k][t] for k in range(i - query_step + 1, i + 1))
+                options.append((before[0] + charge, before[1] + document_step))
+        return min(options) if options else None
+
+    return [reach(query_frames - 1, t) for t in range(frames)]
+
+
+def candidates(curve: list[tuple[int, int] | None], window: int) -> list[tuple[int, int, int]]:
+    """End frames of locally least cost: (end frame, document frames, cost), by end frame."""
+    found = []
+    for t, here in enumerate(curve):
+        if here is None:
+            continue
+        before = [other for other in curve[max(0, t - window) : t] if other is not None]
+        after = [other for other in curve[t + 1 : t + window + 1] if other is not None]
+        if all(other[0] > here[0] for other in before) and all(other[0] >= here[0] for other in after):
+            found.append((t, here[1], here[0]))
+    return found
+
+
+def keep_best(found: list[tuple[int, int, int]], most: int) -> list[tuple[int, int, int]]:
+    """The `most` candidates of least cost, earlier ends first among equals; in order of end frame."""
+    return sorted(sorted(found, key=lambda c: (c[2], c[0]))[:most])
