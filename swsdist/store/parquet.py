@@ -1,0 +1,95 @@
+"""Parquet files, written once and whole, read in bounded pieces.
+
+A feature column is a blob a row: no dictionary, no statistics, no compression (float32 mantissas do not compress), which
+reads about 4.7 times faster than lists. All other columns are dictionary-coded and compressed with zstd.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdist.errors import StoreError
+from swsdist.io.filesystem import Folder
+
+_BLOBS = ("features",)
+
+
+class Output(NamedTuple):
+    """A file that a task published."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def describe(path: Path, name: str) -> Output:
+    """Size and SHA-256 of a finished local file, to be published as `name`."""
+    with path.open("rb") as file:
+        return Output(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Schema) -> Output:
+    """Write tables to one Parquet file, a row group a table, and put it in its place."""
+    with folder.temporary(".parquet") as path:
+        with writer(path, schema) as file:
+            for table in tables:
+                file.write_table(table.cast(schema))
+        output = describe(path, name)
+        folder.publish(path, name)
+    return output
+
+
+@contextmanager
+def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
+    """A `pyarrow.parquet.ParquetWriter` with our settings."""
+    plain = [name for name in schema.names if name not in _BLOBS]
+    with pq.ParquetWriter(
+        path,
+        schema,
+        use_dictionary=[name for name in plain if pa.types.is_string(schema.field(name).type)],
+        write_statistics=plain,
+        compression={name: "zstd" if name in plain else "none" for name in schema.names},
+    ) as file:
+        yield file
+
+
+@contextmanager
+def reader(folder: Folder, name: str) -> Iterator[Any]:
+    """An open `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        StoreError: the file is missing or is not Parquet.
+    """
+    try:
+        source = folder.open(name)
+    except FileNotFoundError:
+        raise StoreError(
+            "the file is missing", where=folder.path(name), remedy="run again: what is missing is made again"
+        ) from None
+    with source:
+        try:
+            file = pq.ParquetFile(source, memory_map=False, pre_buffer=False)
+        except pa.ArrowInvalid as error:
+            raise StoreError(
+                f"the file is damaged ({error})", where=folder.path(name), remedy="remove it and run again"
+            ) from None
+        yield file
+
+
+def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Table:
+    """A whole table."""
+    with reader(folder, name) as file:
+        return file.read(columns=columns, use_threads=False)
+
+
+def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:
+    """Record batches of a table, one row group in memory at a time."""
+    with reader(folder, name) as file:
+        yield from file.iter_batches(batch_size=batch, columns=columns, use_threads=False)

@@ -1,0 +1,116 @@
+"""The engine finds what the oracle finds, however documents are cut, laid out and ordered."""
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swsdist.kernels.fixed_point import DISTANCES, prepare
+from swsdist.search.engine import Example, Settings, search
+from swsdist.search.lanes import batches, cut
+from swsdist.testing import oracles_search as oracle
+
+
+def frames(rng: np.random.Generator, kind: str, length: int, dimension: int = 3) -> np.ndarray:
+    if kind == "zeros":
+        data = np.zeros((length, dimension))
+    elif kind == "constant":
+        data = np.ones((length, dimension))
+    elif kind == "few":
+        data = rng.integers(-1, 2, (length, dimension)).astype(float)
+    else:
+        data = rng.normal(size=(length, dimension))
+    return prepare(data.astype(np.float32), np.zeros(dimension), np.ones(dimension))
+
+
+def as_rows(found):
+    return list(zip(*(column.tolist() for column in found), strict=True))
+
+
+KIND = st.sampled_from(["random", "few", "constant", "zeros"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
+    documents=st.lists(st.tuples(KIND, st.integers(1, 60)), min_size=1, max_size=7),
+    distance=st.sampled_from(sorted(DISTANCES)),
+    window=st.integers(1, 5),
+    most=st.integers(1, 6),
+    lanes=st.integers(1, 8),
+    seed=st.integers(0, 2**20),
+)
+@example(
+    queries=[("random", 9)], documents=[("few", 2)], distance="cosine", window=1, most=1, lanes=3, seed=0
+)  # a query longer than twice the document: nothing is found
+def test_engine_is_the_oracle(queries, documents, distance, window, most, lanes, seed) -> None:
+    rng = np.random.default_rng(seed)
+    examples = [Example(f"q{k}", 1, frames(rng, kind, n)) for k, (kind, n) in enumerate(queries)]
+    data = [frames(rng, kind, n) for kind, n in documents]
+    found = search(
+        examples,
+        ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
+        np.full(len(data), most),
+        Settings(distance, window, lanes, 1),
+    )
+    expected = []
+    for q, query in enumerate(examples):
+        for k, document in enumerate(data):
+            curve = oracle.bounded_slope(oracle.distance(distance, query.frames, document))
+            kept = oracle.keep_best(oracle.candidates(curve, window), most)
+            expected += [(q, k, end, length, cost) for end, length, cost in kept]
+    assert as_rows(found) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 900), min_size=1, max_size=6),
+    lanes=st.sampled_from([1, 3, 64]),
+    piece=st.sampled_from([1, 50, 333, 10_000]),
+    seed=st.integers(0, 2**20),
+)
+def test_cuts_and_lanes_change_nothing(lengths, lanes, piece, seed) -> None:
+    rng = np.random.default_rng(seed)
+    data = [frames(rng, "few", n) for n in lengths]
+    examples = [Example(f"q{k}", 1, frames(rng, "random", n)) for k, n in enumerate((1, 4, 5, 17))]
+    most = np.full(len(data), 1000)
+    whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, Settings("cosine", 3, 7, 10_000))
+    shuffled = rng.permutation(len(data))
+    other = search(examples, ((k, [data[k]]) for k in shuffled), most, Settings("cosine", 3, lanes, piece))
+    assert as_rows(other) == as_rows(whole)
+    assert len(whole.cost) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.integers(1, 200),
+    block=st.integers(1, 50),
+    piece=st.integers(1, 60),
+    before=st.integers(0, 40),
+    after=st.integers(0, 20),
+)
+def test_pieces_cover_a_document_once(length, block, piece, before, after) -> None:
+    document = np.arange(length, dtype=np.float32)[:, None]
+    reported = []
+    for part in cut(0, (document[k : k + block] for k in range(0, length, block)), piece, before, after):
+        assert (part.frames[:, 0] == np.arange(part.offset, part.offset + len(part.frames))).all()
+        reported += range(part.offset + part.first, part.offset + part.stop)
+        assert part.offset == 0 or part.first >= before
+        assert part.offset + len(part.frames) >= min(length, part.offset + part.stop + after)
+        assert part.stop - part.first <= piece
+    assert reported == list(range(length))
+
+
+def test_ten_thousand_documents() -> None:
+    rng = np.random.default_rng(3)
+    data = [frames(rng, "random", int(n)) for n in rng.integers(1, 12, 10_000)]
+    query = Example("q", 1, frames(rng, "random", 3))
+    found = search([query], ((k, [d]) for k, d in enumerate(data)), np.ones(len(data), np.int64), Settings("cosine", 2, 64, 99))
+    reachable = [k for k, d in enumerate(data) if 2 * len(d) >= 3]
+    assert found.document.tolist() == reachable
+
+
+def test_lanes_hold_all_frames() -> None:
+    rng = np.random.default_rng(0)
+    parts = [p for k, n in enumerate((5, 40, 33)) for p in cut(k, [frames(rng, "random", n)], 100, 4, 2)]
+    total = sum(int(batch.frames.sum()) for batch in batches(parts, 2, 3))
+    assert total == 78
