@@ -1,0 +1,56 @@
+"""Scoring: how well were the queries found?
+
+The task: a system gives each query a list of detections (document, start, end, score, YES or NO); references say where
+the queries truly occur. Detections are aligned one to one with references; what is paired is a hit, what is left over
+on one side a false alarm, on the other a miss.
+
+Conventions: times in seconds, higher scores are more likely, a detection is accepted at a threshold if its score is at
+least the threshold. Trials of a query are the seconds of audio times the trials per second, so N - Ntrue of them are
+non-targets. The rules are those of NIST's STDEval 0.7, which MediaEval SWS used, to the last count.
+
+Measures: Pmiss and Pfa per query and averaged; the term-weighted value (TWV) of the decisions made (ATWV), at every
+threshold, and at the best (MTWV); the detection error trade-off (DET).
+
+The order of use::
+
+    rules = protocol("sws2013")
+    low, high = score_limits(detections["score"])
+    aligned = align(detections, references, tolerance=rules.tolerance, low=low, high=high)
+    counts = Counts.of(aligned)  # counts of parts add
+    trials = number_of_trials(rules, seconds)
+    weight = beta(rules, seconds, total_true=references.num_rows)
+    best = mtwv(twv_curve(counts, trials=trials, beta=weight))
+    actual = atwv(counts, trials=trials, beta=weight)
+
+Sources: NIST STD 2006 evaluation plan; Fiscus et al., "Results of the 2006 spoken term detection evaluation", 2007;
+Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web
+search task: system performance measures", 2013.
+"""
+
+from swsdist.score.align import align, score_limits
+from swsdist.score.det import Det, det, ppndf
+from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
+from swsdist.score.twv import PER_TERM, Counts, Curve, Point, atwv, fit_threshold, mtwv, per_term, total, twv_curve
+
+__all__ = [
+    "PER_TERM",
+    "PROTOCOLS",
+    "Counts",
+    "Curve",
+    "Det",
+    "Point",
+    "Protocol",
+    "align",
+    "atwv",
+    "beta",
+    "det",
+    "fit_threshold",
+    "mtwv",
+    "number_of_trials",
+    "per_term",
+    "ppndf",
+    "protocol",
+    "score_limits",
+    "total",
+    "twv_curve",
+]

@@ -1,0 +1,153 @@
+"""Alignment: rules one at a time, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import TableError
+from swsdist.score import align, score_limits
+from swsdist.score.align import decimals
+from swsdist.types import DETECTIONS, REFERENCES, TRIALS
+
+
+def detections(*rows: tuple[Any, ...]) -> pa.Table:
+    """Rows (start, end, score[, decision[, query_id, doc_id, channel]])."""
+    records = []
+    for start, end, score, *rest in rows:
+        decision, query, doc, channel = [*rest, *(True, "q", "d", 1)[len(rest) :]]
+        records.append(
+            {"query_id": query, "doc_id": doc, "channel": channel, "start": start, "end": end, "score": score}
+            | {"decision": decision}
+        )
+    return pa.Table.from_pylist(records, DETECTIONS)
+
+
+def references(*rows: tuple[Any, ...]) -> pa.Table:
+    """Rows (start, end[, query_id, doc_id, channel])."""
+    records = []
+    for start, end, *rest in rows:
+        query, doc, channel = [*rest, *("q", "d", 1)[len(rest) :]]
+        records.append({"query_id": query, "doc_id": doc, "channel": channel, "start": start, "end": end})
+    return pa.Table.from_pylist(records, REFERENCES)
+
+
+def aligned(found: pa.Table, true: pa.Table, tolerance: float = 0.5) -> list[tuple[Any, ...]]:
+    """(start, ref_start) of each row."""
+    low, high = score_limits(found["score"])
+    table = align(found, true, tolerance=tolerance, low=low, high=high)
+    assert table.schema == TRIALS
+    return list(zip(table["start"].to_pylist(), table["ref_start"].to_pylist(), strict=True))
+
+
+def test_hits_false_alarms_and_misses_in_order() -> None:
+    found = detections((9.0, 9.5, 0.3, None), (1.1, 1.5, 0.9), (5.0, 5.5, 0.1, False, "p"))
+    table = align(found, references((1.0, 1.5), (4.0, 4.5)), tolerance=0.5, low=0.1, high=0.9)
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        ("p", "d", 1, 5.0, 5.5, 0.1, False, None, None),
+        ("q", "d", 1, 1.1, 1.5, 0.9, True, 1.0, 1.5),
+        ("q", "d", 1, None, None, None, None, 4.0, 4.5),
+        ("q", "d", 1, 9.0, 9.5, 0.3, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("middle", "hit"), [(9.5, True), (9.5 - 2**-10, False), (12.5, True), (12.5 + 2**-10, False), (11.0, True)]
+)
+def test_borders_belong_to_the_tolerance(middle: float, hit: bool) -> None:
+    rows = aligned(detections((middle - 0.25, middle + 0.25, 0.5)), references((10.0, 12.0)))
+    assert len(rows) == (1 if hit else 2)
+
+
+def test_the_duration_column_decides_on_the_border() -> None:
+    # 83.75 + 0.86 / 2 is below 82.88 + 0.8 + 0.5 in decimals and above it in doubles.
+    found = detections((83.75, 83.75 + 0.86, 0.4))
+    given = found.append_column("duration", pa.array([0.86]))
+    true = references((82.88, 83.68))
+    assert len(aligned(found, true)) == len(aligned(given, true)) == 2
+    longer = found.append_column("duration", pa.array([0.84]))
+    assert len(aligned(longer, true)) == 1
+
+
+def test_group_keys_are_query_document_and_channel() -> None:
+    found = detections((1.0, 1.5, 0.5))
+    for other in (("p", "d", 1), ("q", "e", 1), ("q", "d", 2)):
+        assert len(aligned(found, references((1.0, 1.5, *other)))) == 2
+    assert len(aligned(found, references((1.0, 1.5)))) == 1
+
+
+def test_more_pairs_before_better_scores() -> None:
+    # The good detection could have either reference, the poor one only the first.
+    found = detections((0.0, 0.2, 0.1), (1.0, 1.2, 0.9))
+    true = references((0.5, 0.9), (1.5, 1.9))
+    assert aligned(found, true) == [(0.0, 0.5), (1.0, 1.5)]
+
+
+def test_score_before_overlap_and_no_may_win() -> None:
+    true = references((35.75, 36.25))
+    assert aligned(detections((35.75, 36.25, 0.6), (36.25, 36.75, 0.8, False)), true) == [(35.75, None), (36.25, 35.75)]
+
+
+def test_overlap_where_scores_are_equal() -> None:
+    rows = aligned(detections((55.75, 56.25, 0.7), (55.625, 56.125, 0.7)), references((55.5, 56.0)))
+    assert rows == [(55.625, 55.5), (55.75, None)]
+
+
+def test_duplicates_pair_once() -> None:
+    assert aligned(detections(*[(1.0, 1.5, 0.5)] * 3), references((1.0, 1.5))) == [(1.0, 1.0), (1.0, None), (1.0, None)]
+
+
+@pytest.mark.parametrize("found", [detections(), detections((1.0, 1.5, 0.5))])
+@pytest.mark.parametrize("true", [references(), references((7.0, 7.5))])
+def test_empty_sides(found: pa.Table, true: pa.Table) -> None:
+    rows = aligned(found, true)
+    assert rows == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
+
+
+def test_minimal_columns_and_wider_types() -> None:
+    found = detections((1.0, 1.5, 0.5)).select(["query_id", "doc_id", "channel", "start", "end", "score"])
+    found = found.set_column(2, "channel", found["channel"].cast(pa.int64()))
+    true = references((1.0, 1.5)).set_column(1, "doc_id", pa.array(["d"], pa.large_string()))
+    assert align(found, true, tolerance=0.5, low=0.5, high=0.5)["decision"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("found", "true", "message"),
+    [
+        (detections((1.0, 1.5, math.nan)), references(), r"row 1 \(query_id q, doc_id d, channel 1\): score is nan"),
+        (detections((1.0, 1.5, 0.5), (1.0, math.inf, 0.5)), references(), "detections, row 2.*end is inf"),
+        (detections((1.0, 0.9, 0.5)), references(), "detections, row 1.*before its start"),
+        (detections(), references((1.0, 0.9)), "references, row 1.*before its start"),
+        (detections().drop_columns(["score"]), references(), "detections: no column 'score'"),
+        (detections(), references().drop_columns(["doc_id"]), "references: no column 'doc_id'"),
+        (detections(), references((1.0, 2.0, None)), "references, row 1.*query_id is empty"),
+    ],
+)
+def test_refused(found: pa.Table, true: pa.Table, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        align(found, true, tolerance=0.5, low=0.0, high=1.0)
+
+
+def test_limits_start_where_the_original_starts() -> None:
+    assert score_limits([]) == (9999.0, -9999.0)
+    assert score_limits([10447.0, 10839.0]) == (9999.0, 10839.0)
+    assert score_limits([3.0], *score_limits([5.0, 4.0])) == score_limits([5.0, 4.0, 3.0]) == (3.0, 5.0)
+
+
+def test_decimals_are_those_of_printf() -> None:
+    values = np.array([0.00005, 0.00015, 2.00005, 0.12345, 0.86 + 1e-12, 0.0, 12345.67895, -0.00025])
+    assert decimals(values, 4).tolist() == [float(f"{value:.4f}") for value in values]
+
+
+def test_a_crowded_document() -> None:
+    rng = np.random.default_rng(5)
+    starts = np.sort(rng.uniform(0, 400, 2000))
+    found = detections(*((s, s + 0.4, v) for s, v in zip(starts.round(3), rng.random(2000), strict=True)))
+    true = references(*((float(s), s + 0.4) for s in range(0, 400, 2)))
+    rows = aligned(found, true, tolerance=20.0)
+    assert sum(None not in row for row in rows) == 200
+    assert len(rows) == 2000

@@ -1,0 +1,73 @@
+"""Protocols, trials and beta against seed documents' numbers and C's rounding."""
+
+import math
+
+import pytest
+
+from swsdist.config.model import Score
+from swsdist.errors import UserError
+from swsdist.score import PROTOCOLS, beta, number_of_trials, protocol
+
+
+def test_operating_points() -> None:
+    assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
+    assert beta(protocol("sws2013"), 1e5, 3) == pytest.approx(66.66, abs=1e-2)
+    assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == {
+        "nist-std06": (0.5, 0.5),
+        "sws2012": (0.5, 1.0),
+        "sws2013": (0.5, 0.5),
+    }
+
+
+def test_the_config_allows_what_is_registered() -> None:
+    assert {Score(protocol=name).protocol for name in PROTOCOLS} == set(PROTOCOLS)  # type: ignore[arg-type]
+
+
+def test_beta_from_the_data() -> None:
+    rules = protocol("sws2012")
+    assert beta(rules, 1000.5, 50) == (1000.5 - 50) / 50
+    assert beta(protocol("sws2012", trials_per_second=2), 1000, 50) == 39
+    assert beta(protocol("sws2012", beta=15.32), 1000, 50) == 15.32
+
+
+@pytest.mark.parametrize("total_true", [0, 1000, 1001])
+def test_beta_that_the_data_cannot_give(total_true: int) -> None:
+    with pytest.raises(UserError, match="beta cannot be taken"):
+        beta(protocol("sws2012"), 1000.0, total_true)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "trials"), [(100.5, 100), (101.5, 102), (99.49999, 99), (0.50001, 1), (1e6 + 0.5, 1_000_000)]
+)
+def test_trials_round_as_c_does(seconds: float, trials: int) -> None:
+    assert number_of_trials(protocol("sws2013"), seconds) == trials
+
+
+def test_trials_are_multiplied_by_their_rate() -> None:
+    assert number_of_trials(protocol("sws2013", trials_per_second=3.7), 1000) == 3700
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, -3.0, math.nan, math.inf])
+def test_no_trials(seconds: float) -> None:
+    with pytest.raises(UserError, match="make no trials"):
+        number_of_trials(protocol("sws2013"), seconds)
+
+
+def test_overrides_keep_the_rest() -> None:
+    rules = protocol("sws2013", tolerance=0.0, trials_per_second=2.0)
+    assert (rules.tolerance, rules.trials_per_second) == (0.0, 2.0)
+    assert (rules.beta, rules.word_gap) == (PROTOCOLS["sws2013"].beta, PROTOCOLS["sws2013"].word_gap)
+
+
+@pytest.mark.parametrize(
+    "part", [{"beta": 0.0}, {"beta": math.nan}, {"tolerance": -0.1}, {"tolerance": math.inf}, {"trials_per_second": 0}]
+)
+def test_parts_out_of_range(part: dict[str, float]) -> None:
+    with pytest.raises(UserError, match=next(iter(part))):
+        protocol("sws2013", **part)
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(UserError, match="sws2031") as error:
+        protocol("sws2031")
+    assert "sws2013" in (error.value.remedy or "")

@@ -1,0 +1,176 @@
+"""TWV: worked numbers, the ends of the curve, and what has no value."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import UserError
+from swsdist.score import Counts, atwv, det, fit_threshold, mtwv, per_term, ppndf, total, twv_curve
+from swsdist.types import TRIALS
+
+Rows = list[tuple[str, float | None, bool | None, bool]]
+
+
+def trials(rows: Rows) -> pa.Table:
+    """Rows (query_id, score, decision, is it true)."""
+    return pa.Table.from_pylist(
+        [
+            {"query_id": query, "doc_id": "d", "channel": 1, "score": score, "decision": decision}
+            | {"start": None if score is None else 1.0, "ref_start": 1.0 if true else None}
+            for query, score, decision, true in rows
+        ],
+        TRIALS,
+    )
+
+
+# a: 2 true, one found at 0.9, one missed; b: 1 true, found at 0.5 under a false alarm; c: none true.
+LIST: Rows = [
+    ("a", 0.9, True, True),
+    ("a", None, None, True),
+    ("a", 0.5, True, False),
+    ("b", 0.5, False, True),
+    ("b", 0.7, True, False),
+    ("c", 0.95, True, False),
+]
+
+
+def test_curve_by_hand() -> None:
+    curve = twv_curve(Counts.of(trials(LIST)), trials=12, beta=2.0)
+    assert curve.threshold.tolist() == [0.5, 0.7, 0.9, 0.9]
+    assert curve.pmiss.tolist() == [0.25, 0.75, 0.75, 1.0]
+    assert curve.pfa == pytest.approx([(1 / 10 + 1 / 11) / 2, 1 / 22, 0, 0], abs=1e-15)
+    assert curve.twv == pytest.approx([0.75 - 21 / 110, 0.25 - 1 / 11, 0.25, 0.0], abs=1e-15)
+    assert mtwv(curve) == (curve.twv[0], 0.25, curve.pfa[0], 0.5)
+
+
+def test_actual_by_hand() -> None:
+    actual = atwv(Counts.of(trials(LIST)), trials=12, beta=2.0)
+    assert actual == pytest.approx((0.25 - 21 / 110, 0.75, 21 / 220, None), abs=1e-15)
+
+
+def test_per_term_by_hand() -> None:
+    rows = per_term(trials(LIST), trials=12, beta=2.0).to_pylist()
+    assert [tuple(row.values())[:5] for row in rows] == [("a", 2, 1, 1, 1), ("b", 1, 0, 1, 1), ("c", 0, 0, 1, 0)]
+    assert [row["twv"] for row in rows] == [pytest.approx(0.3), pytest.approx(-2 / 11), None]
+    assert [row["best_threshold"] for row in rows] == [0.9, 0.5, None]
+    assert [row["best_twv"] for row in rows] == [0.5, pytest.approx(9 / 11), None]
+
+
+def test_mean_of_the_terms_is_the_actual_value() -> None:
+    values = [row["twv"] for row in per_term(trials(LIST), trials=12, beta=2.0).to_pylist() if row["ntrue"]]
+    assert atwv(Counts.of(trials(LIST)), trials=12, beta=2.0).twv == pytest.approx(sum(values) / 2, abs=1e-15)
+
+
+def test_the_lowest_threshold_of_equal_maxima() -> None:
+    rows: Rows = [("a", 0.9, True, True), ("a", 0.8, True, False), ("a", 0.7, True, True), ("a", None, None, True)]
+    # beta / (N - 3) = 1 / 3: what the false alarm costs, the second hit brings.
+    counts = Counts.of(trials(rows))
+    best = mtwv(twv_curve(counts, trials=13, beta=10 / 3))
+    assert (best.twv, best.threshold) == (pytest.approx(1 / 3), 0.7)
+    assert fit_threshold(counts, trials=13, beta=10 / 3) == 0.7
+    assert per_term(trials(rows), trials=13, beta=10 / 3)["best_threshold"].to_pylist() == [0.7]
+
+
+def test_rejecting_everything_is_labelled_with_the_highest_score_but_fitted_above_it() -> None:
+    rows: Rows = [("a", 0.9, True, False), ("a", 0.8, True, True), ("b", None, None, True)]
+    counts = Counts.of(trials(rows))
+    assert mtwv(twv_curve(counts, trials=10, beta=100.0)) == (0.0, 1.0, 0.0, 0.9)
+    fitted = fit_threshold(counts, trials=10, beta=100.0)
+    assert 0.9 < fitted < 0.9 + 1e-12
+    assert per_term(trials(rows), trials=10, beta=100.0)["best_threshold"].to_pylist() == [None, None]
+
+
+def test_a_system_that_detects_nothing() -> None:
+    nothing = trials([("a", None, None, True), ("b", None, None, True)])
+    counts = Counts.of(nothing)
+    curve = twv_curve(counts, trials=10, beta=2.0)
+    assert math.isnan(curve.threshold[0])
+    assert mtwv(curve) == (0.0, 1.0, 0.0, None)
+    assert atwv(counts, trials=10, beta=2.0) == (0.0, 1.0, 0.0, None)
+    assert det(curve).pmiss.tolist() == [1.0]
+    assert per_term(nothing, trials=10, beta=2.0)["twv"].to_pylist() == [0.0, 0.0]
+    with pytest.raises(UserError, match="cannot be fitted"):
+        fit_threshold(counts, trials=10, beta=2.0)
+
+
+@pytest.mark.parametrize("rows", [[], [("a", 0.5, True, False)]])
+def test_no_reference_at_all(rows: Rows) -> None:
+    table = trials(rows)
+    counts = Counts.of(table)
+    assert counts == Counts.zero()
+    assert len(per_term(table, trials=10, beta=2.0)) == len(rows)
+    for measure in (twv_curve, atwv):
+        with pytest.raises(UserError, match="no query has a reference"):
+            measure(counts, trials=10, beta=2.0)
+
+
+def test_one_term_has_a_curve() -> None:
+    assert mtwv(twv_curve(Counts.of(trials([("a", 0.5, True, True)])), trials=10, beta=2.0)) == (1.0, 0.0, 0.0, 0.5)
+
+
+def test_undecided_has_no_actual_value() -> None:
+    table = trials([*LIST, ("a", 0.1, None, False)])
+    with pytest.raises(UserError, match="1 detections are neither"):
+        atwv(Counts.of(table), trials=12, beta=2.0)
+    rows = per_term(table, trials=12, beta=2.0).to_pylist()
+    assert [row["twv"] is None for row in rows] == [True, False, True]
+    assert rows[0]["best_threshold"] == 0.9
+
+
+def test_undecided_without_references_does_not_matter() -> None:
+    counts = Counts.of(trials([*LIST, ("c", 0.1, None, False)]))
+    assert counts == Counts.of(trials(LIST))
+
+
+def test_as_many_occurrences_as_trials() -> None:
+    table = trials(LIST)
+    for measure in (twv_curve, atwv, fit_threshold):
+        with pytest.raises(UserError, match="2 trials"):
+            measure(Counts.of(table), trials=2, beta=2.0)
+    with pytest.raises(UserError, match="2 trials"):
+        per_term(table, trials=2, beta=2.0)
+
+
+def test_more_occurrences_than_trials_warn() -> None:
+    counts = Counts.of(trials([*LIST, ("b", None, None, True), ("a", None, None, True)]))
+    with pytest.warns(UserWarning, match="3 true occurrences in 1 trials"):
+        assert (twv_curve(counts, trials=1, beta=2.0).pfa <= 0).all()
+
+
+def test_minus_zero_is_zero() -> None:
+    counts = Counts.of(trials([("a", -0.0, True, True), ("b", 0.0, True, True)]))
+    assert counts.score.tolist() == [0.0]
+    assert math.copysign(1, counts.score[0]) == 1
+
+
+def test_counts_are_values() -> None:
+    counts = Counts.of(trials(LIST))
+    assert counts + Counts.zero() == counts == Counts.zero() + counts == pickle.loads(pickle.dumps(counts))
+    assert counts != Counts.zero()
+    assert counts != 3
+    assert total([]) == Counts.zero()
+    doubled = total([counts, counts])
+    assert (doubled.terms == 2 * counts.terms).all()
+    assert (doubled.hits == 2 * counts.hits).all()
+
+
+def test_deviates() -> None:
+    assert ppndf([0.5, 0.975, 0.0, 1.0]) == pytest.approx([0.0, 1.959963984540054, -4.753424308822899, 4.7534243088])
+
+
+def test_det_keeps_the_ends_and_thins() -> None:
+    rows: Rows = [("a", score / 1000, True, score % 3 == 0) for score in range(1000)]
+    curve = twv_curve(Counts.of(trials(rows)), trials=100_000, beta=66.66)
+    drawn = det(curve, step=0.1)
+    assert len(drawn.x) < len(curve.twv) / 2
+    for ends, of in ((drawn.threshold, curve.threshold), (drawn.pmiss, curve.pmiss), (drawn.pfa, curve.pfa)):
+        assert (ends[0], ends[-1]) == (of[0], of[-1])
+    assert (abs(drawn.x) <= 4.76).all()
+    # No point left out lies farther from a kept one than the square's diagonal.
+    x, y = ppndf(curve.pfa), ppndf(curve.pmiss)
+    apart = ((x[:, None] - drawn.x) ** 2 + (y[:, None] - drawn.y) ** 2).min(axis=1)
+    assert apart.max() <= 2 * 0.1**2
