@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
-#: Marks a string that names a file or folder: the loader makes it absolute, relative to the config's place.
-IsPath = Annotated[str, "path"]
+#: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
+IsPath = Annotated[str, "path", Field(min_length=1)]
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, and unknown keys are an error."""
+    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def matters(self) -> dict[str, Any]:
         """The part of this section that results depend on (see `effort` above), as plain JSON values."""
@@ -77,6 +77,13 @@ class Keep(Section):
     per_second: float = Field(0.5, ge=0, description="and this many a second of what was searched")
 
 
+class KeepDetections(Keep):
+    """The same of a query's detections, over the whole collection."""
+
+    least: PositiveInt = Field(1000, description="keep at least this many")
+    per_second: float = Field(0.1, ge=0, description="and this many a second of the collection")
+
+
 class Search(Section):
     """Distances, recurrence and candidates."""
 
@@ -112,9 +119,7 @@ class Reduce(Section):
         le=1,
         description="of two detections that overlap by more than this part of the shorter one, the better stays",
     )
-    nbest: Keep = Field(
-        Keep(least=1000, per_second=0.1), description="detections kept per query, seconds of the collection counted"
-    )
+    nbest: KeepDetections = Field(KeepDetections(), description="detections kept per query")
 
 
 class Calibrate(Section):
@@ -123,9 +128,9 @@ class Calibrate(Section):
     normalise: Literal["none", "q-norm"] = Field(
         "q-norm", description="q-norm: scores of a query minus their mean, over their standard deviation"
     )
-    fit: str = Field(
+    fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
         "crossfit",
-        description="threshold from: none | crossfit (other folds of queries) | oracle (all that is scored) | a FILE",
+        description="threshold from: crossfit (other folds of queries), oracle (all that is scored), a file, or none",
     )
     folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
 

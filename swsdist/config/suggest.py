@@ -1,0 +1,188 @@
+"""What the model says of a key: where it stands, what it may hold, and which key a misspelt one was meant to be.
+
+A place is the tuple of keys that leads to a value, with an int for an element of a list: ("report", "exports", 1)
+is `report.exports[1]`. Error messages, the template and the reference page all speak through these functions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from swsdist.config.model import Config, Section
+
+Place = tuple[str | int, ...]
+
+#: Text that YAML reads as itself, without quotes.
+_PLAIN = re.compile(r"(?!(?:null|true|false)$)[a-z/][\w./:-]*(?<!:)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the model; `section` is the model of what lies below it, None for a plain value."""
+
+    place: tuple[str, ...]
+    field: FieldInfo
+    section: type[Section] | None
+
+    @property
+    def dotted(self) -> str:
+        """Its full name, for example `search.distance`."""
+        return ".".join(self.place)
+
+    @property
+    def effort(self) -> bool:
+        """Whether it changes no result, only how the work is cut or where it runs."""
+        extra = self.field.json_schema_extra
+        return isinstance(extra, dict) and bool(extra.get("effort"))
+
+
+def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator[Key]:
+    """Every key of a model, those of its sections included, in the order of the model."""
+    for name, field in model.model_fields.items():
+        section = section_of(field)
+        yield Key((*place, name), field, section)
+        if section:
+            yield from keys(section, (*place, name))
+
+
+def section_of(field: FieldInfo) -> type[Section] | None:
+    """The model of a field that is a section, else None."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def find(place: Place) -> tuple[type[Section] | None, FieldInfo | None, Place]:
+    """The section that a place's deepest key belongs to, that key's field, and the place without what lies deeper.
+
+    The field is None where the section lacks the key; both are None for the empty place. Of what lies deeper than a
+    plain value only indices of list elements are kept (pydantic also names the member of a union there).
+    """
+    section: type[Section] | None = None
+    field: FieldInfo | None = None
+    below: type[Section] | None = Config
+    for depth, name in enumerate(place):
+        if below is None:
+            indices = tuple(part for part in place[depth:] if isinstance(part, int))
+            return section, field, (*place[:depth], *indices)
+        section, field = below, below.model_fields.get(str(name))
+        below = section_of(field) if field else None
+    return section, field, place
+
+
+def dotted(place: Place) -> str:
+    """A place as it is written in messages: `report.exports[1]`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return text.removeprefix(".")
+
+
+def shown(value: Any, limit: int | None = None) -> str:
+    """A value as it would stand in a config, cut to `limit` characters."""
+    if isinstance(value, str):
+        text = value if _PLAIN.fullmatch(value) else _quoted(value)
+    elif isinstance(value, list | tuple):
+        text = f"[{', '.join(shown(each) for each in value)}]"
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{shown(key)}: {shown(each)}" for key, each in value.items()) + "}"
+    elif isinstance(value, float) and not math.isfinite(value):
+        text = {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}[str(value)]
+    else:
+        text = json.dumps(value)
+    return text if limit is None or len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _quoted(text: str) -> str:
+    """Text in double quotes, as JSON and YAML have it; what cannot be seen is escaped (U+0085 would be a line break)."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
+
+
+def is_path(field: FieldInfo) -> bool:
+    """Whether a field's text names a file or folder (see `IsPath`)."""
+    return any("path" in marks for _, marks in _kinds(field, element=False))
+
+
+def is_mapping(field: FieldInfo) -> bool:
+    """Whether a field is a mapping whose keys the model does not fix."""
+    return any(get_origin(kind) is dict for kind, _ in _kinds(field, element=False))
+
+
+def words(field: FieldInfo, element: bool = False) -> tuple[str, ...]:
+    """The words that a field (or, with `element`, an element of its list) allows by name."""
+    return tuple(word for kind, _ in _kinds(field, element) if get_origin(kind) is Literal for word in get_args(kind))
+
+
+def allowed(field: FieldInfo, element: bool = False) -> str:
+    """What a field (or, with `element`, an element of its list) may hold: `integer > 0 | null`."""
+    return " | ".join(_describe(kind, marks) for kind, marks in _kinds(field, element))
+
+
+def meant(key: str, section: type[Section], place: tuple[str, ...]) -> list[str]:
+    """Full names of the keys that an unknown `key` of the section at `place` was probably meant to be, best first.
+
+    A key that bears just this name elsewhere is the best guess; then come names like it in the same section, then
+    names like it anywhere.
+    """
+    everywhere: dict[str, list[str]] = {}
+    for known in keys():
+        everywhere.setdefault(known.place[-1], []).append(known.dotted)
+    if key in everywhere:
+        return everywhere[key]
+    siblings = get_close_matches(key, section.model_fields, n=1)
+    if siblings:
+        return [".".join((*place, siblings[0]))]
+    return [name for close in get_close_matches(key, everywhere, n=1, cutoff=0.7) for name in everywhere[close]]
+
+
+def closest(word: str, choices: Sequence[str]) -> str | None:
+    """The one of `choices` that `word` was probably meant to be."""
+    return next(iter(get_close_matches(word, choices, n=1)), None)
+
+
+def _kinds(field: FieldInfo, element: bool) -> list[tuple[Any, tuple[Any, ...]]]:
+    members = _members(field.annotation, tuple(field.metadata))
+    if not element:
+        return members
+    return [each for kind, _ in members if get_origin(kind) in (list, tuple) for each in _members(get_args(kind)[0])]
+
+
+def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The members of a union (or the one type), each with the marks that `Annotated` and `Field` put on it."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *extra = get_args(annotation)
+        flat = [mark for each in extra for mark in (each.metadata if isinstance(each, FieldInfo) else [each])]
+        return _members(inner, (*marks, *flat))
+    if origin in (Union, UnionType):
+        return [member for each in get_args(annotation) for member in _members(each, marks)]
+    return [(annotation, marks)]
+
+
+def _describe(kind: Any, marks: tuple[Any, ...]) -> str:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return " | ".join(get_args(kind))
+    if origin in (list, tuple):
+        return f"list of {' | '.join(_describe(*member) for member in _members(get_args(kind)[0]))}"
+    if origin is dict:
+        return "mapping"
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return f"section with the keys {', '.join(kind.model_fields)}"
+    if kind is str:
+        return "path" if "path" in marks else "text"
+    name = {NoneType: "null", bool: "true | false", int: "integer", float: "number"}[kind]
+    bounds = [
+        f"{sign} {shown(bound)}"
+        for mark in marks
+        for attribute, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
+        if (bound := getattr(mark, attribute, None)) is not None
+    ]
+    return f"{name} {' and '.join(bounds)}" if bounds else name

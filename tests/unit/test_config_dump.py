@@ -1,0 +1,90 @@
+"""Configs from Python, written back as YAML, and those that come with the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swsdist.config import config_from_dict, dump_config, load_config
+from swsdist.errors import ConfigError
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+
+def test_from_python_values(tmp_path: Path) -> None:
+    values = {
+        "run": tmp_path / "out",
+        "corpus": {"documents": "docs.csv"},
+        "report": {"exports": ("csv",)},
+        "storage": {"price": "$5"},
+    }
+    config = config_from_dict(values, tmp_path, ["search.lanes=8"])
+    assert config.run == f"{tmp_path}/out"
+    assert config.corpus.documents == f"{tmp_path}/docs.csv"
+    assert config.report.exports == ("csv",)
+    assert config.storage == {"price": "$5"}
+    assert config.search.lanes == 8
+
+
+def test_errors_from_python_values() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_from_dict({"run": "r", "corpus": {"documents": "d", "queries": object()}, "sistem": "x"})
+    assert str(caught.value).splitlines()[:3] == [
+        "config: 2 errors",
+        "  corpus.queries: a config holds no object",
+        "  sistem: no such key; did you mean system? Allowed here: run, system, corpus, features, index, search, "
+        "reduce, calibrate, score, report, executor, storage, strict",
+    ]
+
+
+# Written back
+
+
+def test_dump_and_load_is_the_same_config_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(
+        "run: out\ncorpus: {documents: docs.csv}\nsearch: {lanes: 7}\nreport: {exports: [csv]}\n"
+        "storage: {a: [1, {b: null}], c: '${SWSDIST_NO_SUCH:-y}'}\n"
+    )
+    config = load_config(tmp_path / "my.yaml")
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    path = tmp_path / "deep" / "er" / "config.yaml"
+    path.write_text(dump_config(config), "utf-8")
+    assert load_config(path) == config
+    assert "distance: cosine\n" in dump_config(config)
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@example(system="b\x85:", storage={"\u2028": "\U0001f600", "a: b": ["#", {"$": "$"}]})
+@given(system=st.text(min_size=1), storage=st.dictionaries(st.text(), plain, max_size=3))
+def test_any_value_survives_dump_and_load(
+    tmp_path_factory: pytest.TempPathFactory, system: str, storage: dict[str, Any]
+) -> None:
+    config = config_from_dict({"run": "r", "corpus": {"documents": "d"}, "system": system, "storage": storage})
+    path = tmp_path_factory.getbasetemp() / "dumped.yaml"
+    path.write_bytes(dump_config(config).encode())
+    assert load_config(path) == config
+
+
+# The configs that come with the project
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_configs_of_the_project_load(path: Path) -> None:
+    config = load_config(path)
+    assert config.run == str(CONFIGS.parent / "runs" / path.stem)
+    if not SHARED.is_dir():
+        pytest.skip("needs ../shared beside the checkout")
+    for table in (config.corpus.documents, config.corpus.queries, config.corpus.references):
+        assert Path(str(table)).is_file()
