@@ -1,0 +1,9 @@
+"""What a person sees at the end of a run: a machine-readable report, a page and a table.
+
+One frozen tree, `swsdist.report.data.ReportData`, holds all that is shown; nothing here reads or writes a file.
+
+* `swsdist.report.schema.write_report_json` makes the content of `report.json`;
+* `swsdist.report.page.render_page` makes `report.html`;
+* `swsdist.report.summary.print_summary` prints the final table;
+* `swsdist.report.svg` draws the plots, also alone for a paper.
+"""

@@ -1,0 +1,351 @@
+"""All that a report shows, as plain frozen values, and the formulas of the required resources.
+
+Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
+s, probabilities from 0 to 1, `None` where a value does not exist. Field descriptions are the text of
+docs/reference/report-json.md.
+
+Sources: the paper that defines the performance measures of SWS 2013 (MediaEval 2013 Spoken Web Search), section 4.3
+"Required amount of processing resources", equations 46 to 48.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+from scipy.special import ndtri
+
+from swsdist.errors import UserError
+
+Calibration = Literal["none", "crossfit", "oracle", "file"]
+Verdict = Literal["hit", "false alarm", "unknown"]
+
+#: How `pl` takes SSF; `pl_hours` takes 3600 times as much.
+PL_CONVENTION = "SSF in CPU seconds per (query second x audio second)"
+
+
+def _says(text: str) -> object:
+    return Field(description=text)
+
+
+def indexing_speed_factor(cpu_s: float, audio_s: float) -> float | None:
+    """ISF: CPU seconds of indexing, as if on a single CPU, per second of audio (section 4.3).
+
+    The source's example, 224 CPU hours for 300 hours of audio, gives 0.7467. None where there was no audio.
+    """
+    return cpu_s / audio_s if audio_s > 0 else None
+
+
+def searching_speed_factor(cpu_s: float, query_s: float, audio_s: float) -> float | None:
+    """SSF = T_searching / (T_Q T_Omega), equation 46, with all three in s; so it is in 1/s.
+
+    The source's example uses hours: 48 CPU hours, 0.25 hours of queries and 300 hours of audio give 0.64 (printed
+    there as 0.8, a slip). That is 3600 times this function's value. None where there was nothing to search.
+
+    Args:
+        cpu_s: CPU seconds of searching, as if on a single CPU.
+        query_s: T_Q of equation 47: the durations of all examples of all queries that were searched.
+        audio_s: T_Omega, the duration of the documents.
+    """
+    return cpu_s / (query_s * audio_s) if query_s > 0 and audio_s > 0 else None
+
+
+def processing_load(
+    isf: float | None, ssf: float | None, pmu_index_gb: float | None, pmu_search_gb: float | None, weight: float
+) -> float | None:
+    """PL = lambda ISF PMU_i + (1 - lambda) SSF PMU_s, equation 48; None where a factor is unknown.
+
+    The unit of `ssf` (1/s or 1/h) decides what the figure means: name it beside the figure.
+
+    Args:
+        weight: lambda, from 0 to 1; the source suggests 0.1.
+
+    Raises:
+        UserError: lambda is not within 0 and 1.
+    """
+    if not 0 <= weight <= 1:
+        raise UserError(f"the weight lambda of PL is {weight}", remedy="set report.pl_lambda between 0 and 1")
+    if isf is None or ssf is None or pmu_index_gb is None or pmu_search_gb is None:
+        return None
+    return weight * isf * pmu_index_gb + (1 - weight) * ssf * pmu_search_gb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """The operating point and the rules of counting."""
+
+    name: Annotated[str, _says("name of the protocol, as in the config")]
+    beta: Annotated[float, _says("weight of false alarms in TWV = 1 - (Pmiss + beta Pfa)")]
+    tolerance: Annotated[float, _says("s between a detection's mid-point and the reference's span")]
+    word_gap: Annotated[
+        float | None, _says("s between words of a term when references come from words; null: references were given")
+    ] = None
+    trials_per_second: Annotated[float, _says("trials a second of audio")]
+    trials: Annotated[int, _says("N, trials of each query")]
+    seconds: Annotated[float, _says("T, seconds of audio that N was taken from")]
+    conventions: Annotated[str, _says("the program or evaluation whose conventions were followed")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """How well the queries were found. Independent of how the work was cut or where it ran."""
+
+    mtwv: Annotated[float | None, _says("maximum term-weighted value; null: no curve")]
+    mtwv_threshold: Annotated[float | None, _says("score threshold at which it is reached")]
+    mtwv_pmiss: Annotated[float | None, _says("mean Pmiss at that threshold")]
+    mtwv_pfa: Annotated[float | None, _says("mean Pfa at that threshold")]
+    atwv: Annotated[float | None, _says("actual term-weighted value, of the decisions made; null: none were made")]
+    atwv_pmiss: Annotated[float | None, _says("mean Pmiss of the decisions")]
+    atwv_pfa: Annotated[float | None, _says("mean Pfa of the decisions")]
+    atwv_thresholds: Annotated[
+        tuple[float | None, ...],
+        _says("thresholds that decided: one, or one a fold with crossfit, or none; null: infinite"),
+    ] = ()
+    calibration: Annotated[
+        Calibration,
+        _says(
+            "what the decisions were fitted on: none; crossfit: other queries; oracle: what is scored here, so "
+            "ATWV is optimistic; file: other data"
+        ),
+    ]
+    further: Annotated[Mapping[str, float | None], _says("further measures by name")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What the run cost. ISF, SSF and PL are derived from these, and so cannot disagree with them."""
+
+    index_cpu_s: Annotated[float, _says("CPU s of indexing: decode, features, write")]
+    search_cpu_s: Annotated[
+        float, _says("CPU s of searching: query features, prepare, search, reduce, normalise; not scoring")
+    ]
+    score_cpu_s: Annotated[float, _says("CPU s of scoring")]
+    warm_up_cpu_s: Annotated[float, _says("CPU s of starting workers and compiling; in no other figure")] = 0.0
+    repeated_cpu_s: Annotated[float, _says("CPU s of attempts that were lost and made again; in no other figure")] = 0.0
+    query_seconds: Annotated[float, _says("s of all query examples that were searched")]
+    audio_seconds: Annotated[float, _says("s of the documents")]
+    pmu_index_gb: Annotated[float | None, _says("peak memory of indexing, highest over nodes, GB")]
+    pmu_search_gb: Annotated[float | None, _says("peak memory of searching, highest over nodes, GB")]
+    pl_lambda: Annotated[float, _says("weight of indexing in PL")] = 0.1
+    wall_s: Annotated[float, _says("wall s from the command's start to the report")]
+    phase_wall_s: Annotated[Mapping[str, float], _says("wall s of each phase")] = field(default_factory=dict)
+    ray_start_s: Annotated[float | None, _says("wall s until Ray's actors were ready; null: no Ray")] = None
+    ray_stop_s: Annotated[float | None, _says("wall s of Ray's shutdown; null: no Ray")] = None
+
+    @property
+    def isf(self) -> float | None:
+        """Indexing speed factor."""
+        return indexing_speed_factor(self.index_cpu_s, self.audio_seconds)
+
+    @property
+    def ssf(self) -> float | None:
+        """Searching speed factor, 1/s."""
+        return searching_speed_factor(self.search_cpu_s, self.query_seconds, self.audio_seconds)
+
+    @property
+    def ssf_hours(self) -> float | None:
+        """Searching speed factor with all times in hours: 3600 times `ssf`."""
+        return None if self.ssf is None else 3600 * self.ssf
+
+    @property
+    def pl(self) -> float | None:
+        """Processing load with `ssf`."""
+        return processing_load(self.isf, self.ssf, self.pmu_index_gb, self.pmu_search_gb, self.pl_lambda)
+
+    @property
+    def pl_hours(self) -> float | None:
+        """Processing load with `ssf_hours`."""
+        return processing_load(self.isf, self.ssf_hours, self.pmu_index_gb, self.pmu_search_gb, self.pl_lambda)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How much there was of what."""
+
+    documents: Annotated[int, _says("documents searched")]
+    queries: Annotated[int, _says("queries searched")]
+    examples: Annotated[int, _says("query examples searched")]
+    detections: Annotated[int, _says("detections in the scored list")]
+    references: Annotated[int | None, _says("true occurrences; null: no references were given")]
+    rejected: Annotated[int, _says("inputs and tasks in rejected.parquet")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRow:
+    """One stage."""
+
+    stage: Annotated[str, _says("name of the stage")]
+    tasks: Annotated[int, _says("tasks planned")]
+    done: Annotated[int, _says("tasks done by this call")]
+    skipped: Annotated[int, _says("tasks that an earlier call had done")]
+    failed: Annotated[int, _says("tasks that failed for good")]
+    cpu_s: Annotated[float, _says("CPU s of all its tasks, earlier calls included")]
+    wall_s: Annotated[float, _says("wall s from first task to last")]
+    bytes: Annotated[int, _says("bytes written")]
+    peak_gb: Annotated[float | None, _says("highest memory of a task, GB")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeType:
+    """One type of node: the hardware as section 4.3 of the SWS 2013 measures asks for it."""
+
+    nodes: Annotated[int, _says("number of nodes of this type")]
+    brand: Annotated[str, _says("brand and model of the computer")]
+    cpu: Annotated[str, _says("CPU model")]
+    cores: Annotated[int, _says("CPU cores of a node")]
+    clock_ghz: Annotated[float | None, _says("clock, GHz")]
+    ram_gb: Annotated[float, _says("memory of a node, GB")]
+    os: Annotated[str, _says("operating system")]
+    gpu: Annotated[str | None, _says("GPUs, where used")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRow:
+    """One node. Peaks are sums of PSS over the run's own processes there."""
+
+    host: Annotated[str, _says("host name or address")]
+    tasks: Annotated[int, _says("tasks done there")]
+    cpu_s: Annotated[float, _says("CPU s spent there")]
+    peak_index_gb: Annotated[float | None, _says("peak memory while indexing, GB")]
+    peak_search_gb: Annotated[float | None, _says("peak memory while searching, GB")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectedRow:
+    """One input that could not be used, or one task that failed."""
+
+    kind: Annotated[str, _says("document, query or task")]
+    id: Annotated[str, _says("which one")]
+    part: Annotated[int | None, _says("channel of a document, example of a query")] = None
+    path: Annotated[str | None, _says("its file")] = None
+    reason: Annotated[str, _says("one word, for counting")]
+    message: Annotated[str, _says("what was wrong")]
+    remedy: Annotated[str | None, _says("what to do")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryRow:
+    """One query. Without references, or for a query without any, the counts and rates are null."""
+
+    query_id: Annotated[str, _says("the query")]
+    term: Annotated[str | None, _says("its text, where known")] = None
+    duration: Annotated[float | None, _says("s of its examples that were searched")] = None
+    detections: Annotated[int, _says("its detections in the scored list")]
+    ntrue: Annotated[int | None, _says("true occurrences")] = None
+    ncorr: Annotated[int | None, _says("hits of the decisions")] = None
+    nfa: Annotated[int | None, _says("false alarms of the decisions")] = None
+    nmiss: Annotated[int | None, _says("misses of the decisions")] = None
+    pmiss: Annotated[float | None, _says("nmiss / ntrue")] = None
+    pfa: Annotated[float | None, _says("nfa / (N - ntrue)")] = None
+    twv: Annotated[float | None, _says("1 - (pmiss + beta pfa)")] = None
+    best_twv: Annotated[float | None, _says("its highest TWV over thresholds of its own")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """One of the best detections, with sound. `audio`, `query_audio` are data URIs (`data:audio/...`)."""
+
+    query_id: Annotated[str, _says("the query")]
+    term: Annotated[str | None, _says("its text, where known")] = None
+    doc_id: Annotated[str, _says("the document")]
+    channel: Annotated[int, _says("its channel, from 1")] = 1
+    start: Annotated[float, _says("s")]
+    end: Annotated[float, _says("s")]
+    score: Annotated[float | None, _says("higher is more likely")]
+    verdict: Annotated[Verdict, _says("unknown: there are no references")]
+    audio: Annotated[str | None, _says("always null in report.json")] = None
+    query_audio: Annotated[str | None, _says("always null in report.json")] = None
+
+
+@dataclass(frozen=True)
+class DetCurve:
+    """Mean Pmiss and mean Pfa over a sweep of thresholds: three float64 arrays of one length."""
+
+    pmiss: NDArray[np.float64]
+    pfa: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.pfa)
+
+
+@dataclass(frozen=True)
+class ScoreHistogram:
+    """Scores of target and non-target detections: n + 1 edges, n counts each."""
+
+    edges: NDArray[np.float64]
+    target: NDArray[np.int64]
+    nontarget: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """Everything that the report of one run shows."""
+
+    name: str
+    folder: str
+    system: str
+    created: str
+    digest: str
+    config_yaml: str
+    versions: Mapping[str, str]
+    resources: Resources
+    counts: Counts
+    #: What rules there were, also where nothing was scored.
+    protocol: Protocol | None = None
+    measures: Measures | None = None
+    #: Why `measures` is None.
+    unscored: str | None = None
+    stages: tuple[StageRow, ...] = ()
+    hardware: tuple[NodeType, ...] = ()
+    nodes: tuple[NodeRow, ...] = ()
+    rejected: tuple[RejectedRow, ...] = ()
+    queries: tuple[QueryRow, ...] = ()
+    det: DetCurve | None = None
+    scores: ScoreHistogram | None = None
+    hits: tuple[Hit, ...] = ()
+
+    @property
+    def hours(self) -> float:
+        """Hours of audio searched."""
+        return self.resources.audio_seconds / 3600
+
+    @property
+    def page_path(self) -> str:
+        """Where the page lies."""
+        return self.folder.rstrip("/") + "/report.html"
+
+
+def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
+    """Fewer points of a curve that looks the same on probit axes.
+
+    A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
+    A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
+    """
+    if len(curve) < 3:
+        return curve
+    cells = [np.floor(ndtri(np.clip(p, 1e-9, 1 - 1e-9)) / step) for p in (curve.pfa, curve.pmiss)]
+    keep = np.ones(len(curve), dtype=bool)
+    keep[1:-1] = ((cells[0][1:] != cells[0][:-1]) | (cells[1][1:] != cells[1][:-1]))[:-1]
+    return DetCurve(curve.pmiss[keep], curve.pfa[keep], curve.threshold[keep])
+
+
+def score_histogram(target: ArrayLike, nontarget: ArrayLike, bins: int = 60) -> ScoreHistogram | None:
+    """Both classes on common edges, from the least to the greatest finite score; None where there is no score.
+
+    Args:
+        target: scores of detections that match a reference, any length.
+        nontarget: scores of the others.
+        bins: number of bins.
+    """
+    scores = [np.asarray(x, dtype=np.float64).ravel() for x in (target, nontarget)]
+    scores = [x[np.isfinite(x)] for x in scores]
+    both = np.concatenate(scores)
+    if not both.size:
+        return None
+    edges = np.histogram_bin_edges(both, bins)
+    return ScoreHistogram(edges, np.histogram(scores[0], edges)[0], np.histogram(scores[1], edges)[0])

@@ -1,0 +1,273 @@
+"""`report.html`: one self-contained page, no request to anywhere, readable without scripts, printable.
+
+The page holds text that others chose (ids, terms, paths, messages): jinja2 escapes all of it, only the plots go in as
+they are, and a content security policy in the page forbids whatever it does not need. Scripts only sort and filter.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from swsdist.report.data import Measures, ReportData, thin_det
+from swsdist.report.summary import CALIBRATIONS, NOTHING, fixed, short, span, summary_rows
+from swsdist.report.svg import Line, Mark, det_svg, histogram_svg
+
+#: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
+MOST_QUERIES = 5000
+MOST_REJECTED = 1000
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Numbers stand to the right and are sorted by value."""
+
+    title: str
+    number: bool = True
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table with everything already written out."""
+
+    caption: str
+    columns: Sequence[_Column]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def render_page(data: ReportData) -> str:
+    """The page as HTML text, to be written as UTF-8.
+
+    Long tables are cut (`MOST_QUERIES`, `MOST_REJECTED`), with a note that says so and where the rest is.
+    """
+    text = _template().render(
+        data=data,
+        rows=summary_rows(data),
+        calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
+        det=det_plot(data),
+        histogram=histogram_plot(data),
+        queries=_queries(data),
+        hits=data.hits,
+        costs=_costs(data),
+        phases=_phases(data),
+        stages=_stages(data),
+        nodes=_nodes(data),
+        hardware=_hardware(data),
+        rejected=_rejected(data),
+        rules=_rules(data),
+        measures=_measures(data.measures) if data.measures else None,
+        versions=_table_of("Versions", data.versions),
+    )
+    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def det_plot(data: ReportData) -> str | None:
+    """The DET curve of a run as SVG, with MTWV and ATWV marked; None where there is none."""
+    if data.det is None or not len(data.det):
+        return None
+    marks = []
+    if (found := data.measures) is not None:
+        name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
+        for label, value, pfa, pmiss in (
+            ("MTWV", found.mtwv, found.mtwv_pfa, found.mtwv_pmiss),
+            (name, found.atwv, found.atwv_pfa, found.atwv_pmiss),
+        ):
+            if pfa is not None and pmiss is not None:
+                marks.append(Mark(f"{label} {fixed(value)}", pfa, pmiss))
+    curve = thin_det(data.det)
+    line = Line(data.system, curve.pfa, curve.pmiss, tuple(marks))
+    return det_svg([line], beta=None if data.protocol is None else data.protocol.beta)
+
+
+def histogram_plot(data: ReportData) -> str | None:
+    """The histograms of target and non-target scores as SVG, thresholds marked; None where there are none."""
+    if data.scores is None:
+        return None
+    marks: list[tuple[str, float]] = []
+    if (found := data.measures) is not None:
+        if found.mtwv_threshold is not None:
+            marks.append((f"MTWV threshold {short(found.mtwv_threshold)}", found.mtwv_threshold))
+        # The thresholds of many folds lie too close to be told apart.
+        if len(found.atwv_thresholds) == 1 and found.atwv_thresholds[0] is not None:
+            marks.append((f"ATWV threshold {short(found.atwv_thresholds[0])}", found.atwv_thresholds[0]))
+    return histogram_svg(data.scores, marks, height=520)
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(fixed=fixed, short=short, span=span)
+    return environment.get_template("report.html.j2")
+
+
+def _whole(value: int | None) -> str:
+    return NOTHING if value is None else str(value)
+
+
+def _table_of(caption: str, pairs: Mapping[str, str]) -> _Table:
+    return _Table(caption, (_Column("what", False), _Column("value", False)), list(pairs.items()))
+
+
+def _queries(data: ReportData) -> _Table:
+    terms = any(q.term for q in data.queries)
+    scored = data.measures is not None
+    columns = [_Column("query", False), *([_Column("term", False)] if terms else [])]
+    columns += [_Column("s", help="seconds of its examples"), _Column("detections")]
+    if scored:
+        columns += [
+            _Column("true", help="true occurrences"),
+            _Column("hits"),
+            _Column("FA", help="false alarms"),
+            _Column("misses"),
+            _Column("Pmiss"),
+            _Column("Pfa"),
+            _Column("TWV", help="of the decisions"),
+            _Column("best TWV", help="over thresholds of its own"),
+        ]
+    rows = []
+    for q in data.queries[:MOST_QUERIES]:
+        row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2), _whole(q.detections)]
+        if scored:
+            row += [*map(_whole, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
+            row += [fixed(q.twv), fixed(q.best_twv)]
+        rows.append(row)
+    note = _cut(len(data.queries), MOST_QUERIES, "per_query of report.json")
+    return _Table("Queries", columns, rows, note)
+
+
+def _cut(rows: int, most: int, place: str) -> str:
+    return f"The first {most} of {rows} rows are shown; all are in {place}." if rows > most else ""
+
+
+def _costs(data: ReportData) -> _Table:
+    cost = data.resources
+    return _table_of(
+        "Processing resources",
+        {
+            "ISF (CPU s of indexing / audio s)": short(cost.isf),
+            "SSF (CPU s of searching / (query s x audio s))": short(cost.ssf),
+            "SSF in hours (3600 x SSF)": short(cost.ssf_hours),
+            "PMU while indexing, GB": fixed(cost.pmu_index_gb, 3),
+            "PMU while searching, GB": fixed(cost.pmu_search_gb, 3),
+            f"PL (lambda {short(cost.pl_lambda)}, SSF in seconds)": short(cost.pl),
+            f"PL (lambda {short(cost.pl_lambda)}, SSF in hours)": short(cost.pl_hours),
+            "CPU, indexing": span(cost.index_cpu_s),
+            "CPU, searching": span(cost.search_cpu_s),
+            "CPU, scoring": span(cost.score_cpu_s),
+            "CPU, warm-up (in no figure above)": span(cost.warm_up_cpu_s),
+            "CPU, repeated after losses (in no figure above)": span(cost.repeated_cpu_s),
+            "audio": f"{short(data.hours)} h",
+            "query examples": span(cost.query_seconds),
+        },
+    )
+
+
+def _phases(data: ReportData) -> _Table:
+    cost = data.resources
+    pairs = {name: span(value) for name, value in cost.phase_wall_s.items()}
+    if cost.ray_start_s is not None:
+        pairs["Ray's start, until its actors were ready"] = span(cost.ray_start_s)
+    if cost.ray_stop_s is not None:
+        pairs["Ray's shutdown"] = span(cost.ray_stop_s)
+    return _table_of("Wall time", {**pairs, "total": span(cost.wall_s)})
+
+
+def _stages(data: ReportData) -> _Table:
+    names = ("tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB")
+    rows = [
+        [
+            s.stage,
+            *map(_whole, (s.tasks, s.done, s.skipped, s.failed)),
+            *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
+        ]
+        for s in data.stages
+    ]
+    return _Table("Stages", [_Column("stage", False), *map(_Column, names)], rows)
+
+
+def _nodes(data: ReportData) -> _Table:
+    names = ("tasks", "CPU s", "peak GB, indexing", "peak GB, searching")
+    rows = [
+        [n.host, _whole(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
+        for n in data.nodes
+    ]
+    return _Table("Nodes", [_Column("host", False), *map(_Column, names)], rows)
+
+
+def _hardware(data: ReportData) -> _Table:
+    gpu = any(h.gpu for h in data.hardware)
+    columns = [
+        _Column("nodes"),
+        _Column("computer", False),
+        _Column("CPU", False),
+        _Column("cores"),
+        _Column("GHz"),
+        _Column("RAM GB"),
+        _Column("operating system", False),
+        *([_Column("GPU", False)] if gpu else []),
+    ]
+    rows = [
+        [
+            *(_whole(h.nodes), h.brand, h.cpu, _whole(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
+            *([h.gpu or NOTHING] if gpu else []),
+        ]
+        for h in data.hardware
+    ]
+    return _Table("Hardware", columns, rows)
+
+
+def _rejected(data: ReportData) -> _Table:
+    names = ("kind", "id", "part", "file", "reason", "what was wrong", "what to do")
+    rows = [
+        [r.kind, r.id, "" if r.part is None else str(r.part), r.path or "", r.reason, r.message, r.remedy or ""]
+        for r in data.rejected[:MOST_REJECTED]
+    ]
+    reasons: Iterable[tuple[str, int]] = Counter(f"{r.kind}, {r.reason}" for r in data.rejected).most_common(8)
+    note = "; ".join(f"{reason}: {count}" for reason, count in reasons)
+    cut = _cut(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
+    columns = [_Column(name, number=name == "part") for name in names]
+    return _Table("Rejected inputs", columns, rows, " ".join(filter(None, (note and note + ".", cut))))
+
+
+def _rules(data: ReportData) -> _Table | None:
+    if (rules := data.protocol) is None:
+        return None
+    pairs = {
+        "protocol": rules.name,
+        "conventions": rules.conventions,
+        "beta": short(rules.beta, 6),
+        "tolerance": f"{short(rules.tolerance)} s",
+        "trials a second": short(rules.trials_per_second),
+        "trials N": str(rules.trials),
+        "speech T": f"{short(rules.seconds, 6)} s",
+    }
+    if rules.word_gap is not None:
+        pairs["word gap"] = f"{short(rules.word_gap)} s"
+    return _table_of("Protocol", pairs)
+
+
+def _measures(found: Measures) -> _Table:
+    columns = (_Column("measure", False), _Column("value"), _Column("threshold"), _Column("Pmiss"), _Column("Pfa"))
+    known = [t for t in found.atwv_thresholds if t is not None]
+    limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
+    name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
+    rows = [
+        ["MTWV", fixed(found.mtwv), short(found.mtwv_threshold), fixed(found.mtwv_pmiss), fixed(found.mtwv_pfa, 6)],
+        [name, fixed(found.atwv), limits, fixed(found.atwv_pmiss), fixed(found.atwv_pfa, 6)],
+        *([name, fixed(value), NOTHING, NOTHING, NOTHING] for name, value in found.further.items()),
+    ]
+    return _Table("Measures", columns, rows)

@@ -1,0 +1,168 @@
+"""The final table of a run: one row a figure, for a terminal, a log file and the head of the page.
+
+The rows are made once, by `summary_rows`; the rest is how they are laid out. Also here: how numbers are written for a
+person, so that the table and the page write them alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from swsdist.report.data import Calibration, Measures, ReportData
+
+#: Stands for a value that does not exist.
+NOTHING = "–"
+
+CALIBRATIONS: dict[Calibration, str] = {
+    "none": "not calibrated",
+    "crossfit": "crossfit, each query decided by the others",
+    "oracle": "ORACLE, fitted on what is scored, so optimistic",
+    "file": "fitted on other data",
+}
+
+
+class SummaryRow(NamedTuple):
+    """One figure: its name, its value as text, what a reader needs to understand it, and how to stress it."""
+
+    name: str
+    value: str
+    note: str = ""
+    tone: Literal["main", "plain", "warning"] = "plain"
+
+
+def fixed(value: float | None, digits: int = 4) -> str:
+    """With so many decimals; a dash for a value that does not exist."""
+    return NOTHING if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def short(value: float | None, digits: int = 4) -> str:
+    """With so many significant digits, whole where it is large: 0.000231, 12.35, 48213, 1.2e-07."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
+def span(seconds: float | None) -> str:
+    """A length of time in two units at most: 8.2 s, 3 min 12 s, 5 h 04 min."""
+    if seconds is None or math.isnan(seconds):
+        return NOTHING
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def thresholds(values: tuple[float | None, ...]) -> str:
+    """One threshold, or the range of those of several folds."""
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    if not known:
+        return "no threshold"
+    low, high = min(known), max(known)
+    if low == high:
+        return f"threshold {short(low)}"
+    return f"{len(values)} thresholds, {short(low)} to {short(high)}"
+
+
+def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
+    """The figures of a run in the order in which they are shown."""
+    cost, counts = data.resources, data.counts
+    rows: list[SummaryRow] = []
+    if data.measures is None:
+        rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures", "warning"))
+    else:
+        rows += _measure_rows(data.measures)
+    if data.protocol is not None and data.measures is not None:
+        rules = data.protocol
+        note = f"beta {short(rules.beta)}, tolerance {short(rules.tolerance)} s, {rules.trials} trials a query"
+        rows.append(SummaryRow("protocol", rules.name, note))
+    rows += [
+        SummaryRow("ISF", short(cost.isf), "CPU s per s of audio"),
+        SummaryRow("SSF", short(cost.ssf), f"CPU s per query s and audio s; in hours {short(cost.ssf_hours)}"),
+        SummaryRow("PMU index", f"{fixed(cost.pmu_index_gb, 3)} GB", "peak memory, highest over nodes"),
+        SummaryRow("PMU search", f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"),
+        SummaryRow("PL", short(cost.pl), f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}"),
+        SummaryRow("wall time", span(cost.wall_s), _ray(data)),
+        SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents"),
+        SummaryRow("queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s"),
+        SummaryRow("detections", str(counts.detections), _references(counts.references)),
+        SummaryRow(
+            "rejected",
+            str(counts.rejected),
+            "see rejected.parquet" if counts.rejected else "",
+            "warning" if counts.rejected else "plain",
+        ),
+    ]
+    failed = sum(stage.failed for stage in data.stages)
+    if failed:
+        rows.append(SummaryRow("failed tasks", str(failed), "the figures above lack their part", "warning"))
+    if cost.repeated_cpu_s:
+        rows.append(SummaryRow("repeated CPU", span(cost.repeated_cpu_s), "attempts that were lost and made again"))
+    rows.append(SummaryRow("digest", data.digest[:16], "the first 16 of 64 digits" if len(data.digest) > 16 else ""))
+    rows.append(SummaryRow("report", data.page_path))
+    return tuple(rows)
+
+
+def _measure_rows(found: Measures) -> list[SummaryRow]:
+    def rates(pmiss: float | None, pfa: float | None) -> str:
+        return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
+
+    limit = f"threshold {short(found.mtwv_threshold)}, {rates(found.mtwv_pmiss, found.mtwv_pfa)}"
+    made = f"{thresholds(found.atwv_thresholds)}, {rates(found.atwv_pmiss, found.atwv_pfa)}"
+    how = CALIBRATIONS[found.calibration]
+    oracle = found.calibration == "oracle"
+    return [
+        SummaryRow("MTWV", fixed(found.mtwv), limit if found.mtwv is not None else "no curve", "main"),
+        SummaryRow(
+            "ATWV (oracle)" if oracle else "ATWV",
+            fixed(found.atwv),
+            f"{made}; {how}" if found.atwv is not None else f"no decisions; {how}",
+            "warning" if oracle else "main",
+        ),
+        *(SummaryRow(name, fixed(value)) for name, value in found.further.items()),
+    ]
+
+
+def _ray(data: ReportData) -> str:
+    start, stop = data.resources.ray_start_s, data.resources.ray_stop_s
+    return "" if start is None else f"Ray's start {span(start)}, its shutdown {span(stop)} of it"
+
+
+def _references(count: int | None) -> str:
+    return "no references" if count is None else f"{count} true occurrences"
+
+
+def summary_lines(data: ReportData) -> list[str]:
+    """The table as aligned lines of plain text, for logs and pipes."""
+    rows = summary_rows(data)
+    names = max(len(row.name) for row in rows)
+    # A path is long and has no note: it must not push all notes to the right.
+    values = max(len(row.value) for row in rows if row.note)
+    return [f"{row.name:<{names}}  {row.value:<{values}}  {row.note}".rstrip() for row in rows]
+
+
+def print_summary(data: ReportData, console: Console) -> None:
+    """Print the final table: ruled and coloured on a terminal, `summary_lines` elsewhere."""
+    if not console.is_terminal:
+        for line in summary_lines(data):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        return
+    table = Table(title=Text(f"{data.name}: {data.system}"), title_justify="left", show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    style = {"main": "bold green", "plain": "", "warning": "bold yellow"}
+    *rows, report = summary_rows(data)
+    for row in rows:
+        # Text, not str: an id may look like rich's markup.
+        table.add_row(row.name, Text(row.value, style=style[row.tone]), Text(row.note))
+    console.print(table)
+    # Below the table, unwrapped, so that it can be clicked or copied.
+    console.print(Text(f"{report.name}: {report.value}"), soft_wrap=True)
