@@ -1,0 +1,1 @@
+"""Sound: recordings in, clips out."""

@@ -1,0 +1,1 @@
+"""Storage and foreign formats, one file a format."""

@@ -1,0 +1,268 @@
+"""What is searched, what is looked for, and where it truly occurs: from tables or folders of audio to our schemas.
+
+**Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
+it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
+is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
+it and says why. Files whose names begin with a dot are left out.
+
+**Queries.** Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end,
+speaker, term`. A query given by `doc_id` takes path and, where it gives none itself, channel and speaker from that
+document. Of a folder: every recording is a query of one example, named like a document, channel 1.
+
+**References.** A table: `query_id, doc_id, start, end`, and maybe `channel`.
+
+Paths in a table are relative to the table's place, and come out absolute, or as `s3://` urls.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.audio.reader import AudioInfo, probe
+from swsdist.errors import AudioError, TableError, UserError
+from swsdist.io.filesystem import Folder, is_remote, locate
+from swsdist.io.tables import place, read_table
+from swsdist.types import CORPUS, QUERIES, REFERENCES
+
+_READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
+_NOT_READ = "aac amr ape m4a mp4 ra raw shn webm wma wv"
+#: Endings of recordings. Those of formats that are not read are rejected with a reason, not passed over.
+ENDINGS = frozenset(f"{_READ} {_NOT_READ}".split())
+_TABLES = (".csv", ".parquet", ".pq")
+
+# Headers on S3 are read side by side: each waits for the network some times.
+_REMOTE_PROBES = 16
+
+
+def read_documents(source: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+    """The documents of a table or a folder.
+
+    Args:
+        source: CSV, Parquet, or folder of audio; local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        table CORPUS, in the table's order, or by path and channel.
+
+    Raises:
+        UserError: there is no such table or folder, or nothing in it.
+        TableError: a row of the table is impossible.
+    """
+    if _is_table(source):
+        table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
+        return _filled(source, _absolute(table, source), "documents")
+    recordings = _recordings(source, storage)
+    rows: list[dict[str, Any]] = []
+    for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
+        for channel in range(1, (info.channels if info else 1) + 1):
+            rows.append(
+                {"doc_id": doc_id, "channel": channel, "path": path, "duration": info.duration if info else None}
+            )
+    return pa.Table.from_pylist(rows, CORPUS)
+
+
+def read_queries(
+    source: str,
+    documents: pa.Table,
+    examples: Literal["primary", "all"] = "primary",
+    storage: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """The query examples of a table or a folder.
+
+    Args:
+        source: CSV, Parquet, or folder of audio; local or `s3://`.
+        documents: table CORPUS, which a `doc_id` of a query is looked up in.
+        examples: `primary` keeps of each query the example of least number.
+        storage: options for s3fs.
+
+    Returns:
+        table QUERIES, in the table's order, or by path; every row has a path.
+
+    Raises:
+        UserError: there is no such table or folder, or nothing in it.
+        TableError: a row of the table is impossible, or names an unknown document.
+    """
+    if not _is_table(source):
+        rows = [
+            {"query_id": query_id, "example": 1, "path": path, "channel": 1}
+            for query_id, path in _recordings(source, storage).items()
+        ]
+        return pa.Table.from_pylist(rows, QUERIES)
+    # An empty channel is 1 of a file, but of a document it is the document's.
+    channel = QUERIES.get_field_index("channel")
+    lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
+    table = read_table(source, lenient, key=("query_id", "example"), storage=storage)
+    table = _filled(source, _absolute(table, source), "queries")
+    if examples == "primary":
+        least = table.group_by("query_id").aggregate([("example", "min")])
+        first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
+        keep = [
+            first[query] == example
+            for query, example in zip(table["query_id"].to_pylist(), table["example"].to_pylist(), strict=True)
+        ]
+    else:
+        keep = [True] * table.num_rows
+    find = _finder(documents)
+    resolved = []
+    for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
+        try:
+            resolved.append((_resolved(query, find), wanted))
+        except _Unresolved as error:
+            raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
+    return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
+
+
+def read_references(
+    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, Any] | None = None
+) -> pa.Table:
+    """The true occurrences.
+
+    Args:
+        path: CSV or Parquet, local or `s3://`.
+        documents: table CORPUS; all documents named must be in it.
+        queries: table QUERIES; all queries named must be in it.
+        storage: options for s3fs.
+
+    Returns:
+        table REFERENCES, in the table's order.
+
+    Raises:
+        UserError: there is no such table.
+        TableError: a row is impossible, stands there twice, or names an unknown query or document.
+    """
+    table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
+    unknown = pc.invert(pc.is_in(table["query_id"], pc.unique(queries["query_id"])))
+    row = pc.index(unknown, True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"there is no query {table['query_id'][row].as_py()!r}",
+            where=place(path, row, storage),
+            remedy="look at its spelling, add it to the queries, or drop the row",
+        )
+    known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
+    for row, key in enumerate(zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)):
+        if key not in known:
+            raise TableError(
+                f"there is no document {key[0]!r} with channel {key[1]}",
+                where=place(path, row, storage),
+                remedy="look at its spelling, add it to the documents, or drop the row",
+            )
+    return table
+
+
+class _Unresolved(Exception):
+    """A query that does not say which recording it is in."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, Any]]]) -> dict[str, Any]:
+    """A query's row with path and channel filled in."""
+    if (query["path"] is None) == (query["doc_id"] is None):
+        found = "neither path nor doc_id" if query["path"] is None else "both path and doc_id"
+        raise _Unresolved(f"query {query['query_id']!r} has {found}", "give one of them")
+    if query["doc_id"] is None:
+        return {**query, "channel": query["channel"] or 1}
+    channels = find(query["doc_id"])
+    if not channels:
+        raise _Unresolved(f"there is no document {query['doc_id']!r}", "look at its spelling")
+    known = ", ".join(map(str, channels))
+    if query["channel"] is None and len(channels) > 1:
+        raise _Unresolved(f"document {query['doc_id']!r} has channels {known}", "give the query's channel")
+    channel = query["channel"] or next(iter(channels))
+    if channel not in channels:
+        raise _Unresolved(f"document {query['doc_id']!r} has no channel {channel}", f"it has: {known}")
+    document = channels[channel]
+    speaker = query["speaker"] if query["speaker"] is not None else document["speaker"]
+    return {**query, "channel": channel, "path": document["path"], "speaker": speaker}
+
+
+def _finder(documents: pa.Table) -> Callable[[str], dict[int, dict[str, Any]]]:
+    """From a doc_id to its channels and their rows; made when first needed, since most queries are files."""
+    rows: dict[str, dict[int, dict[str, Any]]] = {}
+
+    def find(doc_id: str) -> dict[int, dict[str, Any]]:
+        if not rows:
+            for row in documents.to_pylist():
+                rows.setdefault(row["doc_id"], {})[row["channel"]] = row
+        return rows.get(doc_id, {})
+
+    return find
+
+
+def _is_table(source: str) -> bool:
+    if is_remote(source):
+        return source.lower().endswith(_TABLES)
+    local = Path(source)
+    if not local.exists():
+        raise UserError("there is no such table or folder", where=source, remedy="look at the path")
+    return not local.is_dir()
+
+
+def _filled(source: str, table: pa.Table, what: str) -> pa.Table:
+    if table.num_rows == 0:
+        raise UserError(f"there are no {what}", where=source, remedy="add rows below the header")
+    return table
+
+
+def _absolute(table: pa.Table, source: str) -> pa.Table:
+    folder, _ = locate(source)
+    paths = [None if path is None else _joined(folder, path) for path in table["path"].to_pylist()]
+    index = table.schema.get_field_index("path")
+    return table.set_column(index, table.schema.field(index), pa.array(paths, pa.string()))
+
+
+def _joined(folder: Folder, path: str) -> str:
+    if is_remote(path) or path.startswith("/"):
+        return path
+    scheme, slashes, root = folder.root.rpartition("//")
+    return scheme + slashes + posixpath.normpath(f"{root}/{path}")
+
+
+def _recordings(source: str, storage: Mapping[str, Any] | None) -> dict[str, str]:
+    """The recordings of a folder: path by id, sorted by id."""
+    folder = Folder(source, storage or {})
+    names: dict[str, str] = {}
+    for name in folder.listing():
+        stem, dot, ending = name.rpartition(".")
+        if not dot or ending.lower() not in ENDINGS or any(part.startswith(".") for part in name.split("/")):
+            continue
+        if stem in names:
+            raise UserError(
+                f"{names[stem]} and {name} would both be {stem!r}",
+                where=folder.root,
+                remedy="move one of them, or give a table with a doc_id for each",
+            )
+        names[stem] = name
+    if not names:
+        raise UserError(
+            "there is no audio in this folder",
+            where=folder.root,
+            remedy=f"these endings count: {', '.join(sorted(ENDINGS))}; a table's name ends in .csv or .parquet",
+        )
+    return {stem: folder.path(names[stem]) for stem in sorted(names)}
+
+
+def _probe_all(paths: Iterable[str], storage: Mapping[str, Any] | None) -> list[AudioInfo | None]:
+    """The headers of recordings; None where one cannot be used."""
+
+    def header(path: str) -> AudioInfo | None:
+        try:
+            return probe(path, storage)
+        except AudioError:
+            return None  # indexing meets it again, and records the reason
+
+    listed = list(paths)
+    if listed and is_remote(listed[0]):
+        with ThreadPoolExecutor(_REMOTE_PROBES) as threads:
+            return list(threads.map(header, listed))
+    return [header(path) for path in listed]

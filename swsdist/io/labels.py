@@ -1,0 +1,103 @@
+"""Detections as Audacity label tracks: a text file a document, a line `start<tab>end<tab>query score` a detection.
+
+Times in seconds with 6 decimals, as Audacity writes them. Import one with File, Import, Labels, beside the recording.
+(Audacity manual, Importing and Exporting Labels.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.types import DETECTIONS
+
+
+def label_file(doc_id: str, channel: int) -> str:
+    """Name of a document's label file, for example `talks/monday.1.txt`; no two documents share one.
+
+    What a path inside of a folder cannot have (`..`, an empty part, a control character, a backslash) is written as
+    `%` and two hexadecimal digits, and so is `%`.
+    """
+    parts = [re.sub(r"[%\\\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", part) for part in doc_id.split("/")]
+    parts = ["%" if part == "" else part.replace(".", "%2E") if part in (".", "..") else part for part in parts]
+    return f"{'/'.join(parts)}.{channel}.txt"
+
+
+def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
+    """Write a label file for each document that has detections.
+
+    Args:
+        batches: detections (schema DETECTIONS), in any order, which the lines of a file keep.
+        folder: local folder, in which there are no label files yet.
+
+    Returns:
+        the names of the files in the folder, sorted.
+
+    Raises:
+        DataError: a query id holds a tab or a line break.
+    """
+    names: set[str] = set()
+    for batch in batches:
+        lines: dict[str, list[str]] = {}
+        columns = (
+            batch.column(name).to_pylist() for name in ("query_id", "doc_id", "channel", "start", "end", "score")
+        )
+        for query, doc_id, channel, start, end, score in zip(*columns, strict=True):
+            if re.search(r"[\t\r\n]", query):
+                raise DataError(
+                    f"query id {query!r} cannot stand in a label",
+                    remedy="rename the query, or leave labels out of report.exports",
+                )
+            lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score!r}\n")
+        for name, text in lines.items():
+            file = folder / name
+            if name not in names:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                names.add(name)
+            with file.open("a", encoding="utf-8", newline="\n") as opened:
+                opened.writelines(text)
+    return sorted(names)
+
+
+def read_labels(file: Path, doc_id: str, channel: int = 1) -> pa.Table:
+    """Read the label file of one document back.
+
+    Args:
+        file: label file whose labels are `query score`.
+        doc_id: the document's id.
+        channel: its channel.
+
+    Returns:
+        table DETECTIONS in the order of the lines; what a label does not tell is null.
+
+    Raises:
+        DataError: a line is not such a label.
+    """
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+        if not line or line.startswith("\\"):  # Audacity writes a label's frequency range on such a line of its own
+            continue
+        try:
+            start, end, label = line.split("\t")
+            query, score = label.rsplit(" ", 1)
+            rows.append(
+                {
+                    "query_id": query,
+                    "doc_id": doc_id,
+                    "channel": channel,
+                    "start": float(start),
+                    "end": float(end),
+                    "score": float(score),
+                }
+            )
+        except ValueError as error:
+            raise DataError(
+                f"{line!r} is not a label of a detection",
+                where=f"{file}, line {number}",
+                remedy="write it: start, tab, end, tab, query, blank, score",
+            ) from error
+    return pa.Table.from_pylist(rows, DETECTIONS)

@@ -1,0 +1,307 @@
+"""Tables of a user, CSV or Parquet, into our schemas (`swsdist.types`), checked once and for all at the door.
+
+CSV is UTF-8 (a byte order mark is ignored) with a header and commas, RFC 4180. Parquet is told by its first bytes.
+Columns that a schema does not name are dropped. A column of the schema may be absent, or a cell of it empty, if it is
+nullable (then it is null), if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id`
+count 1, 2, ... in their order).
+
+What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not
+negative, `start` before `end`, no empty id, keys unique. Every complaint names file, line and column; lines count from
+1 as in an editor, header included, and rows of Parquet from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from swsdist.errors import TableError, UserError
+from swsdist.io.filesystem import locate
+
+_COUNTED_FROM_ONE = ("channel", "example")
+_NOT_NEGATIVE = ("start", "duration")
+
+
+def read_table(
+    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, Any] | None = None
+) -> pa.Table:
+    """A user's table in one of our schemas, rows in their order.
+
+    Args:
+        path: CSV or Parquet, local or `s3://`.
+        schema: what columns to take, and their types.
+        key: columns that no two rows may agree in, all together.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        TableError: a column is missing, or a value is impossible; with the line.
+    """
+    source = _Source.read(path, storage)
+    raw = source.columns(schema)
+    columns = [_column(source, raw, field) for field in schema]
+    table = pa.table(columns, schema=schema)
+    _check_spans(source, table)
+    if key:
+        _check_unique(source, table, key)
+    return table
+
+
+def place(path: str, row: int, storage: Mapping[str, Any] | None = None) -> str:
+    """Where a row of a table stands in its file, for messages: `PATH, line 7`, or `PATH, row 6` in Parquet.
+
+    Args:
+        path: the table's file.
+        row: index, from 0.
+        storage: options for s3fs.
+    """
+    return _Source.read(path, storage).place(row)
+
+
+def write_csv(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out: Path) -> None:
+    """Write a table, or its batches as they come, as CSV that `read_table` reads back to the same values."""
+    with pa.csv.CSVWriter(str(out), schema) as writer:
+        for batch in table.to_batches() if isinstance(table, pa.Table) else table:
+            writer.write_batch(batch)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The bytes of a table's file."""
+
+    path: str
+    data: bytes
+
+    @classmethod
+    def read(cls, path: str, storage: Mapping[str, Any] | None) -> _Source:
+        folder, name = locate(path, storage)
+        try:
+            return cls(path, folder.read_bytes(name))
+        except FileNotFoundError as error:
+            raise UserError("there is no such table", where=path, remedy="look at the path") from error
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.data.startswith(b"PAR1")
+
+    def columns(self, schema: pa.Schema) -> pa.Table:
+        """Those columns of the file that the schema names; of CSV all are strings, and null where empty."""
+        if self.is_parquet:
+            try:
+                file = pa.parquet.ParquetFile(pa.BufferReader(self.data))
+                names = self._wanted(schema, file.schema_arrow.names)
+                return file.read(columns=names)
+            except pa.ArrowException as error:
+                raise TableError(f"it is not Parquet ({error})", where=self.path, remedy="write it again") from error
+        header = self._header()
+        names = self._wanted(schema, header)
+        try:
+            return pa.csv.read_csv(
+                pa.BufferReader(self.data),
+                parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    include_columns=names,
+                    column_types=dict.fromkeys(names, pa.string()),
+                    strings_can_be_null=True,
+                    null_values=[""],
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._malformed(header, str(error)) from error
+
+    def place(self, row: int) -> str:
+        if self.is_parquet:
+            return f"{self.path}, row {row + 1}"
+        for index, (line, _) in enumerate(self._records()):
+            if index == row + 1:  # the first record is the header
+                return f"{self.path}, line {line}"
+        raise IndexError(row)
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """The records of CSV, each with the line it begins at; empty lines are none, as for pyarrow."""
+        reader = csv.reader(io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline=""))
+        begin = 1
+        for record in reader:
+            if record:
+                yield begin, record
+            begin = reader.line_num + 1
+
+    def _header(self) -> list[str]:
+        try:
+            _, header = next(self._records(), (1, []))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise self._malformed([], str(error)) from error
+        for name, times in Counter(header).items():
+            if times > 1:
+                raise TableError(
+                    f"column {name!r} stands there {times} times",
+                    where=f"{self.path}, line 1",
+                    remedy="keep one of them",
+                )
+        return header
+
+    def _wanted(self, schema: pa.Schema, found: Sequence[str]) -> list[str]:
+        for field in schema:
+            if field.name in found or field.nullable or field.name in _COUNTED_FROM_ONE:
+                continue
+            close = difflib.get_close_matches(field.name, found, n=1)
+            if len(found) == 1 and re.search("[;\t]", found[0]):
+                remedy = "separate the columns by commas"
+            elif close:
+                remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
+            else:
+                remedy = f"add it; the columns found are: {', '.join(found) or 'none'}"
+            where = self.path if self.is_parquet else f"{self.path}, line 1"
+            raise TableError(f"there is no column {field.name!r}", where=where, remedy=remedy)
+        return [name for name in schema.names if name in found]
+
+    def _malformed(self, header: Sequence[str], message: str) -> TableError:
+        """Find the line that pyarrow could not read."""
+        for number, line in enumerate(io.BytesIO(self.data), 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return TableError(
+                    f"it is not UTF-8: {line.strip()[:60]!r}",
+                    where=f"{self.path}, line {number}",
+                    remedy="convert it: iconv -f LATIN1 -t UTF-8 (or what it is written in)",
+                )
+        begin = 1
+        try:
+            for begin, record in self._records():
+                if len(record) != len(header):
+                    return TableError(
+                        f"there are {len(record)} columns, the header has {len(header)}",
+                        where=f"{self.path}, line {begin}",
+                        remedy='a value that holds a comma must stand in quotes: "a, b"',
+                    )
+        except csv.Error as error:
+            message = str(error)
+        return TableError(f"it cannot be read as CSV ({message})", where=f"{self.path}, line {begin}", remedy=_QUOTES)
+
+
+_QUOTES = "look for a quote that is opened and not closed"
+
+
+def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """One column in its type, its values checked alone."""
+    if field.name not in raw.column_names:
+        return pa.chunked_array([_default(raw, field)])
+    given = raw.column(field.name)
+    if pa.types.is_string(field.type):
+        values = given.cast(pa.string())
+        _refuse(source, values, field.name, pc.match_substring(values, "\n"), "goes over several lines", _QUOTES)
+    else:
+        values = _numbers(source, given, field)
+    if not field.nullable:
+        if field.name == "channel":
+            values = pc.fill_null(values, 1)
+        empty = pc.is_null(values)
+        if pa.types.is_string(field.type):
+            empty = pc.or_(empty, pc.fill_null(pc.equal(values, ""), False))
+        _refuse(source, values, field.name, empty, "is empty", f"give a {field.name}, or drop the row")
+    if pa.types.is_floating(field.type):
+        _refuse(source, values, field.name, pc.invert(pc.is_finite(values)), "is not a finite number", "correct it")
+    if field.name in _COUNTED_FROM_ONE:
+        _refuse(source, values, field.name, pc.less(values, 1), "is less than 1", "count from 1")
+    if field.name in _NOT_NEGATIVE:
+        _refuse(source, values, field.name, pc.less(values, 0), "is negative", "give seconds, from 0")
+    return values
+
+
+def _default(raw: pa.Table, field: pa.Field) -> pa.Array:
+    if field.nullable:
+        return pa.nulls(raw.num_rows, field.type)
+    if field.name == "channel":
+        return pa.array(np.ones(raw.num_rows, np.int32))
+    seen: Counter[str] = Counter()
+    examples = []
+    for query in raw.column("query_id").to_pylist():
+        seen[query] += 1
+        examples.append(seen[query])
+    return pa.array(examples, field.type)
+
+
+def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
+        given = pc.utf8_trim_whitespace(given)
+    # By way of float64, so that `1.0`, as pandas writes integers beside empty cells, is an integer.
+    kind = pa.float64() if pa.types.is_integer(field.type) else field.type
+    for way in ((field.type,), (kind, field.type)):
+        try:
+            return _cast(given, way)
+        except pa.ArrowInvalid:
+            continue
+    low, high = 0, len(given)  # the first bad value is in between, by halves
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _cast(given.slice(low, middle - low), (kind, field.type))
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    wanted = "a number"
+    if not pa.types.is_floating(field.type):
+        wanted = "true or false" if pa.types.is_boolean(field.type) else "a whole number"
+    raise TableError(
+        f"{field.name} is {given[low].as_py()!r}", where=source.place(low), remedy=f"give {wanted}, or nothing"
+    )
+
+
+def _cast(values: Any, kinds: Sequence[pa.DataType]) -> Any:
+    for kind in kinds:
+        values = values.cast(kind)
+    return values
+
+
+def _check_spans(source: _Source, table: pa.Table) -> None:
+    if not {"start", "end"} <= set(table.column_names):
+        return
+    start, end = table.column("start"), table.column("end")
+    begin = pc.fill_null(start, 0.0)
+    row = pc.index(pc.fill_null(pc.less_equal(end, begin), False), True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"end {end[row].as_py()} is not after start {begin[row].as_py()}",
+            where=source.place(row),
+            remedy="give start and end in seconds, both from the recording's begin",
+        )
+
+
+def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
+    numbered = table.select(list(key)).append_column("row", pa.array(np.arange(table.num_rows)))
+    groups = numbered.group_by(list(key)).aggregate([("row", "count"), ("row", "min")])
+    groups = groups.filter(pc.greater(groups.column("row_count"), 1))
+    if groups.num_rows == 0:
+        return
+    group = groups.sort_by("row_min").slice(0, 1).to_pylist()[0]
+    same = numbered
+    for name in key:
+        same = same.filter(pc.equal(same.column(name), group[name]))
+    first, second = same.column("row")[0].as_py(), same.column("row")[1].as_py()
+    shown = ", ".join(f"{name} {group[name]!r}" for name in key)
+    earlier = source.place(first).removeprefix(f"{source.path}, ")
+    raise TableError(
+        f"{shown} stands there twice, first in {earlier}", where=source.place(second), remedy="drop or rename one"
+    )
+
+
+def _refuse(source: _Source, values: pa.ChunkedArray, name: str, bad: pa.ChunkedArray, what: str, remedy: str) -> None:
+    row = pc.index(pc.fill_null(bad, False), True).as_py()
+    if row >= 0:
+        value = values[row].as_py()
+        shown = "" if value in (None, "") else f" {value!r}"
+        raise TableError(f"{name}{shown} {what}", where=source.place(row), remedy=remedy)

@@ -1,0 +1,52 @@
+"""Clips: the right place, with context, as a file and as a data URI."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.audio.clips import clip_data_uri, write_clip
+from swsdist.errors import AudioError
+
+
+@pytest.fixture
+def recording(tmp_path) -> str:
+    t = np.arange(3 * 44100) / 44100
+    samples = np.stack([np.zeros_like(t), 0.5 * np.sin(2 * np.pi * (300 + 100 * t) * t)], axis=1)
+    soundfile.write(str(tmp_path / "a.wav"), samples, 44100, subtype="PCM_16")
+    return str(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "pad", "first", "last"), [(1.0, 2.0, 0.2, 0.8, 2.2), (0.1, 2.9, 0.2, 0, 3), (1, 2, 0, 1, 2)]
+)
+def test_written_clip(recording, tmp_path, start, end, pad, first, last):
+    write_clip(recording, start, end, tmp_path / "clip.wav", pad=pad, channel=2)
+    info = soundfile.info(str(tmp_path / "clip.wav"))
+    assert (info.format, info.subtype, info.samplerate, info.channels) == ("WAV", "PCM_16", 44100, 1)
+    clip, _ = soundfile.read(str(tmp_path / "clip.wav"), dtype="int16")
+    whole, _ = soundfile.read(recording, dtype="int16")
+    assert np.array_equal(clip, whole[round(first * 44100) : round(last * 44100), 1])
+
+
+def test_data_uri(recording):
+    uri = clip_data_uri(recording, 1.0, 2.0, channel=2)
+    assert uri == clip_data_uri(recording, 1.0, 2.0, channel=2)
+    kind, _, data = uri.partition(",")
+    assert kind == "data:audio/mpeg;base64"
+    samples, rate = soundfile.read(io.BytesIO(base64.b64decode(data)))
+    assert rate == 16000
+    assert samples.shape == (round(1.4 * 16000),)
+    t = 0.8 + np.arange(len(samples)) / 16000
+    assert np.corrcoef(samples, np.sin(2 * np.pi * (300 + 100 * t) * t))[0, 1] > 0.95
+    assert len(uri) < 12000
+
+
+def test_a_place_outside_is_refused(recording, tmp_path):
+    with pytest.raises(AudioError) as caught:
+        write_clip(recording, 2.0, 3.5, tmp_path / "clip.wav")
+    assert caught.value.reason == "place-outside"

@@ -1,0 +1,277 @@
+"""Recordings of all formats, whole and in places; every kind of bad file; and memory that does not grow."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+
+from swsdist.audio import reader
+from swsdist.audio.headers import REASONS
+from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
+from swsdist.errors import AudioError
+from swsdist.io.filesystem import Folder
+
+FORMATS = {
+    "wav16": ("wav", "WAV", "PCM_16"),
+    "wav24": ("wav", "WAV", "PCM_24"),
+    "float": ("wav", "WAV", "FLOAT"),
+    "wavex": ("wav", "WAVEX", "PCM_16"),
+    "rf64": ("wav", "RF64", "PCM_16"),
+    "aiff": ("aiff", "AIFF", "PCM_16"),
+    "au": ("au", "AU", "PCM_16"),
+    "w64": ("w64", "W64", "PCM_16"),
+    "flac": ("flac", "FLAC", "PCM_16"),
+    "sphere": ("sph", "NIST", "PCM_16"),
+    "ulaw-sphere": ("sph", "NIST", "ULAW"),
+    "vorbis": ("ogg", "OGG", "VORBIS"),
+    "opus": ("opus", "OGG", "OPUS"),
+    "mp3": ("mp3", "MP3", "MPEG_LAYER_III"),
+}
+LOSSY = {"vorbis", "opus", "mp3", "ulaw-sphere"}
+
+
+def sweep(seconds: float, rate: int, channels: int = 1) -> np.ndarray:
+    """A rising tone with some noise; each channel is different."""
+    t = np.arange(round(seconds * rate)) / rate
+    noise = np.random.default_rng(1).standard_normal((len(t), channels)) * 0.01
+    tones = [0.3 * np.sin(2 * np.pi * (150 * (c + 1) + 30 * t) * t) for c in range(channels)]
+    return (np.stack(tones, axis=1) + noise).astype(np.float32)
+
+
+def write(folder: Path, kind: str, samples: np.ndarray, rate: int = 16000) -> str:
+    suffix, container, coding = FORMATS[kind]
+    path = folder / f"{kind}-{rate}.{suffix}"
+    soundfile.write(str(path), samples, rate, format=container, subtype=coding)
+    return str(path)
+
+
+def read(path: str, **options) -> np.ndarray:
+    options.setdefault("rate", 16000)
+    return np.concatenate(list(read_blocks(path, **options)))
+
+
+def cut(path: str, size: int) -> str:
+    file = Path(path)
+    shorter = file.with_name("cut-" + file.name)
+    shorter.write_bytes(file.read_bytes()[:size])
+    return str(shorter)
+
+
+def reason(path: str, **options) -> str:
+    with pytest.raises(AudioError) as caught:
+        read(path, **options)
+    assert caught.value.where == path
+    assert caught.value.remedy
+    assert caught.value.reason in REASONS
+    return caught.value.reason
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_formats(tmp_path, kind):
+    samples = sweep(3, 16000, channels=2)
+    path = write(tmp_path, kind, samples)
+    assert probe(path) == AudioInfo(48000, 16000, 2)
+    assert probe(path).duration == 3.0
+    for channel in (1, 2):
+        found = read(path, channel=channel)
+        assert found.dtype == np.float32
+        assert found.shape == (48000,)
+        if kind in LOSSY:
+            assert np.corrcoef(found, samples[:, channel - 1])[0, 1] > 0.99
+        else:
+            assert np.abs(found - samples[:, channel - 1]).max() < 2**-15
+
+
+@pytest.mark.parametrize("kind", ["wav16", "flac", "vorbis", "opus", "mp3", "sphere"])
+def test_a_place_is_what_lies_there(tmp_path, kind):
+    path = write(tmp_path, kind, sweep(8, 16000))
+    whole = read(path)
+    for start, end in ((0.0, 1.0), (0.31, 0.62), (1.0001, 1.5), (3.3, 7.77), (7.5, 8.0)):
+        place = read(path, start=start, end=end)
+        expected = whole[round(start * 16000) : round(end * 16000)]
+        assert place.shape == expected.shape
+        assert np.abs(place - expected).max() <= (1e-6 if kind == "mp3" else 0)
+    assert len(read(path, start=7.0)) == 16000
+    assert len(read(path, end=1.25)) == 20000
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 16000, 44100, 48000])
+@pytest.mark.parametrize("kind", ["flac", "mp3"])
+def test_rates_and_cuts(tmp_path, kind, rate, monkeypatch):
+    path = write(tmp_path, kind, sweep(4, rate), rate)
+    found = read(path)
+    decoded = read(path, rate=rate)
+    assert np.array_equal(found, soxr.resample(decoded, rate, 16000, quality="HQ") if rate != 16000 else decoded)
+    for block_seconds, piece in ((0.37, 1 << 16), (100.0, 777), (1.0, 4000)):
+        monkeypatch.setattr(reader, "_PIECE", piece)
+        blocks = list(read_blocks(path, rate=16000, block_seconds=block_seconds))
+        assert np.array_equal(np.concatenate(blocks), found)
+        assert {len(block) for block in blocks[:-1]} <= {round(block_seconds * 16000)}
+        assert 0 < len(blocks[-1]) <= round(block_seconds * 16000)
+
+
+def test_s3_reads_as_local_does(tmp_path, s3):
+    folder = Folder(f"s3://{s3.bucket}/audio", s3.storage)
+    for kind in ("wav16", "flac", "vorbis", "mp3", "sphere"):
+        path = write(tmp_path, kind, sweep(5, 16000))
+        folder.write_bytes(kind, Path(path).read_bytes())
+        url = folder.path(kind)
+        assert probe(url, s3.storage) == probe(path)
+        assert np.array_equal(read(url, storage=s3.storage), read(path))
+        assert np.array_equal(read(url, start=2, end=3, storage=s3.storage), read(path, start=2, end=3))
+        assert sha256(url, s3.storage) == sha256(path) == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    assert reason(folder.path("nothing.wav"), storage=s3.storage) == "missing"
+    folder.write_bytes("empty", b"")
+    assert reason(folder.path("empty"), storage=s3.storage) == "empty"
+
+
+def test_a_failing_network_is_not_a_bad_recording(tmp_path, monkeypatch):
+    data = Path(write(tmp_path, "wav16", sweep(20, 16000))).read_bytes()
+
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell() > 100_000:
+                raise OSError("connection lost")
+            return super().read(size)
+
+    monkeypatch.setattr(reader, "open_path", lambda *_: Failing(data))
+    with pytest.raises(OSError, match="connection lost"):
+        read("s3://bucket/a.wav")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "mp3"])
+def test_truncated_anywhere(tmp_path, kind):
+    path = write(tmp_path, kind, sweep(2, 16000))
+    size = Path(path).stat().st_size
+    for keep in (1500, size // 2, size - 1000, size - 1):
+        assert reason(cut(path, keep)) == "truncated"
+    for keep in (1, 4, 10, 30, 50, 80, 200):
+        assert reason(cut(path, keep)) in {"truncated", "unreadable", "not-audio", "unsupported"}
+
+
+def test_truncated_mp3(tmp_path):
+    path = write(tmp_path, "mp3", sweep(5, 16000))
+    size = Path(path).stat().st_size
+    for keep in (size // 2, size - 1500):
+        assert reason(cut(path, keep)) == "truncated"
+
+
+def test_truncation_shows_in_the_header_where_it_can(tmp_path):
+    for kind in ("wav16", "sphere", "vorbis", "w64"):
+        path = write(tmp_path, kind, sweep(2, 16000))
+        with pytest.raises(AudioError) as caught:
+            probe(cut(path, Path(path).stat().st_size - 100))
+        assert caught.value.reason == "truncated"
+
+
+def test_streams_that_do_not_tell_their_length(tmp_path):
+    samples = sweep(2, 16000)
+    wave = bytearray(Path(write(tmp_path, "wav16", samples)).read_bytes())
+    for name, size in (("ffmpeg.wav", 0xFFFFFFFF), ("sox.wav", 0x7FFFF000), ("arecord.wav", 0x80000000)):
+        wave[40:44] = struct.pack("<I", size)
+        (tmp_path / name).write_bytes(wave)
+    flac = bytearray(Path(write(tmp_path, "flac", samples)).read_bytes())
+    flac[21] &= 0xF0  # the total number of samples is the 36 bits up to byte 26 (RFC 9639, section 8.2)
+    flac[22:26] = bytes(4)
+    (tmp_path / "pipe.flac").write_bytes(flac)
+    for name in ("ffmpeg.wav", "sox.wav", "arecord.wav", "pipe.flac"):
+        path = str(tmp_path / name)
+        assert probe(path) == AudioInfo(32000, 16000, 1)
+        assert np.abs(read(path) - samples[:, 0]).max() < 2**-15
+        assert len(read(path, start=0.5, end=1.5)) == 16000
+
+
+def test_not_finite(tmp_path):
+    for value in (np.nan, np.inf):
+        samples = sweep(40, 8000, channels=2)
+        samples[250_000, 1] = value
+        path = write(tmp_path, "float", samples, 8000)
+        assert reason(path, channel=2) == "not-finite"
+        with pytest.raises(AudioError, match=r"at 31\.250 s"):
+            read(path, channel=2, rate=8000)
+        assert len(read(path, channel=1, rate=8000)) == len(samples)
+        assert len(read(path, channel=2, end=31.0, rate=8000)) == 31 * 8000
+
+
+def test_other_bad_files(tmp_path):
+    (tmp_path / "empty.wav").touch()
+    (tmp_path / "text.wav").write_text("not a sound at all\n" * 500)
+    soundfile.write(str(tmp_path / "silent.wav"), np.zeros(0), 16000)
+    for name, expected in {
+        "nothing.wav": "missing",
+        "empty.wav": "empty",
+        "text.wav": "not-audio",
+        "silent.wav": "no-samples",
+        ".": "unreadable",
+    }.items():
+        assert reason(str(tmp_path / name)) == expected
+    path = write(tmp_path, "wav16", sweep(1, 16000))
+    for channel in (0, 2):
+        assert reason(path, channel=channel) == "no-such-channel"
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(-0.1, 0.5), (0.5, 0.5), (0.6, 0.5), (1.0, 1.5), (0.5, 1.02), (2.0, None), (float("nan"), 0.5)]
+)
+def test_places_outside(tmp_path, start, end):
+    path = write(tmp_path, "wav16", sweep(1, 16000))
+    assert reason(path, start=start, end=end) == "place-outside"
+
+
+def test_a_rounded_end_is_the_end(tmp_path):
+    path = write(tmp_path, "wav16", sweep(0.9996, 16000))
+    assert len(read(path, start=0.5, end=1.0)) == round(0.9996 * 16000) - 8000
+
+
+def test_what_libsndfile_lacks(tmp_path):
+    sphere = Path(write(tmp_path, "sphere", sweep(1, 16000))).read_bytes()
+    shorten = sphere.replace(b"sample_coding -s3 pcm", b"sample_coding -s26 pcm,embedded-shorten-v2.00")
+    for name, data, hint in (
+        ("a.sph", shorten, "sph2pipe"),
+        ("a.m4a", b"\0\0\0 ftypM4A \0" + bytes(2000), "ffmpeg"),
+        ("a.wma", bytes.fromhex("3026b2758e66cf11") + bytes(2000), "ffmpeg"),
+        ("a.webm", bytes.fromhex("1a45dfa3") + bytes(2000), "ffmpeg"),
+        ("a.amr", b"#!AMR\n" + bytes(2000), "ffmpeg"),
+        ("a.raw", bytes(2000), "sox"),
+        ("wma.wav", b"RIFF\x24\x10\0\0WAVEfmt " + struct.pack("<IHHIIHH", 16, 0x161, 1, 16000, 4000, 1, 16)
+         + b"data" + struct.pack("<I", 4000) + bytes(4000), "ffmpeg"),
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(data)
+        path = str(tmp_path / name)
+        assert reason(path) == "unsupported"
+        with pytest.raises(AudioError) as caught:
+            probe(path)
+        assert hint in caught.value.remedy
+
+
+def test_two_hours_in_bounded_memory(tmp_path):
+    """The peak of a process that reads 2 h of stereo is little more than for 2 min."""
+    program = """
+import sys
+from swsdist.audio.reader import read_blocks
+count = sum(len(block) for block in read_blocks(sys.argv[1], channel=2, rate=16000))
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(count, peak.split()[1])
+"""
+    peaks = {}
+    for minutes in (2, 120):
+        path = tmp_path / f"{minutes}.flac"
+        minute = np.repeat((sweep(60, 11025) * 8000).astype(np.int16), 2, axis=1)
+        with soundfile.SoundFile(str(path), "w", 11025, 2, "PCM_16", compression_level=0.0) as file:
+            for _ in range(minutes):
+                file.write(minute)
+        done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+        count, peak = map(int, done.stdout.split())
+        assert count == minutes * 60 * 16000
+        peaks[minutes] = peak
+        path.unlink()
+    assert peaks[120] - peaks[2] < 8 * 1024  # kB

@@ -1,0 +1,190 @@
+"""Folders, local and on a real S3 server: files appear whole, listings are fresh, errors say what to do."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder, identify, is_remote, locate, open_path
+
+
+@pytest.fixture(params=["local", "s3"])
+def folder(request, tmp_path) -> Folder:
+    if request.param == "local":
+        return Folder(str(tmp_path / "root"))
+    server = request.getfixturevalue("s3")
+    return Folder(f"s3://{server.bucket}/{tmp_path.name}", server.storage)
+
+
+def test_what_is_published_is_there(folder):
+    assert folder.listing() == {}
+    assert not folder.exists("a/b.bin")
+    folder.write_bytes("a/b.bin", b"one")
+    with folder.temporary(".part") as file:
+        assert file.suffix == ".part"
+        file.write_bytes(b"three")
+        folder.publish(file, "c.bin")
+        assert not file.exists()
+    assert {name: info.size for name, info in folder.listing().items()} == {"a/b.bin": 3, "c.bin": 5}
+    assert list(folder.listing("a")) == list(folder.listing("a/")) == ["a/b.bin"]
+    assert folder.read_bytes("a/b.bin") == b"one"
+    with folder.open("c.bin") as opened:
+        opened.seek(1)
+        assert opened.read() == b"hree"
+    assert folder.exists("a/b.bin")
+    assert not folder.exists("a")
+    assert not folder.exists("c.bin/d")
+    folder.remove("a/b.bin")
+    folder.remove("a/b.bin")
+    assert list(folder.listing()) == ["c.bin"]
+
+
+def test_missing_files(folder):
+    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
+        with pytest.raises(FileNotFoundError):
+            read("nothing")
+
+
+def test_identity_changes_with_the_file(folder):
+    folder.write_bytes("x", b"one")
+    before = folder.identity("x")
+    assert before.startswith("3:")
+    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
+    folder.write_bytes("x", b"two")
+    assert folder.identity("x") != before
+
+
+def test_another_writers_file_is_seen_at_once(folder):
+    folder.write_bytes("x/1", b"")
+    folder.listing("x")
+    process = multiprocessing.get_context("spawn").Process(target=folder.write_bytes, args=("x/2", b"new"))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert list(folder.listing("x")) == ["x/1", "x/2"]
+
+
+def test_a_forked_child_can_read(folder):
+    folder.write_bytes("x", b"parent")
+    process = multiprocessing.get_context("fork").Process(target=folder.write_bytes, args=("y", b"child"))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert folder.read_bytes("y") == b"child"
+
+
+def test_a_writer_that_raises_publishes_nothing(folder):
+    def write() -> None:
+        with folder.temporary() as file:
+            file.write_bytes(b"half")
+            raise RuntimeError("died")
+
+    with pytest.raises(RuntimeError):
+        write()
+    assert folder.listing() == {}
+
+
+def test_folder_is_a_value(folder):
+    again = pickle.loads(pickle.dumps(folder))
+    assert again == folder
+    assert hash(again) == hash(folder)
+
+
+def test_paths():
+    assert Folder("s3://bucket/a/").path("b/c") == "s3://bucket/a/b/c"
+    assert Folder("s3://bucket").local("x") is None
+    assert Folder("/data").local("x/y") == Path("/data/x/y")
+    assert Folder("data").root == str(Path.cwd() / "data")
+    assert locate("s3://bucket/a/b.wav") == (Folder("s3://bucket/a"), "b.wav")
+    assert locate("/b.wav") == (Folder("/"), "b.wav")
+    assert is_remote("s3://x/y")
+    with pytest.raises(UserError, match="gs://"):
+        Folder("gs://bucket")
+
+
+def test_published_files_have_ordinary_permissions(tmp_path):
+    folder = Folder(str(tmp_path))
+    folder.write_bytes("x", b"")
+    (tmp_path / "ordinary").touch()
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == stat.S_IMODE((tmp_path / "ordinary").stat().st_mode)
+
+
+def test_publishing_from_another_filesystem(tmp_path, monkeypatch):
+    file = tmp_path / "elsewhere"
+    file.write_bytes(b"from afar")
+    rename = Path.replace
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self == file:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    folder = Folder(str(tmp_path / "root"))
+    folder.publish(file, "x")
+    assert folder.read_bytes("x") == b"from afar"
+    assert not file.exists()
+    assert list(folder.listing()) == ["x"]
+
+
+def test_large_files_and_keys_that_are_prefixes(s3, tmp_path):
+    folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", s3.storage)
+    folder.write_bytes("run", b"a file")
+    folder.write_bytes("run/x", b"below a folder of the same name")
+    folder.write_bytes("runs/x", b"another folder")
+    assert list(folder.listing("run")) == ["run/x"]
+    with folder.temporary() as file:
+        file.write_bytes(bytes(60_000_000))  # goes up in several parts
+        folder.publish(file, "large")
+    assert folder.info("large").size == 60_000_000
+
+
+def test_endpoint_from_the_environment(s3, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    path = f"s3://{s3.bucket}/environment/x"
+    folder, name = locate(path)
+    folder.write_bytes(name, b"found")
+    with open_path(path) as file:
+        assert file.read() == b"found"
+
+
+def test_missing_bucket(s3):
+    folder = Folder("s3://no-such-bucket/run", s3.storage)
+    for call in (
+        folder.listing,
+        lambda: folder.exists("x"),
+        lambda: folder.read_bytes("x"),
+        lambda: folder.open("x"),
+        lambda: folder.write_bytes("x", b""),
+        lambda: folder.remove("x"),
+    ):
+        with pytest.raises(UserError, match="no bucket 'no-such-bucket'") as caught:
+            call()
+        assert "create it" in caught.value.remedy
+
+
+def test_no_credentials(s3, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(UserError, match="no S3 credentials") as caught:
+        Folder(f"s3://{s3.bucket}/x", {"endpoint_url": s3.endpoint}).listing()
+    assert "AWS_ACCESS_KEY_ID" in caught.value.remedy
+
+
+def test_no_server():
+    patience = {"config_kwargs": {"retries": {"max_attempts": 0}}}
+    storage = {"endpoint_url": "http://127.0.0.1:9", "key": "a", "secret": "b", **patience}
+    with pytest.raises(UserError, match="does not answer"):
+        Folder("s3://bucket/x", storage).listing()

@@ -1,0 +1,178 @@
+"""Documents, queries and references from tables and folders, and how they must fit each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.errors import TableError, UserError
+from swsdist.io.corpus import read_documents, read_queries, read_references
+from swsdist.io.filesystem import Folder
+from swsdist.types import CORPUS, QUERIES, REFERENCES
+
+MBOSHI = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mboshi"
+
+
+def table(tmp_path: Path, name: str, *lines: str) -> str:
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return str(tmp_path / name)
+
+
+@pytest.fixture
+def documents(tmp_path):
+    return read_documents(
+        table(tmp_path, "docs.csv", "doc_id,path,channel,speaker", "a,sub/a.wav,1,anna", "b,../b.wav,1,", "b,/b.wav,2,")
+    )
+
+
+def test_paths_are_relative_to_the_table(tmp_path, documents):
+    assert documents.schema == CORPUS
+    assert documents["path"].to_pylist() == [f"{tmp_path}/sub/a.wav", f"{tmp_path.parent}/b.wav", "/b.wav"]
+
+
+def test_table_on_s3(s3):
+    folder = Folder(f"s3://{s3.bucket}/corpus", s3.storage)
+    folder.write_bytes("lists/docs.csv", b"doc_id,path\na,../audio/a.wav\nb,s3://other/b.wav\nc,./c.wav\n")
+    assert read_documents(folder.path("lists/docs.csv"), s3.storage)["path"].to_pylist() == [
+        f"s3://{s3.bucket}/corpus/audio/a.wav",
+        "s3://other/b.wav",
+        f"s3://{s3.bucket}/corpus/lists/c.wav",
+    ]
+
+
+def audio(folder: Path) -> None:
+    (folder / "talks").mkdir(parents=True)
+    soundfile.write(str(folder / "talks" / "monday.flac"), np.zeros((8000, 2)), 8000)
+    soundfile.write(str(folder / "b.2.WAV"), np.zeros(16000), 16000)
+    (folder / "bad.mp3").write_text("not a sound")
+    (folder / "films.wma").write_bytes(bytes.fromhex("3026b2758e66cf11"))
+    (folder / "notes.txt").write_text("not a recording")
+    (folder / "._b.2.WAV").write_text("left by a Mac")
+
+
+EXPECTED = [("b.2", 1, 1.0), ("bad", 1, None), ("films", 1, None), ("talks/monday", 1, 1.0), ("talks/monday", 2, 1.0)]
+
+
+def test_folder(tmp_path):
+    audio(tmp_path / "audio")
+    found = read_documents(str(tmp_path / "audio"))
+    assert found.schema == CORPUS
+    assert [(row["doc_id"], row["channel"], row["duration"]) for row in found.to_pylist()] == EXPECTED
+    assert found["path"][3].as_py() == str(tmp_path / "audio" / "talks" / "monday.flac")
+    queries = read_queries(str(tmp_path / "audio"), found)
+    assert queries.schema == QUERIES
+    assert queries["query_id"].to_pylist() == ["b.2", "bad", "films", "talks/monday"]
+    assert set(queries["example"].to_pylist()) == set(queries["channel"].to_pylist()) == {1}
+
+
+def test_folder_on_s3(tmp_path, s3):
+    audio(tmp_path / "audio")
+    folder = Folder(f"s3://{s3.bucket}/recordings", s3.storage)
+    for name in Folder(str(tmp_path / "audio")).listing():
+        folder.write_bytes(name, (tmp_path / "audio" / name).read_bytes())
+    found = read_documents(folder.root, s3.storage)
+    assert [(row["doc_id"], row["channel"], row["duration"]) for row in found.to_pylist()] == EXPECTED
+    assert found["path"][0].as_py() == folder.path("b.2.WAV")
+
+
+def test_bad_folders(tmp_path):
+    with pytest.raises(UserError, match="no such table or folder"):
+        read_documents(str(tmp_path / "nothing"))
+    with pytest.raises(UserError, match="no audio"):
+        read_documents(str(tmp_path))
+    (tmp_path / "a.wav").touch()
+    (tmp_path / "a.flac").touch()
+    with pytest.raises(UserError, match=r"a\.flac and a\.wav would both be 'a'"):
+        read_documents(str(tmp_path))
+
+
+def test_empty_tables(tmp_path, documents):
+    with pytest.raises(UserError, match="no documents"):
+        read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
+    with pytest.raises(UserError, match="no queries"):
+        read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
+
+
+def test_same_document_twice(tmp_path):
+    path = table(tmp_path, "docs.csv", "doc_id,path", "a,a.wav", "b,b.wav", "a,c.wav")
+    with pytest.raises(TableError) as caught:
+        read_documents(path)
+    assert caught.value.where == f"{path}, line 4"
+    assert "first in line 2" in caught.value.message
+
+
+def test_queries_from_files_and_from_documents(tmp_path, documents):
+    path = table(
+        tmp_path,
+        "queries.csv",
+        "query_id,example,path,doc_id,channel,start,end,speaker",
+        "q1,2,,a,,1.5,2.0,",
+        "q1,1,cut.wav,,,,,zoe",
+        "q2,5,,b,2,0,1,eve",
+    )
+    every = read_queries(path, documents, "all").to_pylist()
+    assert [(row["query_id"], row["example"], row["path"], row["channel"], row["speaker"]) for row in every] == [
+        ("q1", 2, f"{tmp_path}/sub/a.wav", 1, "anna"),
+        ("q1", 1, f"{tmp_path}/cut.wav", 1, "zoe"),
+        ("q2", 5, "/b.wav", 2, "eve"),
+    ]
+    assert every[0]["doc_id"] == "a"
+    assert (every[0]["start"], every[0]["end"]) == (1.5, 2.0)
+    assert read_queries(path, documents, "primary").to_pylist() == every[1:]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("q,,c,", "no document 'c'"),
+        ("q,,a,3", "document 'a' has no channel 3"),
+        ("q,,b,", "document 'b' has channels 1, 2"),
+        ("q,,,", "neither path nor doc_id"),
+        ("q,x.wav,a,", "both path and doc_id"),
+        ("p,x.wav,,", "query_id 'p', example 1 stands there twice"),
+    ],
+)
+def test_refused_queries(tmp_path, documents, row, message):
+    # With an example column, or the second row of a query would be its second example.
+    path = table(tmp_path, "queries.csv", "query_id,path,doc_id,channel,example", "p,p.wav,,,1", row + ",1")
+    with pytest.raises(TableError) as caught:
+        read_queries(path, documents)
+    assert caught.value.where == f"{path}, line 3"
+    assert message in caught.value.message
+
+
+def test_references_must_fit(tmp_path, documents):
+    queries = read_queries(table(tmp_path, "queries.csv", "query_id,path", "q,q.wav"), documents)
+    good = table(tmp_path, "refs.csv", "query_id,doc_id,start,end,channel", "q,a,0,1,", "q,b,0,1,2")
+    found = read_references(good, documents, queries)
+    assert found.schema == REFERENCES
+    assert found["channel"].to_pylist() == [1, 2]
+    for row, message in {
+        "x,a,0,1,": "no query 'x'",
+        "q,x,0,1,": "no document 'x' with channel 1",
+        "q,a,0,1,2": "no document 'a' with channel 2",
+        "q,b,0,1,2": "stands there twice, first in line 2",
+    }.items():
+        path = table(tmp_path, "refs.csv", "query_id,doc_id,start,end,channel", "q,b,0,1,2", row)
+        with pytest.raises(TableError) as caught:
+            read_references(path, documents, queries)
+        assert caught.value.where == f"{path}, line 3"
+        assert message in caught.value.message
+
+
+@pytest.mark.skipif(not MBOSHI.is_dir(), reason="needs the shared folder with the Mboshi corpus")
+def test_mboshi():
+    documents = read_documents(str(MBOSHI / "dev" / "docs.csv"))
+    assert documents.num_rows == 1203
+    assert all(Path(path).is_file() for path in documents["path"].to_pylist())
+    queries = read_queries(str(MBOSHI / "dev" / "queries.csv"), documents)
+    assert queries.num_rows == 120
+    assert set(queries["example"].to_pylist()) == {1}
+    assert read_queries(str(MBOSHI / "dev" / "queries.csv"), documents, "all").num_rows == 226
+    assert all(Path(path).is_file() for path in queries["path"].to_pylist())
+    assert read_references(str(MBOSHI / "dev" / "refs.csv"), documents, queries).num_rows == 562
+    folder = read_documents(str(MBOSHI / "dev" / "audio"))
+    assert folder["doc_id"].to_pylist() == sorted(documents["doc_id"].to_pylist())

@@ -1,0 +1,159 @@
+"""Tables from CSV and Parquet: what is filled in, and what is refused with file, line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from swsdist.errors import TableError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.io.tables import place, read_table, write_csv
+from swsdist.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
+
+
+def csv(tmp_path: Path, text: str | bytes, name: str = "table.csv") -> str:
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(tmp_path / name)
+
+
+def test_columns_are_dropped_ordered_and_filled(tmp_path):
+    path = csv(
+        tmp_path,
+        "\ufeffpath,query_id,note,start,end\na.wav,007,x,1.5,2\n\n"
+        'b.wav,007,"long, and\nover two lines",,\nc.wav,NA,,0,1e0\n',
+    )
+    table = read_table(path, QUERIES, key=("query_id", "example"))
+    assert table.schema == QUERIES
+    assert table.select(["query_id", "example", "path", "channel", "start", "end"]).to_pylist() == [
+        {"query_id": "007", "example": 1, "path": "a.wav", "channel": 1, "start": 1.5, "end": 2.0},
+        {"query_id": "007", "example": 2, "path": "b.wav", "channel": 1, "start": None, "end": None},
+        {"query_id": "NA", "example": 1, "path": "c.wav", "channel": 1, "start": 0.0, "end": 1.0},
+    ]
+    assert table["speaker"].to_pylist() == [None] * 3
+    assert [place(path, row) for row in range(3)] == [f"{path}, line {line}" for line in (2, 4, 6)]
+
+
+def test_empty_cells_and_integers_of_pandas(tmp_path):
+    path = csv(tmp_path, "doc_id,path,channel,duration\na,a.wav, 2.0 ,\nb,b.wav,,3\n")
+    assert read_table(path, CORPUS).select(["channel", "duration"]).to_pylist() == [
+        {"channel": 2, "duration": None},
+        {"channel": 1, "duration": 3.0},
+    ]
+
+
+def test_a_table_without_rows(tmp_path):
+    assert read_table(csv(tmp_path, "doc_id,path\n"), CORPUS, key=("doc_id", "channel")).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "remedy"),
+    [
+        ("docid,path\na,b\n", 1, "no column 'doc_id'", "did you mean 'docid'"),
+        ("x,y\na,b\n", 1, "no column 'doc_id'", "found are: x, y"),
+        ("doc_id;path\na;b\n", 1, "no column 'doc_id'", "by commas"),
+        ("", 1, "no column 'doc_id'", "found are: none"),
+        ("doc_id,path,path\na,b,c\n", 1, "column 'path' stands there 2 times", "keep one"),
+        ("doc_id,path\na,b\nc,d,e\n", 3, "3 columns, the header has 2", "quotes"),
+        ("doc_id,path\na,b\n\nc\n", 4, "1 columns, the header has 2", "quotes"),
+        (b"doc_id,path\na,b\n\xe9,d\n", 3, "not UTF-8", "iconv"),
+        (b"doc_id,path,n\xe9\na,b,c\n", 1, "not UTF-8", "iconv"),
+        ('doc_id,path\na,"b\nc,d\ne,f\n', 2, "goes over several lines", "not closed"),
+        ("doc_id,path\na,b\n,d\n", 3, "doc_id is empty", "drop the row"),
+        ('doc_id,path\na,b\nc,""\n', 3, "path is empty", "give a path"),
+        ("doc_id,path,channel\na,b,1\nc,d,one\n", 3, "channel is 'one'", "whole number"),
+        ("doc_id,path,channel\na,b,1\nc,d,1.5\n", 3, "channel is '1.5'", "whole number"),
+        ("doc_id,path,channel\na,b,1\nc,d,99999999999\n", 3, "channel is '99999999999'", "whole number"),
+        ("doc_id,path,channel\na,b,0\n", 2, "channel 0 is less than 1", "count from 1"),
+        ("doc_id,path,duration\na,b,1\nc,d,1\ne,f,1s\ng,h,2s\n", 4, "duration is '1s'", "a number"),
+        ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "duration -1.0 is negative", "seconds"),
+        ("doc_id,path,duration\na,b,nan\n", 2, "duration nan is not a finite number", "correct"),
+        ("doc_id,path,duration\na,b,inf\n", 2, "duration inf is not a finite number", "correct"),
+        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1 stands there twice, first in line 2", "drop"),
+        ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2", "drop"),
+    ],
+)
+def test_refused_documents(tmp_path, text, line, message, remedy):
+    path = csv(tmp_path, text)
+    with pytest.raises(TableError) as caught:
+        read_table(path, CORPUS, key=("doc_id", "channel"))
+    assert caught.value.where == f"{path}, line {line}"
+    assert message in caught.value.message
+    assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        ("1", "1", "end 1.0 is not after start 1.0"),
+        ("2", "1", "end 1.0 is not after start 2.0"),
+        ("-1", "1", "start -1.0 is negative"),
+        ("", "1", "start is empty"),
+        ("x", "1", "start is 'x'"),
+        ("1", "nan", "end nan is not a finite number"),
+    ],
+)
+def test_refused_spans(tmp_path, start, end, message):
+    path = csv(tmp_path, f"query_id,doc_id,start,end\nq,a,0,1\nq,a,{start},{end}\n")
+    with pytest.raises(TableError) as caught:
+        read_table(path, REFERENCES)
+    assert caught.value.where == f"{path}, line 3"
+    assert message in caught.value.message
+
+
+def test_an_end_without_start_is_measured_from_zero(tmp_path):
+    with pytest.raises(TableError, match=r"end 0\.0 is not after start 0\.0"):
+        read_table(csv(tmp_path, "query_id,path,end\nq,a,0\n"), QUERIES)
+
+
+def test_parquet(tmp_path):
+    path = str(tmp_path / "table.parquet")
+    given = pa.table(
+        {
+            "doc_id": pa.array(["a", "b"]).dictionary_encode(),
+            "path": pa.array(["a.wav", "b.wav"], pa.large_string()),
+            "channel": [1.0, 2.0],
+            "extra": [1, 2],
+        }
+    )
+    pq.write_table(given, path)
+    assert read_table(path, CORPUS).to_pylist()[1] == {
+        "doc_id": "b",
+        "channel": 2,
+        "path": "b.wav",
+        "duration": None,
+        "speaker": None,
+    }
+    pq.write_table(given.set_column(2, "channel", [[1.0, 2.5]]), path)
+    with pytest.raises(TableError) as caught:
+        read_table(path, CORPUS)
+    assert caught.value.where == f"{path}, row 2"
+    Path(path).write_bytes(Path(path).read_bytes()[:-50])
+    with pytest.raises(TableError, match="not Parquet"):
+        read_table(path, CORPUS)
+
+
+def test_missing_table(tmp_path):
+    with pytest.raises(UserError, match="no such table"):
+        read_table(str(tmp_path / "nothing.csv"), CORPUS)
+
+
+def test_from_s3(s3):
+    folder = Folder(f"s3://{s3.bucket}/tables", s3.storage)
+    folder.write_bytes("docs.csv", b"doc_id,path\na,a.wav\nb,\n")
+    with pytest.raises(TableError) as caught:
+        read_table(folder.path("docs.csv"), CORPUS, storage=s3.storage)
+    assert caught.value.where == f"s3://{s3.bucket}/tables/docs.csv, line 3"
+
+
+def test_written_csv_reads_back(tmp_path):
+    rows = [
+        {"query_id": "q,1", "doc_id": 'a "b"', "channel": 1, "start": 0.1, "end": 0.30000000000000004, "score": -1e-20},
+        {"query_id": "ŋ", "doc_id": "x/y", "channel": 2, "start": 0.0, "end": 1e7, "score": 1 / 3, "decision": True},
+    ]
+    table = pa.Table.from_pylist(rows, DETECTIONS)
+    for given in (table, iter(table.to_batches(max_chunksize=1))):
+        write_csv(given, DETECTIONS, tmp_path / "out.csv")
+        assert read_table(str(tmp_path / "out.csv"), DETECTIONS).equals(table)
