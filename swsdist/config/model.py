@@ -73,8 +73,8 @@ class Index(Section):
 class Keep(Section):
     """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
 
-    least: PositiveInt = Field(5, description="keep at least this many")
-    per_second: float = Field(0.5, ge=0, description="and this many a second of what was searched")
+    least: PositiveInt = Field(2, description="keep at least this many")
+    per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
 
 
 class KeepDetections(Keep):

@@ -11,6 +11,7 @@ Frame t covers samples [t * hop_length, t * hop_length + n_fft).
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -84,10 +85,10 @@ class Mfcc(BaseModel):
 
     @cached_property
     def _mel(self) -> NDArray[np.float64]:
-        import librosa
+        from librosa.filters import mel
 
         return np.ascontiguousarray(
-            librosa.filters.mel(
+            mel(
                 sr=self.sample_rate,
                 n_fft=self.n_fft,
                 n_mels=self.n_mels,
@@ -130,5 +131,5 @@ def _delta_weights(width: int, order: int) -> NDArray[np.float64]:
     Savitzky and Golay (1964); librosa.feature.delta fits a polynomial of the same degree as the order of the delta.
     """
     positions = np.arange(width) - width // 2
-    weights = np.linalg.pinv(np.vander(positions.astype(np.float64), order + 1, increasing=True))[order]
-    return weights * (2.0 if order == 2 else 1.0)
+    fitted = np.linalg.pinv(np.vander(positions.astype(np.float64), order + 1, increasing=True))
+    return np.asarray(fitted[order] * math.factorial(order), np.float64)

@@ -38,7 +38,7 @@ MAX_DISTANCE = 4095
 class Packing(NamedTuple):
     """How cost and frames share an integer for a query of a given length."""
 
-    dtype: type[np.signedinteger[Any]]
+    dtype: Any
     frame_bits: int
     infinity: int
 
@@ -113,7 +113,7 @@ def _columns(distances: Any, oldest: Any, older: Any, newest: Any, curve: Any, f
 
 
 @cache
-def columns(dtype: type[np.signedinteger[Any]]) -> Any:
+def columns(dtype: Any) -> Any:
     """The compiled recurrence for a type of state, from disk if it was compiled before.
 
     Signature of what is returned, arrays C-contiguous::

@@ -53,9 +53,7 @@ class Batch(NamedTuple):
     stop: NDArray[np.int64]
 
 
-def cut(
-    document: int, blocks: Iterable[NDArray[np.float32]], piece: int, before: int, after: int
-) -> Iterator[Piece]:
+def cut(document: int, blocks: Iterable[NDArray[np.float32]], piece: int, before: int, after: int) -> Iterator[Piece]:
     """Cut a document, given as consecutive blocks of prepared frames, into pieces.
 
     Args:

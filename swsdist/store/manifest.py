@@ -132,7 +132,10 @@ def commit(
     """
     shards = tuple(shards)
     statistics = _statistics(documents, dimension, frozen)
-    keys = [list(row) for row in zip(*(documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True)]
+    keys = [
+        list(row)
+        for row in zip(*(documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True)
+    ]
     scopes = [statistics[name].to_pylist() for name in ("scope", "name", "frames", "mean")]
     name = fingerprint(SCHEMA, extractor, [shard.name for shard in shards], sorted(keys), scopes, rejected.to_pylist())
     manifest = Manifest(

@@ -7,7 +7,7 @@ Anyone with pyarrow can do the same: read manifest.json, the documents table it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -98,9 +98,7 @@ class Store:
             StoreError: it is not in the store.
         """
         table = self.documents(columns=["doc_id", "channel", "shard"])
-        found = table.filter(
-            pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel))
-        )
+        found = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
         if found.num_rows == 0:
             raise StoreError(
                 f"there is no document {doc_id!r}, channel {channel}",

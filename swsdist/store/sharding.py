@@ -17,7 +17,8 @@ def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> l
     """
     if shards is not None:
         target = sum(seconds) / shards
-    ranges, first, filled, passed = [], 0, 0.0, 0.0
+    ranges: list[range] = []
+    first, filled, passed = 0, 0.0, 0.0
     for k, length in enumerate(seconds):
         filled += length
         goal = target * (len(ranges) + 1) - passed if shards is not None else target

@@ -84,9 +84,7 @@ def rejected_name(fingerprint: str) -> str:
     return f"shards/part-{fingerprint}.rejected.parquet"
 
 
-def write_shard(
-    folder: Folder, fingerprint: str, documents: Iterable[dict[str, Any]], extractor: Extractor
-) -> Indexed:
+def write_shard(folder: Folder, fingerprint: str, documents: Iterable[dict[str, Any]], extractor: Extractor) -> Indexed:
     """Compute the features of documents and publish them as a shard.
 
     Args:

@@ -1,0 +1,33 @@
+"""swsdist: spoken term detection at scale.
+
+    import swsdist
+    result = swsdist.run("config.yaml")
+    hits = swsdist.search("runs/mine/store", "hello.wav")
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swsdist.api import RunResult, digest, open_store, run, search
+
+__all__ = ["RunResult", "__version__", "digest", "open_store", "run", "search"]
+
+
+_CALLABLE = ("run", "search")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("swsdist")
+    if name in _CALLABLE:  # modules that can be called: the layers of the same names
+        return importlib.import_module(f"swsdist.{name}")
+    if name in __all__:
+        return getattr(importlib.import_module("swsdist.api"), name)
+    raise AttributeError(f"module 'swsdist' has no attribute {name!r}")

@@ -1,0 +1,156 @@
+"""The same as the commands, in Python.
+
+Everything here is reachable as `swsdist.run`, `swsdist.search`, ...; heavy libraries are loaded by the call that needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from swsdist.config import Config
+    from swsdist.report.data import ReportData
+    from swsdist.run.pipeline import Choice, Outcome, Progress
+    from swsdist.store.reading import Store
+
+__all__ = ["RunResult", "digest", "open_store", "run", "search"]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run went.
+
+    Attributes:
+        outcome: receipts and failures of every stage.
+        report: what the report shows; None where nothing was left to do and the report was there already.
+        folder: the run folder.
+    """
+
+    outcome: Outcome
+    report: ReportData | None
+    folder: str
+
+    def detections(self) -> pd.DataFrame:
+        """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
+        import pyarrow as pa
+
+        from swsdist.run.stages.decide import scored_name
+        from swsdist.store import parquet
+        from swsdist.types import DETECTIONS
+
+        tables = [DETECTIONS.empty_table()]
+        for receipt in self.outcome.state.ended["decide"].receipts:
+            if "detections" in receipt.summary:
+                tables.append(parquet.read(self.outcome.state.run, scored_name(receipt.fingerprint)))
+        frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
+        return frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
+
+    def rejected(self) -> list[tuple[str, str, int, str]]:
+        """Inputs that could not be used: kind, reason, how many, and the first with its message."""
+        from swsdist.run.reporting import rejected_rows
+
+        groups: dict[tuple[str, str], list[str]] = {}
+        for row in rejected_rows(self.outcome).to_pylist():
+            if row["kind"] != "task":
+                groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
+        return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]
+
+    def measures(self) -> dict[str, Any]:
+        """`mtwv`, `atwv` and their rates; empty where nothing was scored."""
+        scored = self.outcome.state.ended.get("score")
+        return dict(scored.receipts[0].summary["measures"]) if scored and scored.receipts else {}
+
+
+def run(
+    config: str | Path | Mapping[str, Any] | Config,
+    *,
+    sets: Sequence[str] = (),
+    choice: Choice | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run what is left of a config, from audio to report.
+
+    Args:
+        config: a YAML file, the same as a mapping (paths relative to the working directory), or a `Config`.
+        sets: overrides as `a.b=c`.
+        choice: which stages; all by default.
+        progress: is told what happens.
+
+    Raises:
+        ConfigError: the config is not valid.
+        LockedError: another process works in the run folder.
+        UserError, DataError: nothing sensible can be done.
+    """
+    from swsdist.config import Config, config_from_dict, load_config
+    from swsdist.run.pipeline import Choice, Progress, run_stages
+    from swsdist.run.publish import publish_report
+
+    if isinstance(config, Mapping):
+        loaded = config_from_dict(config, ".", sets)
+    elif isinstance(config, Config):
+        loaded = config
+    else:
+        loaded = load_config(config, sets)
+    outcome = run_stages(loaded, choice or Choice(), progress or Progress())
+    return RunResult(outcome, publish_report(outcome), outcome.state.run.root)
+
+
+def open_store(path: str, storage: Mapping[str, Any] | None = None) -> Store:
+    """A feature store, for reading.
+
+    Raises:
+        StoreError: there is none.
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.store.reading import Store
+
+    return Store(Folder(path, storage or {}))
+
+
+def search(
+    store: str | Store,
+    queries: Iterable[str] | str | pd.DataFrame,
+    *,
+    options: Mapping[str, Any] | None = None,
+    top: int = 20,
+) -> pd.DataFrame:
+    """Search spoken examples in a store, in this process, without a run folder.
+
+    Args:
+        store: a store, or its folder.
+        queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), several of these, or a table of examples (columns of
+            `swsdist.types.QUERIES`).
+        options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`.
+        top: detections kept per query.
+
+    Returns:
+        Best first within each query: query_id, doc_id, channel, start, end, score (q-norm), cost, frames, example.
+
+    Raises:
+        AudioError: a query cannot be used.
+    """
+    from swsdist.search.direct import search_store
+
+    opened = open_store(store) if isinstance(store, str) else store
+    frame: pd.DataFrame = search_store(opened, queries, options or {}, top).to_pandas()
+    return frame
+
+
+def digest(run: str, storage: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """SHA-256 of every table of a run, and of all of them together as `all`.
+
+    Raises:
+        StoreError: it is not a run folder.
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.run.digest import combined, digests
+    from swsdist.run.plan import load_plan
+
+    folder = Folder(run, storage or {})
+    parts = digests(folder, Folder(load_plan(folder).store, storage or {}))
+    return {**parts, "all": combined(parts)}

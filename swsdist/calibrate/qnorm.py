@@ -1,0 +1,53 @@
+"""q-norm: the scores of a query minus their mean, over their standard deviation.
+
+Mean and deviation are those of all candidates of the query (all its examples together), which the search found in the
+collection: almost all are non-targets. They are evaluated once from exact integer sums, so they do not depend on how the
+work was cut. Where a query's scores do not vary, or it has a single candidate, the difference from the mean is kept.
+
+Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def moments(statistics: pa.Table, unit: int) -> dict[str, tuple[float, float]]:
+    """Mean and population standard deviation of each query's scores.
+
+    Args:
+        statistics: QUERY_STATISTICS.
+        unit: the integer that stands for a local distance of 1.
+    """
+    by_query: dict[str, list[dict[str, Any]]] = {}
+    for row in statistics.sort_by([("query_id", "ascending"), ("example", "ascending")]).to_pylist():
+        by_query.setdefault(row["query_id"], []).append(row)
+    result = {}
+    for query_id, rows in by_query.items():
+        count = sum(row["candidates"] for row in rows)
+        scales = [row["query_frames"] * unit for row in rows]
+        mean = -sum(int(row["cost_sum"]) / scale for row, scale in zip(rows, scales, strict=True)) / count
+        # The deviation about the mean from integers: sum (c - m)^2 = S2 - 2 m S1 + n m^2, per example in units of cost.
+        square = 0.0
+        for row, scale in zip(rows, scales, strict=True):
+            n, first, second = row["candidates"], int(row["cost_sum"]), int(row["cost_square_sum"])
+            inner = n * second - first * first  # n^2 times the variance, exact
+            offset = -first / n / scale - mean
+            square += inner / n / scale**2 + n * offset * offset
+        result[query_id] = (mean, math.sqrt(square / count))
+    return result
+
+
+def normalise(detections: pa.Table, statistics: pa.Table, unit: int) -> pa.Table:
+    """Detections with normalised scores; their order within a query stays."""
+    known = moments(statistics, unit)
+    query = detections["query_id"].combine_chunks().dictionary_encode()
+    pairs = np.array([known[name] for name in query.dictionary.to_pylist()]).reshape(-1, 2)
+    mean, deviation = pairs[query.indices.to_numpy()].T if detections.num_rows else (np.empty(0), np.empty(0))
+    scores = (detections["score"].to_numpy() - mean) / np.where(deviation > 0, deviation, 1.0)
+    place = detections.schema.get_field_index("score")
+    return detections.set_column(place, detections.schema.field(place), pa.array(scores))

@@ -1,0 +1,126 @@
+"""The threshold that decides, fitted on some queries and applied to others.
+
+``decision = score >= threshold``. How it is fitted:
+
+=========  ============================================================================================
+crossfit   queries are cut into folds by a stable hash of their ids; each fold is decided by the threshold
+           of the maximum TWV of all the others
+oracle     on all that is scored; optimistic by definition, and labelled so in every output
+FILE       as an earlier run fitted it and saved it; its folds, if it has several, are averaged
+none       no decision is made
+=========  ============================================================================================
+
+What was fitted is a readable JSON file that says what it was fitted on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.errors import ConfigError, UserError
+from swsdist.fingerprint import stable_hash
+from swsdist.score import Counts, fit_threshold, total
+from swsdist.types import DETECTIONS
+
+SCHEMA = "swsdist-calibration/1"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Thresholds, and where they come from.
+
+    Attributes:
+        fit: `crossfit`, `oracle` or `file`.
+        thresholds: one a fold of queries, or a single one for all; a fold without one is decided NO throughout.
+        trained_on: fingerprint of the aligned lists it was fitted on, queries, references and operating point.
+    """
+
+    fit: str
+    thresholds: tuple[float | None, ...]
+    trained_on: dict[str, Any]
+    schema: str = SCHEMA
+
+    def threshold(self, query_id: str) -> float:
+        """The threshold for one query; infinite where there is none."""
+        value = self.thresholds[fold_of(query_id, len(self.thresholds))]
+        return math.inf if value is None else value
+
+    def to_json(self) -> bytes:
+        """As a file."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_run(cls, data: bytes) -> Calibration:
+        """From a run's own file, folds and all."""
+        values = json.loads(data)
+        return cls(**{**values, "thresholds": tuple(values["thresholds"])})
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> Calibration:
+        """From a file, to be applied to other data: several folds become their mean.
+
+        Raises:
+            ConfigError: it is not such a file, or holds no threshold.
+        """
+        try:
+            values = json.loads(data)
+            if values["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {values['schema']}")
+            finite = [float(value) for value in values["thresholds"] if value is not None]
+            if not finite:
+                raise ValueError("it holds no threshold")
+            return cls("file", (math.fsum(finite) / len(finite),), values["trained_on"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"not a calibration of swsdist ({error})",
+                where=where,
+                remedy="name the calibration.json of an earlier run",
+            ) from None
+
+
+def fold_of(query_id: str, folds: int) -> int:
+    """The fold of a query: a stable hash, so that it never depends on the other queries."""
+    return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
+
+
+def fit(
+    counts: Mapping[int, Counts], folds: int, *, trials: int, beta: float, trained_on: dict[str, Any]
+) -> Calibration:
+    """Fit one threshold (folds = 1: oracle) or one a fold (crossfit).
+
+    Args:
+        counts: of each fold's queries.
+        folds: how many.
+        trials: N of each query.
+        beta: weight of false alarms.
+        trained_on: goes into the file.
+    """
+    thresholds: list[float | None] = []
+    for fold in range(folds):
+        others = total(counts[k] for k in sorted(counts) if folds == 1 or k != fold)
+        try:
+            thresholds.append(fit_threshold(others, trials=trials, beta=beta))
+        except UserError:
+            thresholds.append(None)  # nothing to learn from: such a fold decides NO
+    return Calibration("oracle" if folds == 1 else "crossfit", tuple(thresholds), trained_on)
+
+
+def decide(table: pa.Table, calibration: Calibration | None) -> pa.Table:
+    """Set the column `decision` of DETECTIONS or TRIALS; null where nothing decides, or nothing was detected."""
+    place = table.schema.get_field_index("decision")
+    if calibration is None:
+        decisions = pa.nulls(table.num_rows, pa.bool_())
+    else:
+        query = table["query_id"].combine_chunks().dictionary_encode()
+        limits = np.array([calibration.threshold(name) for name in query.dictionary.to_pylist()], np.float64)
+        scores = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
+        limit = limits[query.indices.to_numpy()] if table.num_rows else np.empty(0)
+        decisions = pa.array(scores >= limit, mask=np.isnan(scores))
+    return table.set_column(place, DETECTIONS.field("decision"), decisions)

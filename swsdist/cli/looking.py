@@ -1,0 +1,53 @@
+"""Commands that look at a run."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(folder: str, as_json: bool) -> None:
+    """What RUN (a run folder) is doing, or was doing when it died."""
+    from dataclasses import asdict
+
+    from swsdist.io.filesystem import Folder
+    from swsdist.report.summary import span
+    from swsdist.run.status import status as look
+
+    found = look(Folder(folder))
+    if as_json:
+        print(json.dumps(asdict(found), indent=1))
+        return
+    holder = f" ({found.holder})" if found.holder else ""
+    print(f"{found.state}{holder}")
+    for stage in found.stages:
+        print(f"  {stage.stage:<10} {stage.done:>6} of {stage.tasks} tasks")
+    for process in found.processes:
+        doing = f"{process.stage} for {span(process.busy_s)}" if process.stage else "idle"
+        print(
+            f"  {process.role} {process.pid} on {process.host}: {doing}, "
+            f"CPU {span(process.cpu_s)}, {process.memory_gb:.2f} GB"
+        )
+    if found.eta_s is not None:
+        print(f"  this stage ends in about {span(found.eta_s)}")
+    if found.state in ("died", "incomplete"):
+        print("  run the same config again to go on")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option("--tables", is_flag=True, help="Also print the digest of each table.")
+def digest(folder: str, tables: bool) -> None:
+    """One SHA-256 of what RUN computed, whatever the shards, workers and executor were."""
+    from swsdist import api
+
+    parts = api.digest(folder)
+    whole = parts.pop("all")
+    if tables:
+        for name, value in parts.items():
+            print(f"{value}  {name}")
+    print(whole)

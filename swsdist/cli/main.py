@@ -1,0 +1,109 @@
+"""The command line: parse, call, print. No logic, and nothing heavy until the command that needs it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from swsdist.errors import SwsdistError
+
+#: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
+COMMANDS = {
+    "init": ("start", "init", "Write a commented config to start from."),
+    "run": ("running", "run", "From audio to report: do what is left of a config."),
+    "index": ("running", "index", "Make or extend the feature store."),
+    "search": ("searching", "search", "Search: a config's queries, or a few given ones in a store."),
+    "reduce": ("running", "reduce", "Merge candidates to detections and normalise their scores."),
+    "score": ("running", "score", "Align, decide and score."),
+    "report": ("running", "report", "Write the report of a run anew."),
+    "export": ("running", "export", "Write a run's detections for other programs."),
+    "status": ("looking", "status", "What a run is doing, or was doing when it died."),
+    "digest": ("looking", "digest", "One SHA-256 of what a run computed."),
+    "store": ("store", "store", "Look into a feature store, check it, compact it."),
+    "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),
+    "demo": ("start", "demo", "Make a small corpus and run everything on it."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are called; `--help` imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say which command was probably meant."""
+        if args and args[0] not in COMMANDS:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint} Commands: {', '.join(COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line each, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="swsdist")
+def cli() -> None:
+    """Spoken term detection at scale: index speech, search spoken queries, score, and count what it cost."""
+
+
+def main() -> None:
+    """The entry point: errors become messages and exit codes (swsdist.errors)."""
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        value = cli.main(standalone_mode=False)
+        return value if isinstance(value, int) else 0
+    except click.exceptions.Exit as error:
+        return int(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except SwsdistError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:
+        traceback.print_exc()
+        print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
+        return 1
+
+
+def _terminated(number: int, frame: Any) -> None:
+    """End as if interrupted: locks are released, Ray is shut down."""
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()

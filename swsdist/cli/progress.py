@@ -1,0 +1,133 @@
+"""Live progress: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from swsdist.report.summary import span
+from swsdist.run.pipeline import Progress
+from swsdist.run.state import Ended
+from swsdist.run.task import Failure, Receipt, Stage
+
+_EVERY = 5.0
+
+
+def progress() -> Progress:
+    """The display that fits where standard error goes."""
+    return Bars() if sys.stderr.isatty() else Lines()
+
+
+class _Pace:
+    """How far a stage is, how fast it goes in hours of audio a second, and when it will end."""
+
+    def __init__(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+        self.stage = stage
+        self.todo, self.skipped, self.work = todo, skipped, max(work, 1e-9)
+        self.hours = hours
+        self.tasks = self.failed = 0
+        self.done = 0.0
+        self.began = time.monotonic()
+
+    def add(self, outcome: Receipt | Failure) -> None:
+        """A task has ended."""
+        self.tasks += 1
+        self.failed += isinstance(outcome, Failure)
+        self.done += outcome.work if isinstance(outcome, Receipt) else outcome.task.work
+
+    def text(self) -> str:
+        """Tasks, pace, time to go."""
+        elapsed = time.monotonic() - self.began
+        part = min(1.0, self.done / self.work)
+        words = [f"{self.tasks}/{self.todo} tasks"]
+        if self.skipped:
+            words.append(f"{self.skipped} done before")
+        if self.failed:
+            words.append(f"{self.failed} FAILED")
+        if part > 0 and self.stage.unit in ("s", "cells"):
+            words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h of audio/s")
+        if 0 < part < 1:
+            words.append(f"ETA {span(elapsed * (1 - part) / part)}")
+        return ", ".join(words)
+
+
+class Lines(Progress):
+    """One line when a stage begins, one when it ends, and one every few seconds between."""
+
+    def __init__(self) -> None:
+        self._pace: _Pace | None = None
+        self._said = 0.0
+
+    def stage(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+        """A stage begins."""
+        self._pace = _Pace(stage, todo, skipped, work, hours)
+        self._said = time.monotonic()
+        before = f", {skipped} done before" if skipped else ""
+        self._say(f"{stage.name}: {todo} tasks{before}")
+
+    def task(self, stage: Stage, outcome: Receipt | Failure) -> None:
+        """A task has ended."""
+        if self._pace is None:
+            return
+        self._pace.add(outcome)
+        if isinstance(outcome, Failure):
+            self._say(f"{stage.name}: FAILED {outcome.task.label}: {outcome.message}")
+        if time.monotonic() - self._said > _EVERY:
+            self._said = time.monotonic()
+            self._say(f"{stage.name}: {self._pace.text()}")
+
+    def end(self, stage: Stage, ended: Ended) -> None:
+        """A stage has ended."""
+        if self._pace is not None:
+            self._say(f"{stage.name}: {self._pace.text()}, {span(ended.wall)}")
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class Bars(Progress):
+    """A bar a stage, with rich."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bars: Any = RichProgress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description:<10}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[words]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._pace: _Pace | None = None
+        self._id: Any = None
+        self._running = False
+
+    def stage(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+        """A stage begins."""
+        if not self._running:
+            self._bars.start()
+            self._running = True
+        self._pace = _Pace(stage, todo, skipped, work, hours)
+        self._id = self._bars.add_task(stage.name, total=todo, words=self._pace.text())
+
+    def task(self, stage: Stage, outcome: Receipt | Failure) -> None:
+        """A task has ended."""
+        if self._pace is None:
+            return
+        self._pace.add(outcome)
+        self._bars.update(self._id, advance=1, words=self._pace.text())
+        if isinstance(outcome, Failure):
+            self._bars.console.print(f"{stage.name}: FAILED {outcome.task.label}: {outcome.message}", markup=False)
+
+    def end(self, stage: Stage, ended: Ended) -> None:
+        """A stage has ended."""
+
+    def close(self) -> None:
+        """Leave the bars as they stand."""
+        if self._running:
+            self._bars.stop()
+            self._running = False

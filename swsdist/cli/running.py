@@ -1,0 +1,170 @@
+"""Commands that run stages of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_CONFIG = click.argument("config", type=click.Path(exists=True, dir_okay=False))
+_SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+_STRICT = click.option("--strict", is_flag=True, help="End with exit code 4 if any input was rejected.")
+_DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
+
+
+def _stages_command(name: str, until: str | None, text: str) -> Callable[..., Any]:
+    """A command that runs a config's stages up to one."""
+
+    @click.command(name, help=text)
+    @_CONFIG
+    @_SET
+    @_STRICT
+    @_DRY
+    def command(config: str, sets: tuple[str, ...], strict: bool, dry_run: bool) -> int:
+        return go(config, sets, strict, dry_run, until=until)
+
+    return command
+
+
+@click.command()
+@_CONFIG
+@_SET
+@click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
+@click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
+@_STRICT
+@_DRY
+def run(
+    config: str, sets: tuple[str, ...], redo_from: str | None, only: str | None, strict: bool, dry_run: bool
+) -> int:
+    """From audio to report: do what is left of CONFIG.
+
+    A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
+    nothing when all is done.
+    """
+    return go(config, sets, strict, dry_run, redo_from=redo_from, only=only)
+
+
+index = _stages_command("index", "index", "Make or extend the feature store of CONFIG.")
+reduce = _stages_command("reduce", "normalise", "Merge candidates to detections and normalise their scores.")
+score = _stages_command("score", "score", "Align, decide and score; then write the report.")
+export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@_SET
+@click.option("--det", type=click.Path(dir_okay=False), help="Also write the DET curve to this SVG file.")
+def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
+    """Write the report of RUN (a run folder, or its config) anew, and show its table."""
+    from pathlib import Path
+
+    from swsdist import api
+    from swsdist.report.page import det_plot
+    from swsdist.report.summary import print_summary
+    from swsdist.run.publish import publish_report
+
+    path = f"{folder.rstrip('/')}/config.yaml" if Path(folder).is_dir() else folder
+    if not Path(path).is_file():
+        from swsdist.errors import UserError
+
+        raise UserError("there is no config here", where=path, remedy="name a run folder, or a config file")
+    result = api.run(path, sets=sets)
+    data = result.report or publish_report(result.outcome, force=True)
+    if data is None:  # pragma: no cover - a full run always reports
+        return 0
+    if det is not None:
+        plot = det_plot(data)
+        if plot is None:
+            from swsdist.errors import UserError
+
+            raise UserError(f"there is no DET curve: {data.unscored}", remedy="give references (corpus.references)")
+        Path(det).write_text(plot, encoding="utf-8")
+    print_summary(data, _console())
+    return 0
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def go(
+    config: str,
+    sets: tuple[str, ...],
+    strict: bool,
+    dry_run: bool,
+    *,
+    until: str | None = None,
+    redo_from: str | None = None,
+    only: str | None = None,
+) -> int:
+    from swsdist import api
+    from swsdist.config import load_config
+    from swsdist.run.pipeline import Choice
+
+    loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])])
+    choice = Choice(until=until, redo_from=redo_from, only=only)
+    if dry_run:
+        return _dry(loaded, choice)
+    from swsdist.cli.progress import progress
+
+    result = api.run(loaded, choice=choice, progress=progress())
+    return _tell(result)
+
+
+def _dry(config: Any, choice: Any) -> int:
+    from rich.table import Table
+
+    from swsdist.report.summary import short
+    from swsdist.run.estimate import estimates
+
+    rows = estimates(config, choice)
+    table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
+    for row in rows:
+        cpu = "unknown" if row.cpu_s is None else f"{row.cpu_s / 3600:.4f}"
+        tasks = "later" if row.tasks is None else str(row.tasks)
+        table.add_row(row.stage, tasks, str(row.done), short(row.work), row.unit, cpu)
+    console = _console()
+    console.print(table)
+    known = [row.cpu_s for row in rows if row.cpu_s is not None]
+    note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
+    console.print(f"estimate: {sum(known) / 3600:.4f} CPU hours{note}. Nothing was done.", highlight=False)
+    return 0
+
+
+def _tell(result: Any) -> int:
+    """Show how a run went; 4 if something failed, or was rejected under --strict."""
+    import sys
+
+    from swsdist.errors import IncompleteError
+    from swsdist.report.summary import print_summary
+
+    outcome = result.outcome
+    if result.report is not None:
+        print_summary(result.report, _console())
+    elif outcome.did == 0 and not outcome.failures:
+        print(f"nothing left to do: {result.folder} is up to date")
+    else:
+        print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
+    exported = outcome.state.ended.get("export")
+    for warning in exported.receipts[0].summary["warnings"] if exported and exported.receipts else []:
+        print(f"warning: {warning}", file=sys.stderr)
+    rejected = result.rejected()
+    for kind, reason, count, first in rejected:
+        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)
+    if outcome.failures:
+        raise IncompleteError(
+            f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}",
+            where=result.folder,
+            remedy="mend the cause and run again: what was computed is kept",
+        )
+    if rejected and outcome.state.config.strict:
+        count = sum(row[2] for row in rejected)
+        raise IncompleteError(
+            f"{count} inputs were rejected",
+            where=result.folder,
+            remedy="rejected.parquet says why; mend or remove them, or run without --strict",
+        )
+    return 0

@@ -1,0 +1,53 @@
+"""Commands to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("path", default="swsdist.yaml", type=click.Path(dir_okay=False))
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def init(path: str, force: bool) -> None:
+    """Write a commented config to PATH (swsdist.yaml)."""
+    from swsdist.config.template import template
+    from swsdist.errors import UserError
+
+    target = Path(path)
+    if target.exists() and not force:
+        raise UserError("the file is there already", where=path, remedy="name another, or give --force")
+    target.write_text(template(), encoding="utf-8")
+    print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
+
+
+@click.command()
+@click.argument("folder", default="demo", type=click.Path(file_okay=False))
+@click.option("--documents", default=40, show_default=True, help="Documents to make.")
+@click.option("--queries", default=10, show_default=True, help="Queries to make.")
+@click.option("--seed", default=0, show_default=True, help="Another seed makes other words and voices.")
+@click.option("--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True)
+def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> int:
+    """Make a small corpus of made-up words in FOLDER (demo), and run everything on it."""
+    from swsdist.cli.running import go
+    from swsdist.config.template import template
+
+    place = Path(folder)
+    corpus = place / "corpus"
+    if not (corpus / "refs.csv").exists():
+        from swsdist.testing.synthesis import make_corpus
+
+        print(f"making {documents} documents of made-up speech in {corpus}")
+        make_corpus(corpus, seed=seed, documents=documents, queries=queries)
+    config = place / "config.yaml"
+    values = {
+        "run": "run",
+        "corpus.documents": "corpus/docs.csv",
+        "corpus.queries": "corpus/queries.csv",
+        "corpus.references": "corpus/refs.csv",
+        "corpus.examples": "all",
+        "executor.kind": executor,
+    }
+    config.write_text(template(values), encoding="utf-8")
+    return go(str(config), (), False, False)

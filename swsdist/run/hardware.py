@@ -1,0 +1,53 @@
+"""What a node is: the description that seed 000, section 4.3, asks for with every system."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+def _first_line(path: str) -> str | None:
+    try:
+        return Path(path).read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+@cache
+def describe() -> dict[str, Any]:
+    """Brand, CPU model, cores, clock in GHz, RAM in GB and operating system of this machine."""
+    import psutil
+
+    cpu, clock = None, None
+    for line in (_first_line("/proc/cpuinfo") or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name" and cpu is None:
+            cpu = " ".join(value.split())
+        if name.strip() == "cpu MHz" and clock is None:
+            clock = round(float(value) / 1000, 2)
+    vendor, product = _first_line("/sys/class/dmi/id/sys_vendor"), _first_line("/sys/class/dmi/id/product_name")
+    return {
+        "brand": " ".join(part for part in (vendor, product) if part) or "unknown",
+        "cpu": cpu or platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "clock_ghz": clock,
+        "ram_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "os": f"{platform.system()} {platform.release()}",
+    }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python, of swsdist, and of the libraries that results or costs depend on."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in ("swsdist", "numpy", "numba", "scipy", "pyarrow", "librosa", "soundfile", "soxr", "ray", "s3fs"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

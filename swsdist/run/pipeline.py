@@ -1,0 +1,246 @@
+"""Stage after stage: what is left to do is done, and what was done is left alone.
+
+For each stage: plan, find the tasks whose receipts and outputs exist, run the others, finish. Nothing is known of Ray here; an
+executor is made when the first task needs one, so a run with nothing left starts none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from swsdist.config import Config, dump_config
+from swsdist.errors import UserError
+from swsdist.run.accounts import DriverJournal
+from swsdist.run.executor import Executor, Serial
+from swsdist.run.lock import locked
+from swsdist.run.plan import NAME as PLAN
+from swsdist.run.plan import Plan
+from swsdist.run.stages import STAGES
+from swsdist.run.state import Ended, State
+from swsdist.run.task import Failure, Receipt, Stage, Task
+
+
+class Progress:
+    """What the pipeline tells of its progress; this one keeps silent."""
+
+    def stage(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+        """A stage begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio in all."""
+
+    def task(self, stage: Stage, outcome: Receipt | Failure) -> None:
+        """A task has come to its end."""
+
+    def end(self, stage: Stage, ended: Ended) -> None:
+        """A stage has."""
+
+    def close(self) -> None:
+        """The last stage has, or the run was broken off."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which stages to run.
+
+    Attributes:
+        until: the last one; all by default.
+        redo_from: this one and all later ones are done again.
+        only: this one, and no other; earlier ones must be done.
+    """
+
+    until: str | None = None
+    redo_from: str | None = None
+    only: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.until, self.redo_from, self.only):
+            if name is not None and name not in STAGES:
+                raise UserError(f"there is no stage {name!r}", remedy=f"stages are: {', '.join(STAGES)}")
+
+    def stages(self) -> list[Stage]:
+        """In their order."""
+        names = list(STAGES)
+        last = self.only or self.until
+        return [STAGES[name] for name in (names if last is None else names[: names.index(last) + 1])]
+
+    def redoes(self, stage: Stage) -> bool:
+        """Whether a stage is done again although it was done."""
+        names = list(STAGES)
+        return self.redo_from is not None and names.index(stage.name) >= names.index(self.redo_from)
+
+
+@dataclass
+class Planned:
+    """A stage's tasks, and the receipts of those that are done."""
+
+    stage: Stage
+    tasks: list[Task]
+    receipts: dict[str, Receipt]
+
+    @property
+    def todo(self) -> list[Task]:
+        """Those that are not done."""
+        return [task for task in self.tasks if task.fingerprint not in self.receipts]
+
+
+@dataclass
+class Outcome:
+    """How a run went."""
+
+    state: State
+    plan: Plan
+    started: float
+    wall: float = 0.0
+    ray_start: float | None = None
+    ray_stop: float | None = None
+    stages: list[Stage] = field(default_factory=list)
+
+    @property
+    def did(self) -> int:
+        """Tasks that were done now."""
+        return sum(ended.done for ended in self.state.ended.values())
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Tasks that failed."""
+        return [failure for ended in self.state.ended.values() for failure in ended.failures]
+
+
+def plan_stage(state: State, stage: Stage, redo: bool = False) -> Planned:
+    """A stage's tasks, once all stages before it have ended."""
+    tasks = list(stage.plan(state))
+    receipts: dict[str, Receipt] = {}
+    if not redo:
+        for task in tasks:
+            receipt = state.receipt(stage, task)
+            if receipt is not None:
+                receipts[task.fingerprint] = receipt
+    return Planned(stage, tasks, receipts)
+
+
+def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
+    """Run what is left of the chosen stages.
+
+    Raises:
+        LockedError: another process works in the run folder or the store.
+        UserError, DataError: nothing sensible can be done.
+    """
+    state = State(config)
+    outcome = Outcome(state, Plan(store=state.store.root), time.time())
+    clock = time.perf_counter()
+    with ExitStack() as stack:
+        stack.enter_context(locked(state.run))
+        if not state.store.root.startswith(state.run.root + "/"):
+            stack.enter_context(locked(state.store))
+        stack.callback(progress.close)
+        machinery = stack.enter_context(_machinery(state, outcome))
+        for stage in choice.stages():
+            planned = plan_stage(state, stage, choice.redoes(stage))
+            if choice.only is not None and stage.name != choice.only and planned.todo:
+                raise UserError(
+                    f"stage {stage.name} is not done: {len(planned.todo)} of {len(planned.tasks)} tasks are left",
+                    where=f"--only {choice.only}",
+                    remedy="leave --only out, or run that stage first",
+                )
+            _run_stage(state, outcome, planned, machinery, progress)
+            outcome.stages.append(stage)
+    outcome.wall = time.perf_counter() - clock
+    return outcome
+
+
+def _run_stage(state: State, outcome: Outcome, planned: Planned, machinery: _Machinery, progress: Progress) -> None:
+    stage, todo = planned.stage, planned.todo
+    ended = state.ended[stage.name] = Ended(skipped=len(planned.receipts))
+    receipts = dict(planned.receipts)
+    clock = time.perf_counter()
+    if todo:
+        progress.stage(stage, len(todo), ended.skipped, sum(task.work for task in todo), _hours(state))
+        outcome.plan.planned[stage.name] = len(planned.tasks)
+        outcome.plan.work[stage.name] = sum(task.work for task in planned.tasks)
+        machinery.begin(stage, planned)
+        for result in machinery.executor(stage).run(todo):
+            if isinstance(result, Receipt):
+                receipts[result.fingerprint] = result
+                ended.done += 1
+            else:
+                ended.failures.append(result)
+            progress.task(stage, result)
+        state.forget_listings()
+    ended.receipts = [receipts[task.fingerprint] for task in planned.tasks if task.fingerprint in receipts]
+    ended.wall = time.perf_counter() - clock
+    stage.finish(state)
+    outcome.plan.stages[stage.name] = [receipt.fingerprint for receipt in ended.receipts]
+    outcome.plan.planned[stage.name] = len(planned.tasks)
+    outcome.plan.manifest = state.manifest
+    if todo:
+        progress.end(stage, ended)
+        machinery.save_plan()
+
+
+def _hours(state: State) -> float:
+    """Hours of audio, as far as the corpus table or the store tells."""
+    if state.manifest is not None:
+        return float(state.manifest.counts["seconds"]) / 3600
+    known: Sequence[float | None] = state.documents["duration"].to_pylist()
+    return sum(value or 0.0 for value in known) / 3600
+
+
+class _Machinery:
+    """Journal and executors, made when the first task needs them."""
+
+    def __init__(self, state: State, outcome: Outcome) -> None:
+        self._state = state
+        self._outcome = outcome
+        self._journal: DriverJournal | None = None
+        self._serial: Serial | None = None
+        self._workers: Any = None
+
+    @property
+    def journal(self) -> DriverJournal:
+        if self._journal is None:
+            self._state.run.write_bytes("config.yaml", dump_config(self._state.config).encode())
+            self._journal = DriverJournal(self._state.run)
+        return self._journal
+
+    def begin(self, stage: Stage, planned: Planned) -> None:
+        """A stage that has something to do begins: tell it to who looks from outside."""
+        self.journal.write(
+            "stage", stage=stage.name, tasks=len(planned.tasks), done=len(planned.receipts), unit=stage.unit
+        )
+        self._outcome.plan.stages[stage.name] = [task.fingerprint for task in planned.tasks]
+        self.save_plan()
+
+    def save_plan(self) -> None:
+        self._state.run.write_bytes(PLAN, self._outcome.plan.to_json())
+
+    def executor(self, stage: Stage) -> Executor:
+        """Where a stage's tasks run."""
+        if stage.in_driver or self._state.config.executor.kind == "serial":
+            if self._serial is None:
+                self._serial = Serial(self._state.context, self.journal)
+            return self._serial
+        if self._workers is None:
+            from swsdist.run.ray_executor import RayExecutor
+
+            self._workers = RayExecutor(self._state.context, self.journal)
+        executor: Executor = self._workers
+        return executor
+
+    def close(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+            self._outcome.ray_start, self._outcome.ray_stop = self._workers.start_seconds, self._workers.stop_seconds
+        if self._journal is not None:
+            self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
+            self._journal.close()
+
+
+@contextmanager
+def _machinery(state: State, outcome: Outcome) -> Iterator[_Machinery]:
+    machinery = _Machinery(state, outcome)
+    try:
+        yield machinery
+    finally:
+        machinery.close()

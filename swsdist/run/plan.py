@@ -1,0 +1,47 @@
+"""The plan of a run, as it stands: which tasks make up each stage. It says what of the folder's tables is current."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from swsdist.errors import StoreError
+from swsdist.io.filesystem import Folder
+from swsdist.store.manifest import Manifest, Shard
+
+NAME = "plan.json"
+
+
+@dataclass
+class Plan:
+    """Fingerprints of each stage's tasks that are done, the store's state they refer to, and where the store is."""
+
+    store: str = ""
+    manifest: Manifest | None = None
+    stages: dict[str, list[str]] = field(default_factory=dict)
+    work: dict[str, float] = field(default_factory=dict)
+    planned: dict[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        """As a file."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+
+
+def load_plan(run: Folder) -> Plan:
+    """The plan of a run folder.
+
+    Raises:
+        StoreError: it is not a run folder.
+    """
+    try:
+        values: dict[str, Any] = json.loads(run.read_bytes(NAME))
+    except FileNotFoundError:
+        raise StoreError(
+            "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
+        ) from None
+    manifest = values.pop("manifest")
+    if manifest is not None:
+        shards = tuple(Shard(**shard) for shard in manifest.pop("shards"))
+        manifest = Manifest(shards=shards, **manifest)
+    return Plan(manifest=manifest, **values)

@@ -1,0 +1,37 @@
+"""The report of a run, written to its folder."""
+
+from __future__ import annotations
+
+import json
+
+from swsdist.report.data import ReportData
+from swsdist.report.page import render_page
+from swsdist.report.schema import write_report_json
+from swsdist.run.pipeline import Outcome
+from swsdist.run.reporting import build, rejected_rows
+from swsdist.store import parquet
+from swsdist.types import REJECTED
+
+JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
+
+
+def publish_report(outcome: Outcome, force: bool = False) -> ReportData | None:
+    """Write report.json, report.html and rejected.parquet.
+
+    Args:
+        outcome: of a run that came to its last stage, or stopped earlier by choice.
+        force: also when nothing was done and the report is there.
+
+    Returns:
+        What was written; None if nothing was left to do.
+    """
+    run = outcome.state.run
+    if "score" not in outcome.state.ended:
+        return None  # an early stop by choice: there is nothing to report on
+    if not force and outcome.did == 0 and not outcome.failures and run.exists(JSON) and run.exists(PAGE):
+        return None
+    data = build(outcome)
+    parquet.publish(run, REJECTED_NAME, [rejected_rows(outcome)], REJECTED)
+    run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
+    run.write_bytes(PAGE, render_page(data).encode())
+    return data

@@ -1,0 +1,331 @@
+"""Tasks on Ray: long-lived actors, here or on a cluster. The only file that imports ray.
+
+By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
+join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
+
+An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
+numba does not heed). A bounded number of tasks is in flight to each. If a process dies, the task that it worked on is tried
+again, alone, on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its
+process is recorded as failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError, RayTaskError
+
+from swsdist.errors import UserError
+from swsdist.run.accounts import DriverJournal, Journal
+from swsdist.run.executor import failure, verdict
+from swsdist.run.task import Context, Failure, Receipt, Task
+
+#: Bytes of the private instance's object store: only tasks and receipts pass through it.
+_OBJECT_STORE = 80_000_000
+_READY_WITHIN = 300.0
+
+
+class _Actor:
+    """Runs in its own process, for the whole run."""
+
+    def __init__(self, context: Context, threads: int) -> None:
+        from swsdist.run.worker import Worker
+
+        self._journal = Journal(context.run, "worker")
+        self._worker = Worker(context, self._journal, threads)
+
+    def ready(self) -> tuple[str, int, str]:
+        """Host, process, version."""
+        from importlib.metadata import version
+
+        return self._journal.host, os.getpid(), version("swsdist")
+
+    def run(self, task: Task) -> Receipt:
+        """Do a task."""
+        return self._worker.run(task)
+
+    def close(self) -> None:
+        """End the journal."""
+        self._journal.close()
+
+
+@dataclass
+class _Slot:
+    """An actor and the tasks in flight to it, oldest first: it works on the oldest."""
+
+    handle: Any
+    started: float
+    up: bool = False
+    pid: int = 0
+    flying: list[tuple[Any, Task]] = field(default_factory=list)
+
+
+class RayExecutor:
+    """Actors on a private local instance or a cluster; started when the first task comes.
+
+    Attributes:
+        start_seconds: wall seconds from the first task to the first round of actors being ready.
+        stop_seconds: wall seconds of the shutdown.
+    """
+
+    def __init__(self, context: Context, journal: DriverJournal) -> None:
+        self._context = context
+        self._journal = journal
+        self._settings = context.config.executor
+        self._slots: list[_Slot] = []
+        self._restarts = 0
+        self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
+        self._temporary: str | None = None
+        self._connected = False
+        self.start_seconds: float | None = None
+        self.stop_seconds: float | None = None
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
+        self._temporary = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._connected = True
+
+    def _size(self, tasks: int) -> int:
+        """How many actors: as many as wanted and as fit, no more than tasks."""
+        have = ray.cluster_resources()
+        cpus, memory = self._settings.cpus_per_worker, self._settings.memory_per_worker_gb * 1e9
+        fit = min(int(have.get("CPU", 0) // cpus), int(have.get("memory", 0) // memory))
+        if fit == 0:
+            raise UserError(
+                f"no worker fits: it needs {cpus} CPUs and {memory / 1e9:g} GB, Ray has "
+                f"{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+                where="executor",
+                remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, or add nodes",
+            )
+        return max(1, min(self._settings.workers or fit, fit, tasks))
+
+    def _new_slot(self) -> _Slot:
+        cpus = self._settings.cpus_per_worker
+        made = ray.remote(_Actor).options(
+            num_cpus=cpus,
+            memory=int(self._settings.memory_per_worker_gb * 1e9),
+            max_restarts=0,
+            max_task_retries=0,
+        )
+        handle = made.remote(self._context, cpus)
+        slot = _Slot(handle, time.monotonic())
+        slot.flying.append((handle.ready.remote(), _READY))
+        self._slots.append(slot)
+        return slot
+
+    def close(self) -> None:
+        """End the actors; shut a private instance down and remove its folder."""
+        clock = time.perf_counter()
+        if not self._connected:
+            return
+        try:
+            closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
+            if closing:
+                ray.wait(closing, num_returns=len(closing), timeout=5)
+            for slot in self._slots:
+                ray.kill(slot.handle)
+        except RayError as error:
+            self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
+        finally:
+            disconnect(self._temporary)
+            self._connected = False
+        self.stop_seconds = time.perf_counter() - clock
+
+    # -- work -----------------------------------------------------------------------------------------------------
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt | Failure]:
+        """Do all tasks, on as many actors as there are, in any order."""
+        if not tasks:
+            return
+        clock = time.perf_counter()
+        if not self._connected:
+            self._connect()
+        for _ in range(len(self._slots), self._size(len(tasks))):
+            self._new_slot()
+        # Largest first: the last to end should be small.
+        queue = deque(sorted(tasks, key=lambda task: -task.work))
+        suspects: deque[Task] = deque()
+        tried: dict[str, int] = {}
+        waiting = len(queue)
+        while waiting:
+            self._hand_out(queue, suspects)
+            refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
+            ready, _ = ray.wait(list(refs), num_returns=1, timeout=1.0)
+            if not ready:
+                self._check_starting()
+            for ref in ready:
+                slot, task = refs[ref]
+                if slot not in self._slots:
+                    continue  # died meanwhile
+                try:
+                    value = ray.get(ref, timeout=10)
+                except (RayActorError, GetTimeoutError) as error:
+                    for outcome in self._died(slot, error, queue, suspects, tried):
+                        waiting -= 1
+                        yield outcome
+                    continue
+                except RayTaskError as error:
+                    slot.flying.remove((ref, task))
+                    outcome_or_none = self._raised(task, error, queue, tried)
+                    if outcome_or_none is not None:
+                        waiting -= 1
+                        yield outcome_or_none
+                    continue
+                slot.flying.remove((ref, task))
+                if task is _READY:
+                    self._came_up(slot, value, clock)
+                    continue
+                waiting -= 1
+                yield value
+
+    def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
+        up = [slot for slot in self._slots if slot.up]
+        for slot in up:
+            if suspects and not slot.flying:  # alone, so that it is known who was at work
+                self._send(slot, suspects.popleft())
+        depth = self._settings.in_flight
+        for level in range(depth):
+            for slot in up:
+                alone = len(slot.flying) == 1 and slot.flying[0][1].fingerprint in self._alone
+                if queue and len(slot.flying) == level and not alone:
+                    self._send(slot, queue.popleft())
+
+    def _send(self, slot: _Slot, task: Task) -> None:
+        slot.flying.append((slot.handle.run.remote(task), task))
+
+    def _came_up(self, slot: _Slot, value: tuple[str, int, str], clock: float) -> None:
+        from importlib.metadata import version
+
+        host, slot.pid, there = value
+        if there != version("swsdist"):
+            raise UserError(
+                f"{host} has swsdist {there}, this is {version('swsdist')}",
+                where="executor.address",
+                remedy="install the same version on all nodes",
+            )
+        slot.up = True
+        if host == self._journal.host:
+            self._journal.others.add(slot.pid)
+        if self.start_seconds is None and all(other.up for other in self._slots):
+            self.start_seconds = time.perf_counter() - clock
+
+    def _check_starting(self) -> None:
+        late = [slot for slot in self._slots if not slot.up and time.monotonic() - slot.started > _READY_WITHIN]
+        if late and not any(slot.up for slot in self._slots):
+            raise UserError(
+                f"no worker came up within {_READY_WITHIN:.0f} s",
+                where="executor",
+                remedy="look at `ray status`: the cluster may be full",
+            )
+
+    def _raised(self, task: Task, error: RayTaskError, queue: deque[Task], tried: dict[str, int]) -> Failure | None:
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        what = verdict(cause)
+        if what == "stop" or task is _READY:
+            raise cause
+        self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
+        attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
+        if what == "fail" or attempts >= self._settings.attempts:
+            return failure(task, cause, attempts)
+        queue.append(task)
+        return None
+
+    def _died(
+        self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
+    ) -> list[Failure]:
+        """An actor's process is gone. Put its tasks back, and an actor in its place."""
+        self._slots.remove(slot)
+        if isinstance(error, ActorUnschedulableError):
+            raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
+        lost = [task for _, task in slot.flying if task is not _READY]
+        self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
+        queue.extendleft(reversed(lost[1:]))
+        outcomes = []
+        if lost:
+            task = lost[0]
+            attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
+            if attempts >= self._settings.attempts:
+                message = f"the process that worked on it died {attempts} times (out of memory, or native code crashed)"
+                outcomes.append(Failure(task, "killed", message, attempts))
+            else:
+                self._alone.add(task.fingerprint)
+                suspects.append(task)
+        self._restarts += 1
+        if self._restarts <= self._settings.actor_restarts:
+            self._new_slot()
+        elif not self._slots:
+            message = f"no worker is left after {self._restarts} died"
+            for task in [*suspects, *queue]:
+                outcomes.append(Failure(task, "killed", message, tried.get(task.fingerprint, 0)))
+            suspects.clear()
+            queue.clear()
+        return outcomes
+
+
+#: Stands for an actor's first answer in its list of calls.
+_READY = Task("", "", "ready", 0.0, {})
+
+
+def connect(address: str | None, cpus: int) -> str | None:
+    """Join a cluster, or start a private local instance.
+
+    Args:
+        address: of the cluster; None or `local` for a private instance.
+        cpus: of a private instance; 0 for all of this machine.
+
+    Returns:
+        The temporary folder of a private instance, for `disconnect`.
+
+    Raises:
+        UserError: no cluster answers there.
+    """
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address and address != "local":
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UserError(
+                f"no Ray cluster answers ({error})",
+                where=f"executor.address: {address}",
+                remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
+            ) from None
+        return None
+    # Short: the path of a Unix socket in it may have 107 bytes.
+    temporary = tempfile.mkdtemp(prefix="sws-ray-", dir="/tmp" if Path("/tmp").is_dir() else None)
+    ray.init(
+        address="local",
+        num_cpus=cpus or len(os.sched_getaffinity(0)),
+        object_store_memory=_OBJECT_STORE,
+        include_dashboard=False,
+        _temp_dir=temporary,
+        **quiet,
+    )
+    return temporary
+
+
+def disconnect(temporary: str | None) -> None:
+    """Leave the cluster, or shut the private instance down and remove its folder."""
+    ray.shutdown()
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def reach(address: str | None) -> dict[str, float]:
+    """Resources of a cluster, or of a private instance that is started and shut down for it."""
+    temporary = connect(address, 0)
+    try:
+        return dict(ray.cluster_resources())
+    finally:
+        disconnect(temporary)

@@ -1,0 +1,62 @@
+"""queries: spoken examples -> their features, a table a group of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from swsdist.features.registry import create
+from swsdist.fingerprint import fingerprint
+from swsdist.run.state import State, identities
+from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.search.queries import extract, groups
+from swsdist.store import parquet
+from swsdist.types import EXAMPLES
+
+
+def examples_name(fingerprint: str) -> str:
+    """Where a group's features lie in the run folder."""
+    return f"tables/examples/{fingerprint}.parquet"
+
+
+class Queries:
+    """Queries are searched in groups, whose borders the ids themselves tell."""
+
+    name = "queries"
+    version = 1
+    phase: Phase = "search"
+    unit = "examples"
+    in_driver = False
+    in_store = False
+
+    def plan(self, state: State) -> Iterator[Task]:
+        """A task a group."""
+        rows = state.queries.to_pylist()
+        found = identities([row["path"] for row in rows], state.config.storage)
+        by_query: dict[str, list[dict[str, object]]] = {}
+        for row, identity in zip(rows, found, strict=True):
+            by_query.setdefault(row["query_id"], []).append({**row, "identity": identity})
+        cut = groups(list(by_query))
+        for k, query_ids in enumerate(cut):
+            members = [row for query_id in query_ids for row in by_query[query_id]]
+            name = fingerprint(self.name, self.version, state.extractor_fingerprint, members)
+            label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
+            yield Task(self.name, name, label, len(members), {"examples": members})
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Features of the group's examples."""
+        features = context.config.features
+        extracted = extract(task.payload["examples"], create(features.name, features.options), context.run)
+        output = parquet.publish(context.run, examples_name(task.fingerprint), [extracted.examples], EXAMPLES)
+        return Done(
+            (output,),
+            summary={
+                "examples": extracted.examples.num_rows,
+                "query_ids": sorted(set(extracted.examples["query_id"].to_pylist())),
+                "frames": sum(extracted.examples["frames"].to_pylist()),
+                "seconds": extracted.seconds,
+            },
+            rejected=extracted.rejected.to_pylist(),
+        )
+
+    def finish(self, state: State) -> None:
+        """Nothing to commit."""

@@ -1,0 +1,87 @@
+"""reduce: candidates of all shards -> detections and score statistics, a bucket of queries at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from swsdist.fingerprint import fingerprint
+from swsdist.reduce.detections import reduce_bucket
+from swsdist.run.stages.search import candidates_name
+from swsdist.run.state import State
+from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.search.shard import bucket_of, keep_count
+from swsdist.store import parquet
+from swsdist.types import DETECTIONS, QUERY_STATISTICS
+
+
+def detections_name(fingerprint: str) -> str:
+    """Where a bucket's detections lie in the run folder."""
+    return f"tables/detections/{fingerprint}.parquet"
+
+
+def statistics_name(fingerprint: str) -> str:
+    """Where a bucket's score statistics lie in the run folder."""
+    return f"tables/statistics/{fingerprint}.parquet"
+
+
+class Reduce:
+    """Each bucket reads its own row group of every file of candidates."""
+
+    name = "reduce"
+    version = 1
+    phase: Phase = "search"
+    unit = "candidates"
+    in_driver = False
+    in_store = False
+
+    def plan(self, state: State) -> Iterator[Task]:
+        """A task a bucket that holds a query."""
+        manifest = state.manifest
+        assert manifest is not None  # index has come to its end
+        settings = state.config.reduce
+        nbest = keep_count(settings.nbest, manifest.counts["seconds"])
+        searched = sorted(state.ended["search"].receipts, key=lambda receipt: receipt.fingerprint)
+        query_ids = {q for receipt in state.ended["queries"].receipts for q in receipt.summary["query_ids"]}
+        for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
+            files = [
+                [candidates_name(receipt.fingerprint), receipt.summary["buckets"].index(bucket)]
+                for receipt in searched
+                if bucket in receipt.summary["buckets"]
+            ]
+            parts = (settings.matters(), nbest, manifest.shift, state.unit, state.config.system, bucket)
+            name = fingerprint(self.name, self.version, *parts, [file for file, _ in files])
+            work = sum(receipt.summary["candidates"] for receipt in searched) / max(1, settings.buckets)
+            payload = {"files": files, "nbest": nbest, "shift": manifest.shift, "unit": state.unit, "bucket": bucket}
+            yield Task(self.name, name, f"bucket {bucket}", round(work), payload)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Overlaps out, the best N kept."""
+        rows = 0
+
+        def candidates() -> Iterator[pa.Table]:
+            nonlocal rows
+            for name, group in task.payload["files"]:
+                with parquet.reader(context.run, name) as file:
+                    table = file.read_row_group(group, use_threads=False)
+                rows += table.num_rows
+                yield table
+
+        reduced = reduce_bucket(
+            candidates(),
+            shift=task.payload["shift"],
+            unit=task.payload["unit"],
+            overlap=context.config.reduce.overlap,
+            nbest=task.payload["nbest"],
+            system=context.config.system,
+        )
+        outputs = (
+            parquet.publish(context.run, detections_name(task.fingerprint), [reduced.detections], DETECTIONS),
+            parquet.publish(context.run, statistics_name(task.fingerprint), [reduced.statistics], QUERY_STATISTICS),
+        )
+        summary = {"bucket": task.payload["bucket"], "detections": reduced.detections.num_rows, "candidates": rows}
+        return Done(outputs, summary=summary)
+
+    def finish(self, state: State) -> None:
+        """Nothing to commit."""

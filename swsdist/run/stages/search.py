@@ -1,0 +1,86 @@
+"""search: a group of queries in a shard -> candidates, sorted by bucket, a row group a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.fingerprint import fingerprint
+from swsdist.run.stages.queries import examples_name
+from swsdist.run.state import State
+from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.search.queries import prepared
+from swsdist.search.shard import candidate_tables, search_shard
+from swsdist.store import parquet
+from swsdist.store.reading import Store
+from swsdist.types import CANDIDATES
+
+
+def candidates_name(fingerprint: str) -> str:
+    """Where a task's candidates lie in the run folder."""
+    return f"tables/candidates/{fingerprint}.parquet"
+
+
+class Search:
+    """Every group of queries meets every shard once."""
+
+    name = "search"
+    version = 1
+    phase: Phase = "search"
+    unit = "cells"
+    in_driver = False
+    in_store = False
+
+    def plan(self, state: State) -> Iterator[Task]:
+        """A task a group and shard."""
+        manifest = state.manifest
+        assert manifest is not None  # index has come to its end
+        settings = state.config.search
+        by_shard: dict[str, list[list[Any]]] = {shard.name: [] for shard in manifest.shards}
+        columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+        for row in Store(state.store, manifest).documents(columns=columns).to_pylist():
+            by_shard[row.pop("shard")].append(list(row.values()))
+        frozen = Store(state.store, manifest).statistics()
+        used = settings.queries_by, settings.documents_by
+        statistics = sorted(
+            [*scope, value.mean.tolist(), value.variance.tolist()]
+            for scope, value in frozen.items()
+            if scope[0] == "collection" or "speaker" in used
+        )
+        for group in state.ended["queries"].receipts:
+            if group.summary["examples"] == 0:
+                continue
+            for shard in manifest.shards:
+                parts = (settings.matters(), state.config.reduce.buckets, statistics, group.fingerprint)
+                name = fingerprint(self.name, self.version, *parts, shard.name, sorted(by_shard[shard.name]))
+                label = f"{group.summary['examples']} examples in {shard.documents} documents"
+                payload = {"examples": examples_name(group.fingerprint), "shard": shard.name}
+                yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """The exact search."""
+        settings = context.config.search
+        store = Store(context.store)
+        dimension = store.manifest.dimension
+        table = parquet.read(context.run, task.payload["examples"])
+        examples = prepared(table, store.statistics(), settings.normalise, settings.queries_by, dimension)
+        documents, found = search_shard(store, task.payload["shard"], examples, settings)
+        buckets: list[int] = []
+
+        def tables() -> Iterator[pa.Table]:
+            for number, part in candidate_tables(documents, examples, found, context.config.reduce.buckets):
+                buckets.append(number)
+                yield part
+
+        output = parquet.publish(context.run, candidates_name(task.fingerprint), tables(), CANDIDATES)
+        return Done(
+            (output,),
+            summary={"buckets": buckets, "candidates": len(found.cost)},
+            bytes_read=store.manifest.shard(task.payload["shard"]).size,
+            cells=int(task.work),
+        )
+
+    def finish(self, state: State) -> None:
+        """Nothing to commit."""

@@ -1,0 +1,169 @@
+"""Spoken examples: from a file, or a place in one, to frames.
+
+A place is computed with the audio around it, as far as the extractor looks, and then cut: the frames at its edges are those
+of running speech. A file that is a cut by itself has nothing around it, and the extractor repeats its edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.audio.reader import read_blocks
+from swsdist.errors import AudioError, DataError
+from swsdist.features.registry import Extractor, frame_count, frame_shift, in_blocks
+from swsdist.features.statistics import Statistics
+from swsdist.fingerprint import stable_hash
+from swsdist.io.filesystem import Folder
+from swsdist.kernels.fixed_point import prepare
+from swsdist.search.engine import Example
+from swsdist.types import EXAMPLES, REJECTED
+
+#: Queries a group holds at least (but for the last) and at most.
+GROUP_LEAST, GROUP_MOST = 64, 512
+
+
+class Extracted(NamedTuple):
+    """Features of a group's examples, and those that could not be used."""
+
+    examples: pa.Table
+    rejected: pa.Table
+    seconds: float
+
+
+def groups(query_ids: list[str]) -> list[list[str]]:
+    """Cut a sorted list of query ids into groups that are searched together.
+
+    Where a group ends is told by the ids themselves (a stable hash), so that adding a query changes its own group only.
+    """
+    found: list[list[str]] = []
+    current: list[str] = []
+    for query_id in sorted(set(query_ids)):
+        current.append(query_id)
+        ends = len(current) >= GROUP_LEAST and stable_hash(query_id) % 64 == 0
+        if ends or len(current) == GROUP_MOST:
+            found.append(current)
+            current = []
+    return [*found, current] if current else found
+
+
+def extract(rows: list[dict[str, Any]], extractor: Extractor, folder: Folder) -> Extracted:
+    """Features of examples, not normalised.
+
+    Args:
+        rows: of QUERIES, with paths.
+        extractor: the store's.
+        folder: gives the storage options.
+    """
+    good: list[dict[str, Any]] = []
+    bad: list[dict[str, Any]] = []
+    for row in rows:
+        try:
+            frames = example_frames(row, extractor, folder)
+        except DataError as error:
+            bad.append(
+                {
+                    "kind": "query",
+                    "id": row["query_id"],
+                    "part": row["example"],
+                    "path": row["path"],
+                    "reason": error.reason if isinstance(error, AudioError) else "unreadable",
+                    "message": error.message,
+                    "remedy": error.remedy,
+                }
+            )
+            continue
+        good.append(
+            {
+                "query_id": row["query_id"],
+                "example": row["example"],
+                "duration": _duration(row, frames, extractor),
+                "frames": len(frames),
+                "speaker": row["speaker"],
+                "features": np.ascontiguousarray(frames, "<f4").tobytes(),
+            }
+        )
+    examples = pa.Table.from_pylist(good, EXAMPLES)
+    return Extracted(examples, pa.Table.from_pylist(bad, REJECTED), sum(row["duration"] for row in good))
+
+
+def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor) -> float:
+    if row["start"] is not None and row["end"] is not None:
+        return float(row["end"] - row["start"])
+    samples = (len(frames) - 1) * extractor.hop + extractor.frame_length
+    return samples / extractor.sample_rate
+
+
+def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:
+    """Frames of one example, float32 (frames, dimension).
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
+    rate, shift = extractor.sample_rate, frame_shift(extractor)
+    start, end = row["start"], row["end"]
+    around = extractor.context * shift
+    # Context to the left is a whole number of frames, so that the place begins on a frame.
+    before = 0 if start is None else min(extractor.context, int(start / shift + 1e-6))
+    parts = read_blocks(
+        row["path"],
+        channel=row["channel"],
+        rate=rate,
+        start=None if start is None else start - before * shift,
+        end=None,
+        storage=folder.storage,
+    )
+    if end is None:
+        frames = np.concatenate(list(in_blocks(extractor, parts)))
+        return frames[before:]
+    # Checked against the recording before the context is added to it.
+    inside = sum(
+        len(block)
+        for block in read_blocks(
+            row["path"], channel=row["channel"], rate=rate, start=start or 0.0, end=end, storage=folder.storage
+        )
+    )
+    count = frame_count(extractor, inside)
+    if count == 0:
+        raise AudioError(
+            f"the place is shorter than one frame ({extractor.frame_length / rate:g} s)",
+            where=row["path"],
+            reason="too-short",
+            remedy="give a longer place",
+        )
+    need = round((before * shift + end - (start or 0.0) + around) * rate) + extractor.frame_length
+    samples = np.concatenate(list(_first(parts, need)))
+    return np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count]
+
+
+def _first(blocks: Any, samples: int) -> Any:
+    """The first so many samples of a stream."""
+    for block in blocks:
+        yield block[:samples]
+        samples -= len(block)
+        if samples <= 0:
+            return
+
+
+def prepared(
+    table: pa.Table, statistics: dict[tuple[str, str], Statistics], normalise: str, by: str, dimension: int
+) -> list[Example]:
+    """Examples ready for the engine, in the table's order.
+
+    Args:
+        table: EXAMPLES.
+        statistics: the store's frozen statistics.
+        normalise: `none`, `mean` or `mean-variance`.
+        by: whose statistics: `speaker` (where the store knows the speaker, else the collection's) or `collection`.
+        dimension: of the frames.
+    """
+    collection = statistics["collection", ""]
+    made = []
+    for row in table.to_pylist():
+        known = statistics.get(("speaker", row["speaker"] or ""), collection) if by == "speaker" else collection
+        frames = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
+        made.append(Example(row["query_id"], row["example"], prepare(frames, *known.offset_and_scale(normalise))))
+    return made
