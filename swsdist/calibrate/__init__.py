@@ -1,0 +1,1 @@
+"""Scores made comparable between queries, and the threshold that decides."""

@@ -76,6 +76,10 @@ class Keep(Section):
     least: PositiveInt = Field(2, description="keep at least this many")
     per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
 
+    def count(self, seconds: float) -> int:
+        """How many to keep of what was found in so many seconds."""
+        return max(self.least, int(self.per_second * seconds))
+
 
 class KeepDetections(Keep):
     """The same of a query's detections, over the whole collection."""

@@ -30,9 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-
-#: Largest local distance (12 bits).
-MAX_DISTANCE = 4095
+from swsdist.kernels.scales import MAX_DISTANCE
 
 
 class Packing(NamedTuple):

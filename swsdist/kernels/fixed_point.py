@@ -22,17 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.kernels.scales import UNITS
 
 #: Norm of a prepared frame, 2^11.5.
 NORM = 2.0**11.5
 
 
 class Distance(NamedTuple):
-    """A local distance: its name in configs, its compiled map, and the integer that stands for a distance of 1."""
+    """A local distance: its name in configs, and its compiled map."""
 
     name: str
     from_dots: Any
-    unit: int
+
+    @property
+    def unit(self) -> int:
+        """The integer that stands for a distance of 1."""
+        return UNITS[self.name]
 
 
 @numba.njit("void(float64[:,::1], float64[::1], float64[::1], float32[:,::1])", nogil=True, cache=True)
@@ -86,8 +91,7 @@ def _cosine_squared(dots: Any, out: Any) -> None:
 #: The distances by name. `from_dots` maps float32 dot products to int32 distances, flat arrays, which must not overlap
 #: (the compiler would fall back to a loop that is ten times slower).
 DISTANCES = {
-    distance.name: distance
-    for distance in (Distance("cosine", _cosine, 2048), Distance("cosine-squared", _cosine_squared, 1024))
+    distance.name: distance for distance in (Distance("cosine", _cosine), Distance("cosine-squared", _cosine_squared))
 }
 
 

@@ -1,0 +1,1 @@
+"""From candidates to detections: overlaps out, the best kept, statistics for normalisation."""

@@ -18,13 +18,11 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.clock import frames_to_seconds
-from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
+from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
 _ORDER = [
     ("query_id", "ascending"),
@@ -144,30 +142,12 @@ def _unsuppressed(table: pa.Table, overlap: float) -> pa.Table:
         new[1:] |= column[1:] != column[:-1]
     keep = np.empty(len(order), np.bool_)
     start, end = table["start"].to_numpy()[order], table["end"].to_numpy()[order]
-    _suppress(np.append(np.flatnonzero(new), len(order)), start, end, overlap, keep)
+    from swsdist.kernels.suppression import suppress  # loads numba: planning does without
+
+    suppress(np.append(np.flatnonzero(new), len(order)), start, end, overlap, keep)
     mask = np.empty(len(order), bool)
     mask[order] = keep
     return table.filter(pa.array(mask))
-
-
-@numba.njit("void(int64[::1], float64[::1], float64[::1], float64, boolean[::1])", nogil=True, cache=True)
-def _suppress(
-    bounds: NDArray[np.int64],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    overlap: float,
-    keep: NDArray[np.bool_],
-) -> None:
-    """Greedy, best first within each group bounds[g]..bounds[g + 1]."""
-    for g in range(len(bounds) - 1):
-        for i in range(bounds[g], bounds[g + 1]):
-            keep[i] = True
-            for j in range(bounds[g], i):
-                if keep[j]:
-                    common = min(end[i], end[j]) - max(start[i], start[j])
-                    if common > overlap * min(end[i] - start[i], end[j] - start[j]):
-                        keep[i] = False
-                        break
 
 
 def _best(table: pa.Table, nbest: int) -> pa.Table:
@@ -179,8 +159,3 @@ def _best(table: pa.Table, nbest: int) -> pa.Table:
     starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
     rank = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes))))
     return table.filter(pa.array(rank < nbest))
-
-
-def empty() -> pa.Table:
-    """A table of no candidates."""
-    return CANDIDATES.empty_table()

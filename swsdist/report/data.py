@@ -17,7 +17,6 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
-from scipy.special import ndtri
 
 from swsdist.errors import UserError
 
@@ -326,6 +325,8 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
+    from scipy.special import ndtri  # who only shows a summary should not wait for scipy
+
     if len(curve) < 3:
         return curve
     cells = [np.floor(ndtri(np.clip(p, 1e-9, 1 - 1e-9)) / step) for p in (curve.pfa, curve.pmiss)]

@@ -66,11 +66,17 @@ def pss_bytes(pid: int | str = "self") -> int:
 
 
 class Journal:
-    """Append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder."""
+    """Append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
 
-    def __init__(self, folder: Folder, role: str) -> None:
+    Args:
+        folder: the run.
+        role: `driver` or `worker`.
+        host: name of the node; the host's by default.
+    """
+
+    def __init__(self, folder: Folder, role: str, host: str | None = None) -> None:
         self._folder = folder
-        self.host = socket.gethostname()
+        self.host = host or socket.gethostname()
         self._name = f"accounts/{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -101,6 +107,12 @@ class Journal:
                 return
             self._put_at = time.monotonic()
             self._folder.write_bytes(self._name, ("\n".join(self._text) + "\n").encode())
+
+    def move(self, host: str) -> None:
+        """From now on the node has this name: it is known only once the process has joined a cluster."""
+        if host != self.host:
+            self.host = host
+            self.write("node", host=host)
 
     @contextmanager
     def phase(self, phase: str) -> Iterator[None]:
@@ -161,5 +173,8 @@ def read_journals(folder: Folder) -> list[list[dict[str, Any]]]:
             except ValueError:
                 break  # the process died while it wrote this line
         if lines and lines[0]["event"] == "open":
+            for line in lines:
+                if line["event"] == "node":
+                    lines[0]["host"] = line["host"]
             journals.append(lines)
     return journals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -69,12 +70,13 @@ class Costs:
         return max(peaks.values()) / GB if peaks else None
 
     def warm_up(self) -> float:
-        """CPU s between a process's first line and its first task: imports, compiled code, the BLAS probe."""
-        total = 0.0
-        for lines in self._journals:
-            warm = next((line["cpu"] for line in lines if line["event"] == "warm"), None)
-            total += warm or 0.0
-        return total
+        """CPU s of starting: until a process's first line, and what stages load before their first task."""
+        return math.fsum(
+            line["cpu"] if line["event"] == "open" else line["spent"]
+            for lines in self._journals
+            for line in lines
+            if line["event"] in ("open", "warm")
+        )
 
     def repeated(self) -> float:
         """CPU s of attempts at the present plan's tasks that were killed, failed, or done again."""

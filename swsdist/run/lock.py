@@ -3,6 +3,10 @@
 The lock is a small file with host, process and a heartbeat. It is stale when the heartbeat is 60 s old, or at once when the
 process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
 writer writes the same bytes to the same name.
+
+Where nobody holds a local folder, the file is made by a link, which one of several processes gets. S3 has nothing like it in
+all its kinds, and a stale lock is there already: then the file is written, and read again after a moment; who wrote last has it.
+A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,41 +28,90 @@ from swsdist.io.filesystem import Folder
 NAME = "lock.json"
 STALE_AFTER = 60.0
 _BEAT = 10.0
+_SETTLE = 0.5
+
+
+class Lock:
+    """Of one holder of one folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        pid = os.getpid()
+        self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
+        self._mine["token"] = uuid.uuid4().hex
+
+    def take(self) -> None:
+        """Raises LockedError if a living process holds the folder."""
+        holder = read(self._folder)
+        if holder is not None and alive(holder):
+            raise LockedError(
+                f"process {holder['pid']} on {holder['host']} is working here",
+                where=self._folder.path(),
+                remedy=f"wait for it, or stop it; a dead one's lock is ignored after {STALE_AFTER:.0f} s",
+            )
+        if holder is None and (target := self._folder.local(NAME)) is not None and not target.exists():
+            with self._folder.temporary() as file, suppress(FileExistsError):
+                file.write_bytes(self._text())
+                target.hardlink_to(file)
+        else:
+            self._folder.write_bytes(NAME, self._text())
+            time.sleep(_SETTLE)
+        if not self.held():
+            raise LockedError(
+                "another process began here at the same moment", where=self._folder.path(), remedy="run again later"
+            )
+
+    def held(self) -> bool:
+        """Whether the file still is this holder's."""
+        return bool((read(self._folder) or {}).get("token") == self._mine["token"])
+
+    def check(self) -> None:
+        """Raises LockedError if the folder was lost to another process."""
+        if not self.held():
+            raise LockedError(
+                "the lock was lost: another process took it over, or removed it",
+                where=self._folder.path(),
+                remedy="run again when no other process works here; what was computed is kept",
+            )
+
+    def beat(self) -> None:
+        """Say that the holder lives."""
+        with suppress(OSError):  # it may pass; if it does not, the tasks will say so
+            if self.held():
+                self._folder.write_bytes(NAME, self._text())
+
+    def release(self) -> None:
+        """Give the folder back."""
+        if self.held():
+            self._folder.remove(NAME)
+
+    def _text(self) -> bytes:
+        return json.dumps({**self._mine, "t": time.time()}).encode()
 
 
 @contextmanager
-def locked(folder: Folder) -> Iterator[None]:
+def locked(folder: Folder) -> Iterator[Lock]:
     """Hold the folder.
 
     Raises:
         LockedError: a living process holds it.
     """
-    mine = {"host": socket.gethostname(), "pid": os.getpid(), "boot": _boot_id(), "token": uuid.uuid4().hex}
-    holder = read(folder)
-    if holder is not None and alive(holder):
-        raise LockedError(
-            f"process {holder['pid']} on {holder['host']} is working here",
-            where=folder.path(),
-            remedy=f"wait for it, or stop it; a dead one's lock is ignored after {STALE_AFTER:.0f} s",
-        )
-    _beat(folder, mine)
-    if (read(folder) or {}).get("token") != mine["token"]:
-        raise LockedError("another process began here at the same moment", where=folder.path(), remedy="run again")
+    lock = Lock(folder)
+    lock.take()
     stop = threading.Event()
 
     def beat() -> None:
         while not stop.wait(_BEAT):
-            _beat(folder, mine)
+            lock.beat()
 
     thread = threading.Thread(target=beat, name="swsdist-lock", daemon=True)
     thread.start()
     try:
-        yield
+        yield lock
     finally:
         stop.set()
         thread.join()
-        if (read(folder) or {}).get("token") == mine["token"]:
-            folder.remove(NAME)
+        lock.release()
 
 
 def read(folder: Folder) -> dict[str, Any] | None:
@@ -73,21 +126,21 @@ def read(folder: Folder) -> dict[str, Any] | None:
 def alive(holder: dict[str, Any]) -> bool:
     """Whether the holder of a lock still lives, as far as can be told from here."""
     if holder["host"] == socket.gethostname() and holder["boot"] == _boot_id():
-        return _running(holder["pid"])
+        born = _born(holder["pid"])
+        return born is not None and born == holder.get("born", born)
     return bool(time.time() - holder["t"] < STALE_AFTER)
 
 
-def _running(pid: int) -> bool:
-    import psutil
+def _born(pid: int) -> int | None:
+    """When a process began, in clock ticks since the start of the machine; None if it is gone.
 
+    Tells it from a later one that was given the same number.
+    """
     try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _beat(folder: Folder, mine: dict[str, Any]) -> None:
-    folder.write_bytes(NAME, json.dumps({**mine, "t": time.time()}).encode())
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None if Path("/proc/self/stat").exists() else 0
+    return None if fields[0] == "Z" else int(fields[19])
 
 
 def _boot_id() -> str:

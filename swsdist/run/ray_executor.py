@@ -3,27 +3,38 @@
 By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
 join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
 
+A private instance outlives a driver that is killed by some seconds: Ray's reaper ends its processes, and the next private
+instance removes its folder.
+
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
 numba does not heed). A bounded number of tasks is in flight to each. If a process dies, the task that it worked on is tried
 again, alone, on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its
 process is recorded as failed.
+
+Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
+alike, network namespaces), the host name and Ray's address of the node.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import shutil
+import signal
+import socket
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import ray
-from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
 from swsdist.errors import UserError
 from swsdist.run.accounts import DriverJournal, Journal
@@ -33,21 +44,29 @@ from swsdist.run.task import Context, Failure, Receipt, Task
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
 _READY_WITHIN = 300.0
+#: Names of private instances' folders begin so. Short: the path of a Unix socket in it may have 107 bytes.
+_PREFIX = "sws-ray-"
+_OWNER = "owner"
 
 
 class _Actor:
     """Runs in its own process, for the whole run."""
 
     def __init__(self, context: Context, threads: int) -> None:
-        from swsdist.run.worker import Worker
-
-        self._journal = Journal(context.run, "worker")
-        self._worker = Worker(context, self._journal, threads)
+        self._context = context
+        self._threads = threads
 
     def ready(self) -> tuple[str, int, str]:
-        """Host, process, version."""
+        """Get ready, and tell node, process and version.
+
+        Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
+        """
         from importlib.metadata import version
 
+        from swsdist.run.worker import Worker
+
+        self._journal = Journal(self._context.run, "worker", node_name())
+        self._worker = Worker(self._context, self._journal, self._threads)
         return self._journal.host, os.getpid(), version("swsdist")
 
     def run(self, task: Task) -> Receipt:
@@ -85,8 +104,7 @@ class RayExecutor:
         self._slots: list[_Slot] = []
         self._restarts = 0
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
-        self._temporary: str | None = None
-        self._connected = False
+        self._instance: Instance | None = None
         self.start_seconds: float | None = None
         self.stop_seconds: float | None = None
 
@@ -94,8 +112,8 @@ class RayExecutor:
 
     def _connect(self) -> None:
         wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
-        self._temporary = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
-        self._connected = True
+        self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._journal.move(node_name())
 
     def _size(self, tasks: int) -> int:
         """How many actors: as many as wanted and as fit, no more than tasks."""
@@ -128,7 +146,7 @@ class RayExecutor:
     def close(self) -> None:
         """End the actors; shut a private instance down and remove its folder."""
         clock = time.perf_counter()
-        if not self._connected:
+        if self._instance is None:
             return
         try:
             closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
@@ -139,8 +157,8 @@ class RayExecutor:
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
         finally:
-            disconnect(self._temporary)
-            self._connected = False
+            disconnect(self._instance)
+            self._instance = None
         self.stop_seconds = time.perf_counter() - clock
 
     # -- work -----------------------------------------------------------------------------------------------------
@@ -150,7 +168,7 @@ class RayExecutor:
         if not tasks:
             return
         clock = time.perf_counter()
-        if not self._connected:
+        if self._instance is None:
             self._connect()
         for _ in range(len(self._slots), self._size(len(tasks))):
             self._new_slot()
@@ -171,17 +189,17 @@ class RayExecutor:
                     continue  # died meanwhile
                 try:
                     value = ray.get(ref, timeout=10)
-                except (RayActorError, GetTimeoutError) as error:
-                    for outcome in self._died(slot, error, queue, suspects, tried):
-                        waiting -= 1
-                        yield outcome
-                    continue
                 except RayTaskError as error:
                     slot.flying.remove((ref, task))
                     outcome_or_none = self._raised(task, error, queue, tried)
                     if outcome_or_none is not None:
                         waiting -= 1
                         yield outcome_or_none
+                    continue
+                except RayError as error:  # its process or its node is gone, or its answer was lost with it
+                    for outcome in self._died(slot, error, queue, suspects, tried):
+                        waiting -= 1
+                        yield outcome
                     continue
                 slot.flying.remove((ref, task))
                 if task is _READY:
@@ -247,6 +265,7 @@ class RayExecutor:
     ) -> list[Failure]:
         """An actor's process is gone. Put its tasks back, and an actor in its place."""
         self._slots.remove(slot)
+        ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
         lost = [task for _, task in slot.flying if task is not _READY]
@@ -278,7 +297,26 @@ class RayExecutor:
 _READY = Task("", "", "ready", 0.0, {})
 
 
-def connect(address: str | None, cpus: int) -> str | None:
+class Instance(NamedTuple):
+    """What a driver is connected to: the folder of a private instance and its owner's file, or None for a cluster."""
+
+    folder: str | None = None
+    owner: IO[str] | None = None
+
+
+def node_name() -> str:
+    """The name of the node that this process is on; see above."""
+    mine = ray.get_runtime_context().get_node_id()
+    nodes = ray.nodes()
+    host, address = next(
+        ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
+        (socket.gethostname(), ""),
+    )
+    same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
+    return f"{host}@{address}" if len(same) > 1 else str(host)
+
+
+def connect(address: str | None, cpus: int) -> Instance:
     """Join a cluster, or start a private local instance.
 
     Args:
@@ -286,7 +324,7 @@ def connect(address: str | None, cpus: int) -> str | None:
         cpus: of a private instance; 0 for all of this machine.
 
     Returns:
-        The temporary folder of a private instance, for `disconnect`.
+        For `disconnect`.
 
     Raises:
         UserError: no cluster answers there.
@@ -294,38 +332,77 @@ def connect(address: str | None, cpus: int) -> str | None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address and address != "local":
         try:
-            ray.init(address=address, **quiet)
+            with _own_sigterm():
+                ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise UserError(
                 f"no Ray cluster answers ({error})",
                 where=f"executor.address: {address}",
                 remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
             ) from None
-        return None
-    # Short: the path of a Unix socket in it may have 107 bytes.
-    temporary = tempfile.mkdtemp(prefix="sws-ray-", dir="/tmp" if Path("/tmp").is_dir() else None)
-    ray.init(
-        address="local",
-        num_cpus=cpus or len(os.sched_getaffinity(0)),
-        object_store_memory=_OBJECT_STORE,
-        include_dashboard=False,
-        _temp_dir=temporary,
-        **quiet,
-    )
-    return temporary
+        return Instance()
+    instance = _private_folder()
+    try:
+        with _own_sigterm():
+            ray.init(
+                address="local",
+                num_cpus=cpus or len(os.sched_getaffinity(0)),
+                object_store_memory=_OBJECT_STORE,
+                include_dashboard=False,
+                _temp_dir=instance.folder,
+                **quiet,
+            )
+    except BaseException:
+        disconnect(instance)
+        raise
+    return instance
 
 
-def disconnect(temporary: str | None) -> None:
+def disconnect(instance: Instance) -> None:
     """Leave the cluster, or shut the private instance down and remove its folder."""
     ray.shutdown()
-    if temporary is not None:
-        shutil.rmtree(temporary, ignore_errors=True)
+    if instance.folder is not None:
+        shutil.rmtree(instance.folder, ignore_errors=True)
+    if instance.owner is not None:
+        instance.owner.close()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """`ray.init` puts a handler of its own in place of ours, with other exit codes: put ours back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _private_folder() -> Instance:
+    """A new folder, whose owner holds a lock on a file in it; folders whose owner is gone are removed."""
+    place = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
+    for owner in place.glob(f"{_PREFIX}*/{_OWNER}"):
+        try:
+            with owner.open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(owner.parent, ignore_errors=True)
+        except OSError:
+            continue  # it lives, is another user's, or someone else removes it
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    file = (folder / "new").open("w", encoding="utf-8")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    (folder / "new").rename(folder / _OWNER)  # it has its name only once it is locked
+    return Instance(str(folder), file)
 
 
 def reach(address: str | None) -> dict[str, float]:
     """Resources of a cluster, or of a private instance that is started and shut down for it."""
-    temporary = connect(address, 0)
+    instance = connect(address, 0)
     try:
         return dict(ray.cluster_resources())
     finally:
-        disconnect(temporary)
+        disconnect(instance)

@@ -13,9 +13,10 @@ of each output. A task whose receipt and outputs exist is skipped: that one rule
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
@@ -152,36 +153,38 @@ class Context:
         return {**self.__dict__, "memory": {}}
 
 
-class Stage(Protocol):
+class Stage(ABC):
     """One arrow in the way of the data.
 
     Attributes:
         name: in commands, files and tables.
         version: raised whenever the same inputs give other bytes.
         phase: what its cost counts as.
-        unit: of a task's work: `s` of audio, `cells`, or `rows`.
+        unit: of a task's work: `s` of audio, `cells`, or rows of some kind.
         in_driver: its tasks are few and small, and run in the driver.
         in_store: its receipts and outputs lie in the store, not in the run folder.
     """
 
-    name: str
-    version: int
-    phase: Phase
-    unit: str
-    in_driver: bool
-    in_store: bool
+    name: ClassVar[str]
+    version: ClassVar[int]
+    phase: ClassVar[Phase]
+    unit: ClassVar[str]
+    in_driver: ClassVar[bool] = False
+    in_store: ClassVar[bool] = False
 
+    @abstractmethod
     def plan(self, state: State) -> Iterator[Task]:
         """Its tasks, given that all earlier stages have come to their end."""
-        ...
 
+    @abstractmethod
     def run(self, task: Task, context: Context) -> Done:
         """Do one."""
-        ...
 
-    def finish(self, state: State) -> None:
-        """All its tasks have come to their end."""
-        ...
+    def warm(self, context: Context) -> None:  # noqa: B027 (most stages have nothing to load)
+        """Load what the first task would have to load, so that no task is charged for it."""
+
+    def finish(self, state: State) -> None:  # noqa: B027 (most stages have nothing to commit)
+        """All its tasks have come to their end: commit what they made."""
 
 
 def receipt_name(stage: str, fingerprint: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -22,16 +23,14 @@ class Worker:
     def __init__(self, context: Context, journal: Journal, threads: int) -> None:
         self._context = context
         self._journal = journal
+        self._warm: set[str] = set()
         limit_threads(threads)
-        from swsdist.kernels.fixed_point import probe_gemm
-
-        probe_gemm()
-        self._journal.write("warm")
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""
         stage: Stage = STAGES[task.stage]
         context = self._context
+        self._warm_up(stage)
         reset_peak()
         started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
         self._journal.write("begin", stage=task.stage, fingerprint=task.fingerprint)
@@ -62,7 +61,7 @@ class Worker:
             rejected=done.rejected,
             cost=cost,
             host=self._journal.host,
-            pid=_pid(),
+            pid=os.getpid(),
             started=started,
             finished=time.time(),
         )
@@ -71,11 +70,14 @@ class Worker:
         self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
         return receipt
 
-
-def _pid() -> int:
-    import os
-
-    return os.getpid()
+    def _warm_up(self, stage: Stage) -> None:
+        """Before the first task of a stage: what it loads is accounted for apart."""
+        if stage.name in self._warm:
+            return
+        before = sum(cpu_seconds())
+        stage.warm(self._context)
+        self._warm.add(stage.name)
+        self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
 
 
 def limit_threads(threads: int) -> Any:

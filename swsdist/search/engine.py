@@ -8,7 +8,7 @@ the BLAS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +16,14 @@ from numpy.typing import NDArray
 from swsdist.kernels.bounded_slope import State
 from swsdist.kernels.fixed_point import DISTANCES
 from swsdist.kernels.peaks import local_minima
+from swsdist.search.example import Example
 from swsdist.search.lanes import BLOCK, Batch, Piece, batches, cut
 
 #: Found candidates are pruned to the best per query and document whenever so many have come together.
-_PRUNE_AT = 2_000_000
+_PRUNE_AT = 1_000_000
 
-
-class Example(NamedTuple):
-    """One spoken example of a query: prepared frames, float32 (query frames, dimension)."""
-
-    query_id: str
-    example: int
-    frames: NDArray[np.float32]
+#: Query frames that meet a block of document frames in one matrix product: its result (256 x 1024 float32) stays in cache.
+_GROUP_ROWS = 256
 
 
 class Found(NamedTuple):
@@ -85,66 +81,87 @@ def search(
     piece = max(settings.piece, 4 * before)
     dimension = examples[0].frames.shape[1]
     pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, after))
-    order = sorted(range(len(examples)), key=lambda k: len(examples[k].frames))
+    groups = _groups(examples)
     found: list[NDArray[np.int64]] = []
     held = 0
     for batch in batches(pieces, settings.lanes, dimension):
         scanner = _Scanner(batch, settings)
-        for k in order:
-            rows = scanner.scan(k, examples[k].frames)
-            found.append(rows)
-            held += len(rows)
+        for group in groups:
+            for rows in scanner.scan(group, examples):
+                found.append(rows)
+                held += len(rows)
         if held > _PRUNE_AT:
             kept = _pruned(np.concatenate(found), most)
             found, held = [kept], 0
     return _gathered(found, most)
 
 
+def warm() -> None:
+    """Load the kernels that every search uses, by a search of one frame in one frame."""
+    frame = np.ones((1, 1), np.float32)
+    search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), Settings("cosine", 1, 1, 1))
+
+
+def _groups(examples: list[Example]) -> list[list[int]]:
+    """Examples that share matrix products: of similar length, and together of about _GROUP_ROWS frames."""
+    groups: list[list[int]] = []
+    rows = _GROUP_ROWS
+    for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
+        length = len(examples[k].frames)
+        if rows + length > _GROUP_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(k)
+        rows += length
+    return groups
+
+
 class _Scanner:
-    """Scratch memory for one batch; queries of equal length share it."""
+    """One batch: what its lanes are, and the search of groups of queries in it."""
 
     def __init__(self, batch: Batch, settings: Settings) -> None:
         self._batch = batch
         self._settings = settings
         self._lanes = len(batch.frames)
         self._distance = DISTANCES[settings.distance].from_dots
-        self._length = 0
         pieces = batch.pieces + [Piece(0, 0, 0, 0, batch.blocks[0])] * (self._lanes - len(batch.pieces))
         self._document = np.array([piece.document for piece in pieces])
         self._offset = np.array([piece.offset for piece in pieces])
 
-    def _resize(self, length: int) -> None:
-        if length == self._length:
-            return
-        self._length = length
-        self._dots = np.empty((length, BLOCK * self._lanes), np.float32)
-        self._distances = np.empty((length, BLOCK, self._lanes), np.int32)
-        self._state = State(length, self._lanes)
-        self._curve = np.empty((len(self._batch.blocks) * BLOCK, self._lanes), self._state.packing.dtype)
+    def scan(self, group: list[int], examples: list[Example]) -> Iterator[NDArray[np.int64]]:
+        """Candidates of each example of a group: int64 (candidates, 5) of query, document, end frame, frames, cost.
 
-    def scan(self, index: int, query: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Candidates of one query: int64 (candidates, 5) of query, document, end frame, frames, cost."""
-        batch, settings = self._batch, self._settings
-        self._resize(len(query))
-        self._state.restart()
-        flat = self._distances.reshape(-1)
+        A block of frames is fetched once for the whole group: all its queries' frames meet it in one product.
+        """
+        batch, lanes = self._batch, self._lanes
+        queries = np.concatenate([examples[k].frames for k in group])
+        bounds = np.cumsum([0, *(len(examples[k].frames) for k in group)])
+        dots = np.empty((len(queries), BLOCK * lanes), np.float32)
+        distances = np.empty(int(np.diff(bounds).max()) * BLOCK * lanes, np.int32)
+        states = [State(len(examples[k].frames), lanes) for k in group]
+        curves = [np.empty((len(batch.blocks) * BLOCK, lanes), state.packing.dtype) for state in states]
         for k, block in enumerate(batch.blocks):
-            np.matmul(query, block, out=self._dots)
-            self._distance(self._dots.reshape(-1), flat)
-            self._state.advance(self._distances, self._curve[k * BLOCK : (k + 1) * BLOCK])
-        packing = self._state.packing
-        bits = packing.frame_bits
-        place = local_minima(
-            self._curve, bits, batch.first, batch.stop, batch.frames, settings.window, packing.infinity
-        )
+            np.matmul(queries, block, out=dots)
+            for j, state in enumerate(states):
+                mine = dots[bounds[j] : bounds[j + 1]].reshape(-1)
+                flat = distances[: len(mine)]
+                self._distance(mine, flat)
+                state.advance(flat.reshape(-1, BLOCK, lanes), curves[j][k * BLOCK : (k + 1) * BLOCK])
+        for index, state, curve in zip(group, states, curves, strict=True):
+            yield self._candidates(index, state, curve)
+
+    def _candidates(self, index: int, state: State, curve: NDArray[Any]) -> NDArray[np.int64]:
+        batch, packing = self._batch, state.packing
+        bits, window = packing.frame_bits, self._settings.window
+        place = local_minima(curve, bits, batch.first, batch.stop, batch.frames, window, packing.infinity)
         lane, frame = place[:, 0], place[:, 1]
-        state = self._curve[frame, lane].astype(np.int64)
+        packed = curve[frame, lane].astype(np.int64)
         rows = np.empty((len(place), 5), np.int64)
         rows[:, 0] = index
         rows[:, 1] = self._document[lane]
         rows[:, 2] = self._offset[lane] + frame
-        rows[:, 3] = state & ((1 << bits) - 1)
-        rows[:, 4] = state >> bits
+        rows[:, 3] = packed & ((1 << bits) - 1)
+        rows[:, 4] = packed >> bits
         return rows
 
 
@@ -171,8 +188,3 @@ def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64]) -> Found:
         rows[:, 3].astype(np.int32),
         rows[:, 4].copy(),
     )
-
-
-def whole(frames: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
-    """A document that is in memory, as blocks."""
-    yield frames

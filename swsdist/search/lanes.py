@@ -106,9 +106,10 @@ def _laid_out(pieces: list[Piece], lanes: int, dimension: int) -> Iterator[Batch
     ordered = sorted(pieces, key=lambda p: -len(p.frames))
     for k in range(0, len(ordered), lanes):
         chosen = ordered[k : k + lanes]
+        width = min(lanes, -(-len(chosen) // 16) * 16)  # the last batch is no wider than it needs to be
         count = -(-len(chosen[0].frames) // BLOCK)
-        blocks = np.zeros((count, dimension, BLOCK, lanes), np.float32)
-        numbers = np.zeros((3, lanes), np.int64)
+        blocks = np.zeros((count, dimension, BLOCK, width), np.float32)
+        numbers = np.zeros((3, width), np.int64)
         for lane, piece in enumerate(chosen):
             length = len(piece.frames)
             whole, rest = divmod(length, BLOCK)
@@ -116,4 +117,4 @@ def _laid_out(pieces: list[Piece], lanes: int, dimension: int) -> Iterator[Batch
             if rest:
                 blocks[whole, :, :rest, lane] = piece.frames[whole * BLOCK :].T
             numbers[:, lane] = length, piece.first, piece.stop
-        yield Batch(chosen, blocks.reshape(count, dimension, BLOCK * lanes), *numbers)
+        yield Batch(chosen, blocks.reshape(count, dimension, BLOCK * width), *numbers)

@@ -18,8 +18,7 @@ from swsdist.features.registry import Extractor, frame_count, frame_shift, in_bl
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.fixed_point import prepare
-from swsdist.search.engine import Example
+from swsdist.search.example import Example
 from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
@@ -160,6 +159,8 @@ def prepared(
         by: whose statistics: `speaker` (where the store knows the speaker, else the collection's) or `collection`.
         dimension: of the frames.
     """
+    from swsdist.kernels.fixed_point import prepare  # loads numba: planning does without
+
     collection = statistics["collection", ""]
     made = []
     for row in table.to_pylist():

@@ -10,23 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.config.model import Keep, Search
+from swsdist.config.model import Search
 from swsdist.features.statistics import Statistics
-from swsdist.fingerprint import stable_hash
 from swsdist.kernels.fixed_point import prepare
-from swsdist.search.engine import Example, Found, Settings, search
+from swsdist.reduce.buckets import bucket_of
+from swsdist.search.engine import Found, Settings, search
+from swsdist.search.example import Example
 from swsdist.store.reading import Block, Store
 from swsdist.types import CANDIDATES
-
-
-def bucket_of(query_id: str, buckets: int) -> int:
-    """The part of the reduce that a query belongs to."""
-    return stable_hash(query_id) % buckets
-
-
-def keep_count(keep: Keep, seconds: float) -> int:
-    """How many to keep of what was found in so many seconds."""
-    return max(keep.least, int(keep.per_second * seconds))
 
 
 def search_shard(store: Store, shard: str, examples: list[Example], search_config: Search) -> tuple[pa.Table, Found]:
@@ -59,9 +50,7 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
     blocks = groupby(store.blocks(shard, set(keys)), key=lambda block: (block.doc_id, block.channel))
     stream = ((index[key], prepared(group, index[key])) for key, group in blocks)
     shift = store.manifest.shift
-    most = np.array(
-        [keep_count(search_config.candidates, frames * shift) for frames in documents["frames"].to_pylist()]
-    )
+    most = np.array([search_config.candidates.count(frames * shift) for frames in documents["frames"].to_pylist()])
     settings = Settings(
         search_config.distance,
         search_config.candidate_window,

@@ -13,19 +13,31 @@ def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> l
     Args:
         seconds: length of each document.
         target: s of audio that a shard aims at.
-        shards: cut into this many instead, as equal as whole documents allow (fewer where there are fewer documents).
+        shards: cut into this many instead, as equal as whole documents allow; into fewer only where there are fewer documents.
     """
     if shards is not None:
-        target = sum(seconds) / shards
+        return _cut_into(seconds, min(shards, len(seconds)))
     ranges: list[range] = []
-    first, filled, passed = 0, 0.0, 0.0
+    first, filled = 0, 0.0
     for k, length in enumerate(seconds):
         filled += length
-        goal = target * (len(ranges) + 1) - passed if shards is not None else target
-        if filled >= goal * (1 - 1e-9):
+        if filled >= target * (1 - 1e-9):
             ranges.append(range(first, k + 1))
-            passed += filled if shards is not None else 0.0
             first, filled = k + 1, 0.0
-    if first < len(seconds):
-        ranges.append(range(first, len(seconds)))
+    return [*ranges, range(first, len(seconds))] if first < len(seconds) else ranges
+
+
+def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
+    """As many ranges as `shards`, at most one a document; each ends where its part of the whole is reached."""
+    total = sum(seconds)
+    ranges: list[range] = []
+    first, passed = 0, 0.0
+    for k, length in enumerate(seconds):
+        passed += length
+        wanted = shards - len(ranges) - 1  # shards to come
+        left = len(seconds) - k - 1
+        reached = passed >= total * (len(ranges) + 1) / shards * (1 - 1e-9)
+        if left == wanted or (reached and wanted > 0):
+            ranges.append(range(first, k + 1))
+            first = k + 1
     return ranges

@@ -1,0 +1,1 @@
+"""For tests, here and elsewhere: oracles, the conformance suite, synthetic speech."""

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from swsdist.kernels.bounded_slope import MAX_DISTANCE, State, packing
+from swsdist.kernels.bounded_slope import State, packing
 from swsdist.kernels.fixed_point import DISTANCES, NORM, prepare, probe_gemm
 from swsdist.kernels.peaks import local_minima
+from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.testing import oracles_search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])
@@ -76,7 +77,9 @@ def test_no_overflow_at_the_largest_distances(n: int) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(sorted(DISTANCES)),
-    data=hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7), elements=st.floats(-8, 8, width=32)),
+    data=hnp.arrays(
+        np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7), elements=st.floats(-8, 8, width=32)
+    ),
     zero=st.booleans(),
 )
 def test_distances_are_the_oracles(name: str, data: np.ndarray, zero: bool) -> None:
@@ -130,7 +133,9 @@ def test_candidates_are_the_oracles_wherever_cut(costs: list[list[int]], window:
     parts = []
     for first, stop in ((0, cut), (cut, longest)):
         parts.append(
-            local_minima(curve << 3, 3, np.full(len(costs), first), np.minimum(frames, stop), frames, window, limit << 3)
+            local_minima(
+                curve << 3, 3, np.full(len(costs), first), np.minimum(frames, stop), frames, window, limit << 3
+            )
         )
     found = sorted(map(tuple, np.concatenate(parts).tolist()))
     expected = [

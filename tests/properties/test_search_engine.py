@@ -5,7 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.fixed_point import DISTANCES, prepare
-from swsdist.search.engine import Example, Settings, search
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
 from swsdist.search.lanes import batches, cut
 from swsdist.testing import oracles_search as oracle
 
@@ -104,7 +105,9 @@ def test_ten_thousand_documents() -> None:
     rng = np.random.default_rng(3)
     data = [frames(rng, "random", int(n)) for n in rng.integers(1, 12, 10_000)]
     query = Example("q", 1, frames(rng, "random", 3))
-    found = search([query], ((k, [d]) for k, d in enumerate(data)), np.ones(len(data), np.int64), Settings("cosine", 2, 64, 99))
+    found = search(
+        [query], ((k, [d]) for k, d in enumerate(data)), np.ones(len(data), np.int64), Settings("cosine", 2, 64, 99)
+    )
     reachable = [k for k, d in enumerate(data) if 2 * len(d) >= 3]
     assert found.document.tolist() == reachable
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from swsdist.fingerprint import fingerprint
+from swsdist.reduce.buckets import bucket_of
 from swsdist.run.stages.normalise import normalised_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.score import align, protocol
-from swsdist.search.shard import bucket_of
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
@@ -21,15 +21,13 @@ def aligned_name(fingerprint: str) -> str:
     return f"tables/aligned/{fingerprint}.parquet"
 
 
-class Align:
+class Align(Stage):
     """Alignment ignores decisions, so it comes before them, and its result fits thresholds as well as scores them."""
 
     name = "align"
     version = 1
-    phase: Phase = "score"
+    phase = "score"
     unit = "detections"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket that has detections or references; none without references."""
@@ -71,6 +69,3 @@ class Align:
         )
         output = parquet.publish(context.run, aligned_name(task.fingerprint), [trials], TRIALS)
         return Done((output,), summary={"bucket": task.payload["bucket"], "trials": trials.num_rows})
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

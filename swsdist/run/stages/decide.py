@@ -10,7 +10,7 @@ from swsdist.run.stages.align import aligned_name
 from swsdist.run.stages.fit import calibration_name
 from swsdist.run.stages.normalise import normalised_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, TRIALS
 
@@ -25,15 +25,13 @@ def trials_name(fingerprint: str) -> str:
     return f"tables/trials/{fingerprint}.parquet"
 
 
-class Decide:
+class Decide(Stage):
     """The same decisions in the list of detections and in the aligned list; null where nothing decides."""
 
     name = "decide"
     version = 1
-    phase: Phase = "score"
+    phase = "score"
     unit = "detections"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket."""
@@ -64,6 +62,3 @@ class Decide:
             outputs.append(parquet.publish(context.run, trials_name(task.fingerprint), [table], TRIALS))
             summary["trials"] = table.num_rows
         return Done(tuple(outputs), summary=summary)
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

@@ -16,13 +16,13 @@ from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.run.stages.decide import scored_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.store import parquet
 from swsdist.store.parquet import Output
 from swsdist.types import DETECTIONS
 
 
-class Export:
+class Export(Stage):
     """CSV, the NIST programs' system lists, Audacity labels, and clips of the best hits.
 
     What was not decided is NO in the NIST lists, which know nothing else. Labels show what was decided YES, or everything where
@@ -32,10 +32,9 @@ class Export:
 
     name = "export"
     version = 1
-    phase: Phase = "score"
+    phase = "score"
     unit = "detections"
     in_driver = True
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """One task."""
@@ -74,9 +73,6 @@ class Export:
                     continue
                 outputs += _publish(Path(place), context.run)
         return Done(tuple(outputs), summary={"warnings": warnings, "files": len(outputs)})
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""
 
 
 def _publish(place: Path, run: Folder) -> list[Output]:

@@ -14,7 +14,7 @@ from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder, locate
 from swsdist.run.stages.align import aligned_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.score import Counts, beta, number_of_trials, protocol
 from swsdist.store.parquet import Output, describe, read
 
@@ -42,15 +42,14 @@ def operating_point(state: State) -> dict[str, Any]:
     }
 
 
-class Fit:
+class Fit(Stage):
     """One task: what it reads are counts, not lists."""
 
     name = "fit"
     version = 1
-    phase: Phase = "score"
+    phase = "score"
     unit = "detections"
     in_driver = True
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """One task, or none: without references only a FILE can decide."""
@@ -95,9 +94,6 @@ class Fit:
                 counts[k] = counts[k] + Counts.of(table.filter(pc.equal(of_row, k)))
         trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""
 
 
 def _file(path: str, storage: Any) -> bytes:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from swsdist.audio.reader import probe
@@ -15,7 +16,7 @@ from swsdist.features.registry import create, frame_shift
 from swsdist.features.registry import identity as extractor_identity
 from swsdist.fingerprint import fingerprint
 from swsdist.run.state import State, identities
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
 from swsdist.store.reading import Store
@@ -24,14 +25,13 @@ from swsdist.store.writing import documents_name, rejected_name, shard_name, wri
 from swsdist.types import DOCUMENTS
 
 
-class Index:
+class Index(Stage):
     """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are."""
 
     name = "index"
     version = 1
-    phase: Phase = "index"
+    phase = "index"
     unit = "s"
-    in_driver = False
     in_store = True
 
     def plan(self, state: State) -> Iterator[Task]:
@@ -47,6 +47,12 @@ class Index:
             name = fingerprint(self.name, self.version, state.extractor_fingerprint, rows)
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             yield Task(self.name, name, label, sum(lengths[chosen.start : chosen.stop]), {"documents": rows})
+
+    def warm(self, context: Context) -> None:
+        """Load what the extractor needs."""
+        features = context.config.features
+        extractor = create(features.name, features.options)
+        extractor.extract(np.zeros(extractor.frame_length, np.float32))
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""

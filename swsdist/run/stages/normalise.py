@@ -8,7 +8,7 @@ from swsdist.calibrate.qnorm import normalise
 from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.reduce import detections_name, statistics_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.score import score_limits
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS
@@ -19,15 +19,13 @@ def normalised_name(fingerprint: str) -> str:
     return f"tables/normalised/{fingerprint}.parquet"
 
 
-class Normalise:
+class Normalise(Stage):
     """Needs no references: it is a part of searching."""
 
     name = "normalise"
     version = 1
-    phase: Phase = "search"
+    phase = "search"
     unit = "detections"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket."""
@@ -47,6 +45,3 @@ class Normalise:
         low, high = score_limits(detections["score"].to_numpy())
         summary = {"bucket": task.payload["bucket"], "detections": detections.num_rows, "low": low, "high": high}
         return Done((output,), summary=summary)
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

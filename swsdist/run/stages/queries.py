@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from swsdist.features.registry import create
 from swsdist.fingerprint import fingerprint
 from swsdist.run.state import State, identities
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.search.queries import extract, groups
 from swsdist.store import parquet
 from swsdist.types import EXAMPLES
@@ -18,15 +20,13 @@ def examples_name(fingerprint: str) -> str:
     return f"tables/examples/{fingerprint}.parquet"
 
 
-class Queries:
+class Queries(Stage):
     """Queries are searched in groups, whose borders the ids themselves tell."""
 
     name = "queries"
     version = 1
-    phase: Phase = "search"
+    phase = "search"
     unit = "examples"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a group."""
@@ -41,6 +41,12 @@ class Queries:
             name = fingerprint(self.name, self.version, state.extractor_fingerprint, members)
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield Task(self.name, name, label, len(members), {"examples": members})
+
+    def warm(self, context: Context) -> None:
+        """Load what the extractor needs."""
+        features = context.config.features
+        extractor = create(features.name, features.options)
+        extractor.extract(np.zeros(extractor.frame_length, np.float32))
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
@@ -57,6 +63,3 @@ class Queries:
             },
             rejected=extracted.rejected.to_pylist(),
         )
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from swsdist.fingerprint import fingerprint
+from swsdist.reduce.buckets import bucket_of
 from swsdist.reduce.detections import reduce_bucket
 from swsdist.run.stages.search import candidates_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
-from swsdist.search.shard import bucket_of, keep_count
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
@@ -26,22 +27,20 @@ def statistics_name(fingerprint: str) -> str:
     return f"tables/statistics/{fingerprint}.parquet"
 
 
-class Reduce:
+class Reduce(Stage):
     """Each bucket reads its own row group of every file of candidates."""
 
     name = "reduce"
     version = 1
-    phase: Phase = "search"
+    phase = "search"
     unit = "candidates"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket that holds a query."""
         manifest = state.manifest
         assert manifest is not None  # index has come to its end
         settings = state.config.reduce
-        nbest = keep_count(settings.nbest, manifest.counts["seconds"])
+        nbest = settings.nbest.count(manifest.counts["seconds"])
         searched = sorted(state.ended["search"].receipts, key=lambda receipt: receipt.fingerprint)
         query_ids = {q for receipt in state.ended["queries"].receipts for q in receipt.summary["query_ids"]}
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
@@ -55,6 +54,10 @@ class Reduce:
             work = sum(receipt.summary["candidates"] for receipt in searched) / max(1, settings.buckets)
             payload = {"files": files, "nbest": nbest, "shift": manifest.shift, "unit": state.unit, "bucket": bucket}
             yield Task(self.name, name, f"bucket {bucket}", round(work), payload)
+
+    def warm(self, context: Context) -> None:
+        """Load the compiled kernel."""
+        importlib.import_module("swsdist.kernels.suppression")
 
     def run(self, task: Task, context: Context) -> Done:
         """Overlaps out, the best N kept."""
@@ -82,6 +85,3 @@ class Reduce:
         )
         summary = {"bucket": task.payload["bucket"], "detections": reduced.detections.num_rows, "candidates": rows}
         return Done(outputs, summary=summary)
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

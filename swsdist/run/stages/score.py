@@ -13,7 +13,7 @@ from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.decide import trials_name
 from swsdist.run.stages.fit import operating_point, write_json
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.score import PER_TERM, Counts, atwv, det, mtwv, per_term, total, twv_curve
 from swsdist.store import parquet
 
@@ -36,15 +36,14 @@ def det_name(fingerprint: str) -> str:
     return f"tables/det/{fingerprint}.parquet"
 
 
-class Score:
+class Score(Stage):
     """Scoring never changes a score."""
 
     name = "score"
     version = 1
-    phase: Phase = "score"
+    phase = "score"
     unit = "trials"
     in_driver = True
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """One task; none without references."""
@@ -93,6 +92,3 @@ class Score:
             parquet.publish(context.run, det_name(task.fingerprint), [drawn], DET),
         )
         return Done(outputs, summary={"measures": measures, "point": point})
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

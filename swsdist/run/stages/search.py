@@ -10,9 +10,8 @@ import pyarrow as pa
 from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.queries import examples_name
 from swsdist.run.state import State
-from swsdist.run.task import Context, Done, Phase, Task
+from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.search.queries import prepared
-from swsdist.search.shard import candidate_tables, search_shard
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.types import CANDIDATES
@@ -23,15 +22,13 @@ def candidates_name(fingerprint: str) -> str:
     return f"tables/candidates/{fingerprint}.parquet"
 
 
-class Search:
+class Search(Stage):
     """Every group of queries meets every shard once."""
 
     name = "search"
     version = 1
-    phase: Phase = "search"
+    phase = "search"
     unit = "cells"
-    in_driver = False
-    in_store = False
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a group and shard."""
@@ -59,8 +56,18 @@ class Search:
                 payload = {"examples": examples_name(group.fingerprint), "shard": shard.name}
                 yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
 
+    def warm(self, context: Context) -> None:
+        """Load the compiled kernels, and refuse a BLAS that is not exact."""
+        from swsdist.kernels.fixed_point import probe_gemm
+        from swsdist.search import engine
+
+        probe_gemm()
+        engine.warm()
+
     def run(self, task: Task, context: Context) -> Done:
         """The exact search."""
+        from swsdist.search.shard import candidate_tables, search_shard  # loads numba: planning does without
+
         settings = context.config.search
         store = Store(context.store)
         dimension = store.manifest.dimension
@@ -81,6 +88,3 @@ class Search:
             bytes_read=store.manifest.shard(task.payload["shard"]).size,
             cells=int(task.work),
         )
-
-    def finish(self, state: State) -> None:
-        """Nothing to commit."""

@@ -1,0 +1,28 @@
+"""Greedy suppression of overlapping spans, best first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+
+@numba.njit("void(int64[::1], float64[::1], float64[::1], float64, boolean[::1])", nogil=True, cache=True)
+def suppress(bounds: Any, start: Any, end: Any, overlap: float, keep: Any) -> None:
+    """Keep a span unless a better one that is kept overlaps it by more than `overlap` of the shorter of the two.
+
+    Args:
+        bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] compete with each other only, best first.
+        start, end: float64 (spans,), s.
+        overlap: 0 to 1.
+        keep: bool (spans,), is written.
+    """
+    for g in range(len(bounds) - 1):
+        for i in range(bounds[g], bounds[g + 1]):
+            keep[i] = True
+            for j in range(bounds[g], i):
+                if keep[j]:
+                    common = min(end[i], end[j]) - max(start[i], start[j])
+                    if common > overlap * min(end[i] - start[i], end[j] - start[j]):
+                        keep[i] = False
+                        break

@@ -1,0 +1,231 @@
+"""Is an extractor right? A suite for those who write their own.
+
+    from swsdist.testing.conformance import check_extractor
+
+    def test_mine():
+        check_extractor(Mine(some_option=3))
+
+It checks what the store and the search rely on (`swsdist.features.registry.Extractor`): shapes, types and finiteness; the same
+samples give the same bytes; a frame depends on nothing but the samples under it and under `context` frames to either side, so
+long recordings can be computed in blocks; options describe themselves and can be made again from their description. It needs
+no test framework: what is broken is an AssertionError that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from swsdist.errors import ConfigError
+from swsdist.features.registry import BLOCK_FRAMES, Extractor, create, frame_count, in_blocks, installed
+
+Samples = NDArray[np.float32]
+
+#: Values may differ by this part of a dimension's standard deviation where a recording is cut: matrix products round
+#: differently in other shapes, and no search notices.
+TOLERANCE = 1e-3
+
+
+def check_extractor(extractor: Extractor) -> None:
+    """Check one extractor, with the options that it has.
+
+    Takes about as long as computing three minutes of audio.
+
+    Raises:
+        AssertionError: it is not right; the message says what, and on which input.
+    """
+    _check_attributes(extractor)
+    _check_description(extractor)
+    for kind, samples in _signals(extractor):
+        _check_frames(extractor, kind, samples)
+    _check_short(extractor)
+    _check_locality(extractor)
+    _check_blocks(extractor)
+    _check_made_again(extractor)
+
+
+def _require(holds: bool, extractor: Extractor, complaint: str) -> None:
+    # Not an assert: the suite must also work under `python -O`.
+    if not holds:
+        raise AssertionError(f"extractor {getattr(extractor, 'name', type(extractor).__name__)!r}: {complaint}")
+
+
+# -- what it says of itself -------------------------------------------------------------------------------------------
+
+
+def _check_attributes(extractor: Extractor) -> None:
+    least = {"version": 1, "sample_rate": 1, "frame_length": 1, "hop": 1, "context": 0, "dimension": 1}
+    for name in ("name", *least, "extract", "describe"):
+        _require(hasattr(extractor, name), extractor, f"it has no attribute {name}")
+    _require(isinstance(extractor.name, str) and bool(extractor.name), extractor, "name is not a word")
+    for name, lowest in least.items():
+        value = getattr(extractor, name)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        _require(whole and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
+
+
+def _check_description(extractor: Extractor) -> None:
+    options = extractor.describe()
+    _require(
+        isinstance(options, dict), extractor, f"describe() gives a {type(options).__name__}, not a dict of options"
+    )
+    try:
+        text = json.dumps(options, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"extractor {extractor.name!r}: describe() is not plain JSON ({error})") from None
+    _require(json.loads(text) == options, extractor, "describe() is not the same after writing and reading it as JSON")
+    _require(extractor.describe() == options, extractor, "describe() says something else each time")
+
+
+def _check_made_again(extractor: Extractor) -> None:
+    """A worker makes the extractor from its name and options: that one must give the same frames."""
+    options = extractor.describe()
+    try:
+        other = _make(extractor, options)
+    except (ConfigError, ValidationError, TypeError) as error:
+        raise AssertionError(
+            f"extractor {extractor.name!r}: its own description is refused as options: {error}"
+        ) from None
+    same = type(other) is type(extractor)
+    _require(same, extractor, f"the name is taken: {type(other).__name__} is installed under it")
+    _require(other.describe() == options, extractor, "made again from its description, it describes itself otherwise")
+    for name in ("version", "sample_rate", "frame_length", "hop", "context", "dimension"):
+        before, after = getattr(extractor, name), getattr(other, name)
+        _require(before == after, extractor, f"made again from its description, {name} is {after}, not {before}")
+    kind, samples = next(_signals(extractor))
+    equal = other.extract(samples).tobytes() == extractor.extract(samples).tobytes()
+    _require(equal, extractor, f"made again from its description, it gives other frames on {kind}")
+    try:
+        _make(extractor, {**options, "no_such_option": 1})
+    except (ConfigError, ValidationError):
+        return
+    except TypeError as error:
+        raise AssertionError(
+            f"extractor {extractor.name!r}: an unknown option raises {error!r}; let pydantic check the options"
+        ) from None
+    _require(False, extractor, "an unknown option is accepted: a misspelt one would go unnoticed (extra='forbid')")
+
+
+def _make(extractor: Extractor, options: dict[str, Any]) -> Extractor:
+    """As `create` does it; an extractor that is not installed yet by its class."""
+    if extractor.name in installed():
+        return create(extractor.name, options)
+    return type(extractor)(**options)
+
+
+# -- what it computes -------------------------------------------------------------------------------------------------
+
+
+def _signals(extractor: Extractor) -> Iterator[tuple[str, Samples]]:
+    """Kinds of sound, each of some hundred frames."""
+    samples = extractor.frame_length + 200 * extractor.hop + extractor.hop // 2
+    rng = np.random.default_rng(20)
+    time = np.arange(samples) / extractor.sample_rate
+    yield "noise", rng.normal(scale=0.1, size=samples).astype(np.float32)
+    yield "digital silence", np.zeros(samples, np.float32)
+    yield "a sine of full scale", np.sin(2 * np.pi * extractor.sample_rate / 37 * time).astype(np.float32)
+    yield "a single click", np.eye(1, samples, samples // 2, np.float32)[0]
+    yield "a constant", np.full(samples, 0.5, np.float32)
+    yield "noise at 16 bits' last bit", (rng.integers(-1, 2, samples) / 32768).astype(np.float32)
+
+
+def _check_frames(extractor: Extractor, kind: str, samples: Samples) -> None:
+    samples.setflags(write=False)  # a worker's arrays may be read-only
+    try:
+        frames = extractor.extract(samples)
+    except Exception as error:
+        raise AssertionError(
+            f"extractor {extractor.name!r}: extract fails on {kind} (read-only samples): {error!r}"
+        ) from error
+    _check_shape(extractor, kind, len(samples), frames)
+    _require(bool(np.isfinite(frames).all()), extractor, f"a frame is not finite on {kind}")
+    again = extractor.extract(samples)
+    _require(
+        again.tobytes() == frames.tobytes(), extractor, f"the same samples give other bytes the second time, on {kind}"
+    )
+    _require(
+        not np.shares_memory(again, frames),
+        extractor,
+        "two calls give the same memory: the second overwrites the first",
+    )
+
+
+def _check_shape(extractor: Extractor, kind: str, samples: int, frames: Any) -> None:
+    _require(isinstance(frames, np.ndarray), extractor, f"extract gives a {type(frames).__name__}, not a NumPy array")
+    _require(frames.dtype == np.float32, extractor, f"frames are {frames.dtype}, not float32")
+    expected = (frame_count(extractor, samples), extractor.dimension)
+    _require(
+        frames.shape == expected,
+        extractor,
+        f"{samples} samples of {kind} give frames of shape {frames.shape}, not {expected}: "
+        f"frame t covers samples [t * hop, t * hop + frame_length), and all frames that lie whole inside are given",
+    )
+
+
+def _check_short(extractor: Extractor) -> None:
+    """Lengths around the first few frames; what is shorter than one frame gives none, without an error."""
+    length, hop = extractor.frame_length, extractor.hop
+    rng = np.random.default_rng(21)
+    for samples in sorted({0, 1, length - 1, length, length + 1, length + hop - 1, length + hop, length + 3 * hop + 1}):
+        sound = rng.normal(scale=0.1, size=samples).astype(np.float32)
+        try:
+            frames = extractor.extract(sound)
+        except Exception as error:
+            raise AssertionError(
+                f"extractor {extractor.name!r}: extract fails on {samples} samples: {error!r}"
+            ) from error
+        _check_shape(extractor, "noise", samples, frames)
+        _require(bool(np.isfinite(frames).all()), extractor, f"a frame is not finite on {samples} samples of noise")
+
+
+def _check_locality(extractor: Extractor) -> None:
+    """Inside of a cut, from `context` frames on, frames are those of the whole."""
+    hop, context = extractor.hop, extractor.context
+    count = 6 * context + 60
+    samples = _loud_and_soft(extractor, count)
+    whole = extractor.extract(samples)
+    for first, last in ((1, count), (context + 7, count - context - 5), (2 * context + 30, 4 * context + 45)):
+        cut = extractor.extract(samples[first * hop : (last - 1) * hop + extractor.frame_length])
+        inside = slice(context, last - first - context)
+        _require_close(
+            extractor,
+            cut[inside],
+            whole[first:last][inside],
+            whole,
+            f"a frame depends on more than the {context} frames of context to either side (or on the whole recording): "
+            f"cut out from frame {first} to {last}, frames inside differ",
+        )
+
+
+def _check_blocks(extractor: Extractor) -> None:
+    """Computed in blocks as the store does it, frames are those of the whole, for any pieces of audio."""
+    count = BLOCK_FRAMES + 50
+    samples = _loud_and_soft(extractor, count)
+    blocks = np.concatenate(list(in_blocks(extractor, [samples])))
+    piece = max(1, len(samples) // 7)
+    pieces = [samples[k : k + piece] for k in range(0, len(samples), piece)]
+    others = np.concatenate(list(in_blocks(extractor, pieces)))
+    equal = blocks.tobytes() == others.tobytes()
+    _require(equal, extractor, "in blocks, other pieces of audio give other bytes: it remembers earlier calls")
+    whole = extractor.extract(samples)
+    _require_close(
+        extractor, blocks, whole, whole, f"{count} frames in blocks of {BLOCK_FRAMES} are not those of the whole"
+    )
+
+
+def _loud_and_soft(extractor: Extractor, frames: int) -> Samples:
+    """Noise whose loudness changes, so that what depends on the whole recording shows."""
+    samples = extractor.frame_length + (frames - 1) * extractor.hop
+    noise = np.random.default_rng(22).normal(size=samples)
+    return (noise * np.linspace(0.01, 0.3, samples)).astype(np.float32)
+
+
+def _require_close(extractor: Extractor, found: Samples, expected: Samples, whole: Samples, complaint: str) -> None:
+    scale = np.maximum(whole.std(axis=0, dtype=np.float64), 1e-6)
+    worst = float((np.abs(found.astype(np.float64) - expected) / scale).max(initial=0.0))
+    _require(worst <= TOLERANCE, extractor, f"{complaint} by up to {worst:.3g} standard deviations")

@@ -1,0 +1,222 @@
+"""MFCC against librosa, the definition, to 1e-4; and in blocks against the whole.
+
+librosa is told all that its defaults would otherwise decide: n_fft, win_length, hop_length, window, center=False and no top_db,
+and is given float64 samples, so that its own rounding does not count.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import librosa
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swsdist.errors import AudioError
+from swsdist.features import registry
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.registry import BLOCK_FRAMES, frame_count, in_blocks
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+TOLERANCE = 1e-4
+
+OPTIONS = {
+    "default": {},
+    "no deltas": {"deltas": 0},
+    "slopes, narrow": {"deltas": 1, "delta_width": 3},
+    "curvatures, wide": {"deltas": 2, "delta_width": 15},
+    "hamming": {"window": "hamming"},
+    "window fills the transform": {"win_length": 512},
+    "window of odd length": {"win_length": 399, "n_fft": 512},
+    "transform of no power of two": {"n_fft": 400, "win_length": 400},
+    "band": {"fmin": 64.0, "fmax": 7000.0, "n_mels": 30, "n_mfcc": 20},
+    "all mels": {"n_mels": 23, "n_mfcc": 23, "hop_length": 80},
+    "telephone": {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "fmax": 3800.0},
+}
+
+
+def by_librosa(mfcc: Mfcc, samples: np.ndarray) -> np.ndarray:
+    """What librosa makes of it, (frames, dimension)."""
+    power = librosa.feature.melspectrogram(
+        y=samples.astype(np.float64),
+        sr=mfcc.sample_rate,
+        n_fft=mfcc.n_fft,
+        hop_length=mfcc.hop_length,
+        win_length=mfcc.win_length,
+        window=mfcc.window,
+        center=False,
+        power=2.0,
+        n_mels=mfcc.n_mels,
+        fmin=mfcc.fmin,
+        fmax=mfcc.fmax,
+        dtype=np.float64,
+    )
+    decibels = librosa.power_to_db(power, ref=1.0, amin=1e-10, top_db=None)
+    static = librosa.feature.mfcc(S=decibels, n_mfcc=mfcc.n_mfcc, dct_type=2, norm="ortho")
+    deltas = [
+        librosa.feature.delta(static, width=mfcc.delta_width, order=order, mode="nearest")
+        for order in range(1, mfcc.deltas + 1)
+    ]
+    return np.concatenate([static, *deltas]).T
+
+
+def signal(kind: str, samples: int, rate: int = 16000) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    time = np.arange(samples) / rate
+    made = {
+        "noise": lambda: rng.normal(scale=0.1, size=samples),
+        "silence": lambda: np.zeros(samples),
+        "sine": lambda: 0.5 * np.sin(2 * np.pi * 440 * time),
+        "full scale": lambda: np.sign(np.sin(2 * np.pi * 100 * time)),
+        "one click": lambda: np.where(np.arange(samples) == samples // 2, 1.0, 0.0),
+        "faint": lambda: rng.normal(scale=2**-15, size=samples),
+        "constant": lambda: np.full(samples, 0.25),
+    }
+    return made[kind]().astype(np.float32)
+
+
+def check(mfcc: Mfcc, samples: np.ndarray) -> None:
+    expected = by_librosa(mfcc, samples)
+    found = mfcc.extract(samples)
+    assert found.dtype == np.float32
+    assert found.shape == expected.shape == (frame_count(mfcc, len(samples)), mfcc.dimension)
+    assert np.abs(found - expected).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("kind", ["noise", "silence", "sine", "full scale", "one click", "faint", "constant"])
+def test_equals_librosa(options: dict, kind: str) -> None:
+    check(Mfcc(**options), signal(kind, 12_345))
+
+
+@pytest.mark.parametrize("frames", [1, 2, 4, 5, 9, 10, 511, 512, 513])
+def test_few_frames_and_the_seams_of_the_transform(frames: int) -> None:
+    mfcc = Mfcc()
+    check(mfcc, signal("noise", mfcc.frame_length + (frames - 1) * mfcc.hop))
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_equals_librosa_on_recordings(options: dict) -> None:
+    audio = SHARED / "data" / "mboshi" / "tiny" / "audio"
+    if not audio.is_dir():
+        pytest.skip("shared/data/mboshi/tiny is not beside this checkout")
+    for path in sorted(audio.glob("*.flac"))[:3]:
+        samples, rate = soundfile.read(path, dtype="float32")
+        assert rate == 16000
+        check(Mfcc(**options), samples)
+
+
+def test_shorter_than_a_frame() -> None:
+    assert Mfcc().extract(np.zeros(511, np.float32)).shape == (0, 39)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"win_length": 600}, "larger than n_fft"),
+        ({"n_mfcc": 41}, "larger than n_mels"),
+        ({"delta_width": 8}, "not odd"),
+        ({"delta_width": 1}, "greater than or equal to 3"),
+        ({"deltas": 3}, "less than or equal to 2"),
+        ({"n_mffc": 13}, "Extra inputs"),
+    ],
+)
+def test_options_that_cannot_be(options: dict, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Mfcc(**options)
+
+
+# -- blocks -----------------------------------------------------------------------------------------------------------
+
+
+class Sums:
+    """An extractor whose frames are exact: small integers, summed over the frame and over `context` frames around it."""
+
+    name, version, sample_rate, dimension = "sums", 1, 100, 2
+
+    def __init__(self, frame_length: int, hop: int, context: int) -> None:
+        self.frame_length, self.hop, self.context = frame_length, hop, context
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        count = frame_count(self, len(samples))
+        starts = np.arange(count) * self.hop
+        sums = np.array([samples[s : s + self.frame_length].sum() for s in starts], np.float32)
+        around = np.pad(sums, self.context, mode="edge") if count else sums
+        wide = [around[t : t + 2 * self.context + 1].sum() for t in range(count)]
+        return np.stack([sums, np.array(wide, np.float32)], axis=1).reshape(count, 2)
+
+    def describe(self) -> dict:
+        return {"frame_length": self.frame_length, "hop": self.hop, "context": self.context}
+
+
+def chunks(samples: np.ndarray, lengths: list[int]) -> list[np.ndarray]:
+    """Cut into pieces of these lengths, over and over."""
+    cut, k, position = [], 0, 0
+    while position < len(samples):
+        length = lengths[k % len(lengths)]
+        cut.append(samples[position : position + length])
+        position, k = position + length, k + 1
+    return cut
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    block=st.integers(1, 7),
+    blocks=st.integers(0, 4),
+    more=st.integers(-3, 3),
+    spare=st.integers(0, 4),
+    frame_length=st.integers(1, 5),
+    hop=st.integers(1, 6),
+    context=st.integers(0, 9),
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+)
+@example(block=4, blocks=2, more=0, spare=0, frame_length=3, hop=1, context=9, lengths=[1])
+@example(block=1, blocks=4, more=0, spare=0, frame_length=1, hop=6, context=2, lengths=[7])
+def test_blocks_are_the_whole(block, blocks, more, spare, frame_length, hop, context, lengths) -> None:
+    """Whatever the length of blocks, recording, context and chunks: exactly, since all sums are integers."""
+    extractor = Sums(frame_length, hop, context)
+    frames = max(1, block * blocks + more)
+    samples = (np.arange(frame_length + (frames - 1) * hop + spare) * 7919 % 101).astype(np.float32)
+    whole = extractor.extract(samples)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "BLOCK_FRAMES", block)
+        found = list(in_blocks(extractor, chunks(samples, lengths)))
+    assert [len(part) for part in found[:-1]] == [block] * (len(found) - 1)
+    assert 1 <= len(found[-1]) <= block
+    assert np.array_equal(np.concatenate(found), whole)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 4, 5])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_mfcc_in_blocks(blocks: int, more: int) -> None:
+    """The same bytes for any chunks; against the whole to the last bits, since the matrix product's shape differs."""
+    mfcc = Mfcc(sample_rate=8000, n_fft=64, win_length=50, hop_length=20, n_mels=13)
+    frames = blocks * BLOCK_FRAMES + more
+    samples = signal("noise", mfcc.frame_length + (frames - 1) * mfcc.hop + 3)
+    one = np.concatenate(list(in_blocks(mfcc, [samples])))
+    assert one.shape == (frames, mfcc.dimension)
+    for lengths in ([1000], [50_000, 1, 333], [len(samples) - 1, 1]):
+        other = np.concatenate(list(in_blocks(mfcc, chunks(samples, lengths))))
+        assert other.tobytes() == one.tobytes()
+    assert np.abs(one - mfcc.extract(samples)).max() <= TOLERANCE
+
+
+def test_blocks_of_too_little() -> None:
+    with pytest.raises(AudioError, match="shorter than one frame") as caught:
+        list(in_blocks(Mfcc(), [np.zeros(100, np.float32), np.zeros(411, np.float32)]))
+    assert caught.value.reason == "too-short"
+    with pytest.raises(AudioError, match="shorter than one frame"):
+        list(in_blocks(Mfcc(), []))
+
+
+def test_a_feature_that_is_not_finite_is_refused() -> None:
+    class Broken(Sums):
+        def extract(self, samples: np.ndarray) -> np.ndarray:
+            return super().extract(samples) / np.float32(0)
+
+    with np.errstate(all="ignore"), pytest.raises(AudioError, match="not finite") as caught:
+        list(in_blocks(Broken(2, 1, 0), [np.ones(9, np.float32)]))
+    assert caught.value.reason == "not-finite"
