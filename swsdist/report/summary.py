@@ -105,7 +105,11 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows.append(SummaryRow("failed tasks", str(failed), "the figures above lack their part", "warning"))
     if cost.repeated_cpu_s:
         rows.append(SummaryRow("repeated CPU", span(cost.repeated_cpu_s), "attempts that were lost and made again"))
-    rows.append(SummaryRow("digest", data.digest[:16], "the first 16 of 64 digits" if len(data.digest) > 16 else ""))
+    rows.append(
+        SummaryRow(
+            "digest", data.digest[:16], "of the scored list and the measures; `swsdist digest` covers every table"
+        )
+    )
     rows.append(SummaryRow("report", data.page_path))
     return tuple(rows)
 

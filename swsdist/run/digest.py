@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.io.filesystem import Folder
 from swsdist.run.plan import load_plan
@@ -26,46 +28,48 @@ from swsdist.store import parquet
 from swsdist.store.manifest import Manifest
 from swsdist.store.reading import Store
 
-_KEYS = {
-    "queries": ("query_id", "example"),
-    "candidates": ("query_id", "example", "doc_id", "channel", "end_frame"),
-    "statistics": ("query_id", "example"),
+#: Tables whose parts hold their queries whole, in total order: table -> stage, and the name of a part.
+_PARTS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "queries": ("queries", examples_name),
+    "statistics": ("reduce", statistics_name),
+    "detections": ("reduce", detections_name),
+    "normalised": ("normalise", normalised_name),
+    "aligned": ("align", aligned_name),
+    "scored": ("decide", scored_name),
+    "trials": ("decide", trials_name),
+    "terms": ("score", terms_name),
 }
-_LIST = ("query_id", "doc_id", "channel", "start", "end", "ref_start", "ref_end", "score", "example")
+
+#: What the report shows: the end of the way, which is quick to read.
+FINAL = ("scored", "terms", "measures")
+
+_CANDIDATES = [(name, "ascending") for name in ("query_id", "example", "doc_id", "channel", "end_frame")]
 
 
-def digests(run: Folder, store: Folder) -> dict[str, str]:
-    """SHA-256 of each table that the run's current plan made, by name."""
+def digests(run: Folder, store: Folder, only: tuple[str, ...] | None = None) -> dict[str, str]:
+    """SHA-256 of each table that the run's current plan made, by name.
+
+    Args:
+        run: the run folder.
+        store: its store.
+        only: names of tables; all by default.
+    """
     plan = load_plan(run)
     found: dict[str, str] = {}
-    if plan.manifest is not None:
-        documents, features = _store(store, plan.manifest)
-        found["documents"], found["features"] = documents, features
-    tables = {
-        "queries": ("queries", examples_name),
-        "candidates": ("search", candidates_name),
-        "statistics": ("reduce", statistics_name),
-        "detections": ("reduce", detections_name),
-        "normalised": ("normalise", normalised_name),
-        "aligned": ("align", aligned_name),
-        "scored": ("decide", scored_name),
-        "trials": ("decide", trials_name),
-        "terms": ("score", terms_name),
-    }
-    listing = run.listing("tables")
-    for table, (stage, name_of) in tables.items():
-        names = [name_of(one) for one in plan.stages.get(stage, [])]
-        names = [name for name in names if name in listing]
+    if only is None:
+        if plan.manifest is not None:
+            found["documents"], found["features"] = _store(store, plan.manifest)
+        names = [candidates_name(one) for one in plan.stages.get("search", [])]
         if names:
-            found[table] = _table(run, names, _KEYS.get(table, _LIST), drop=("bucket",))
+            found["candidates"] = _by_query(_candidates(run, names))
+    listing = run.listing("tables")
+    for table, (stage, name_of) in _PARTS.items():
+        names = [name for one in plan.stages.get(stage, []) if (name := name_of(one)) in listing]
+        if names and (only is None or table in only):
+            found[table] = _by_query(parquet.read(run, name) for name in names)
     for one in plan.stages.get("score", []):
         found["measures"] = hashlib.sha256(run.read_bytes(measures_name(one))).hexdigest()
     return found
-
-
-def digest(run: Folder, store: Folder) -> str:
-    """One SHA-256 of all of them."""
-    return combined(digests(run, store))
 
 
 def combined(parts: dict[str, str]) -> str:
@@ -86,37 +90,52 @@ def _store(folder: Folder, manifest: Manifest) -> tuple[str, str]:
     whole = hashlib.sha256()
     for key in sorted(frames):
         whole.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
-    return _rows(table.to_batches(), table.schema.names), whole.hexdigest()
+    return _rows(table), whole.hexdigest()
 
 
-def _table(folder: Folder, names: Iterable[str], keys: tuple[str, ...], drop: tuple[str, ...]) -> str:
-    """SHA-256 of the sorted SHA-256 of rows: order-free, and no more in memory than 32 bytes a row."""
-    hashes = bytearray()
-    columns: list[str] = []
+def _candidates(folder: Folder, names: list[str]) -> Iterator[pa.Table]:
+    """All files' candidates of one bucket after the other, each in canonical order."""
+    groups: dict[int, list[tuple[str, int]]] = {}
     for name in names:
-        for batch in parquet.rows(folder, name):
-            columns = [column for column in batch.schema.names if column not in drop]
-            for row in zip(*(_values(batch.column(column)) for column in columns), strict=True):
-                hashes += hashlib.blake2b(json.dumps(row).encode(), digest_size=32).digest()
-    ordered = np.sort(np.frombuffer(bytes(hashes), "S32"))
-    return hashlib.sha256(json.dumps(columns).encode() + ordered.tobytes()).hexdigest()
+        with parquet.reader(folder, name) as file:
+            for k in range(file.num_row_groups):
+                bucket = file.read_row_group(k, columns=["bucket"])["bucket"][0].as_py()
+                groups.setdefault(bucket, []).append((name, k))
+    for _, places in sorted(groups.items()):
+        tables = []
+        for name, k in places:
+            with parquet.reader(folder, name) as file:
+                tables.append(file.read_row_group(k, use_threads=False))
+        yield pa.concat_tables(tables).drop_columns(["bucket"]).sort_by(_CANDIDATES)
 
 
-def _rows(batches: Iterable[Any], columns: list[str]) -> str:
-    """SHA-256 of rows in their order."""
+def _by_query(parts: Iterable[pa.Table]) -> str:
+    """SHA-256 of the SHA-256 of each query's rows, by query_id: how queries are spread over parts does not matter."""
+    found: dict[str, str] = {}
+    columns: list[str] = []
+    for table in parts:
+        columns = table.column_names
+        ids = table["query_id"].to_pylist()
+        first = 0
+        for query_id, group in groupby(ids):
+            count = sum(1 for _ in group)
+            found[query_id] = _rows(table.slice(first, count))
+            first += count
+    return hashlib.sha256(json.dumps([columns, sorted(found.items())]).encode()).hexdigest()
+
+
+def _rows(table: pa.Table) -> str:
+    """SHA-256 of a table's rows in their order, column by column."""
     running = hashlib.sha256()
-    for batch in batches:
-        for row in zip(*(_values(batch.column(column)) for column in columns), strict=True):
-            running.update(json.dumps(row).encode() + b"\n")
-    return running.hexdigest()
-
-
-def _values(column: Any) -> Iterator[Any]:
-    """Plain values; floats by their shortest exact decimal, blobs by their hash."""
-    for value in column.to_pylist():
-        if isinstance(value, bytes):
-            yield hashlib.sha256(value).hexdigest()
-        elif isinstance(value, float | int | str | bool | list) or value is None:
-            yield value
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        running.update(f"{name} {column.type} {len(column)}\n".encode())
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            running.update(pc.is_valid(column).to_numpy(zero_copy_only=False).tobytes())
+            running.update(pc.fill_null(column, 0).to_numpy().tobytes())
+        elif pa.types.is_large_binary(column.type):
+            for value in column:
+                running.update(hashlib.sha256(value.as_buffer()).digest())
         else:
-            yield str(value)
+            running.update(json.dumps(column.to_pylist(), default=str).encode())
+    return running.hexdigest()

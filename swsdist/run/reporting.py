@@ -17,7 +17,7 @@ from swsdist.report import data as report
 from swsdist.run.accounts import read_journals
 from swsdist.run.best import best_hits
 from swsdist.run.costs import GB, Costs
-from swsdist.run.digest import combined, digests
+from swsdist.run.digest import FINAL, combined, digests
 from swsdist.run.hardware import versions
 from swsdist.run.pipeline import Outcome
 from swsdist.run.stages.decide import scored_name, trials_name
@@ -45,7 +45,7 @@ def build(outcome: Outcome) -> report.ReportData:
         folder=state.run.root,
         system=state.config.system,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=combined(digests(state.run, state.store)),
+        digest=combined(digests(state.run, state.store, FINAL)),
         config_yaml=dump_config(state.config),
         versions=versions(),
         resources=_resources(outcome, accounts, index),

@@ -47,7 +47,7 @@ def test_defaults_and_given_values(load: Load) -> None:
     )
     assert config.search.distance == "cosine-squared"
     assert config.search.candidates.least == 7
-    assert config.search.candidates.per_second == 0.5
+    assert config.search.candidates.per_second == 0.3
     assert config.report.exports == ("csv", "clips")
     assert config.score == Config.model_validate({"run": "r", "corpus": {"documents": "d"}}).score
 

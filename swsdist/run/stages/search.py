@@ -46,12 +46,13 @@ class Search(Stage):
             for scope, value in frozen.items()
             if scope[0] == "collection" or "speaker" in used
         )
+        common = fingerprint(settings.matters(), state.config.reduce.buckets, statistics)
+        shards = [(shard, fingerprint(shard.name, sorted(by_shard[shard.name]))) for shard in manifest.shards]
         for group in state.ended["queries"].receipts:
             if group.summary["examples"] == 0:
                 continue
-            for shard in manifest.shards:
-                parts = (settings.matters(), state.config.reduce.buckets, statistics, group.fingerprint)
-                name = fingerprint(self.name, self.version, *parts, shard.name, sorted(by_shard[shard.name]))
+            for shard, content in shards:
+                name = fingerprint(self.name, self.version, common, group.fingerprint, content)
                 label = f"{group.summary['examples']} examples in {shard.documents} documents"
                 payload = {"examples": examples_name(group.fingerprint), "shard": shard.name}
                 yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
