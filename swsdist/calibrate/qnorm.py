@@ -1,8 +1,8 @@
 """q-norm: the scores of a query minus their mean, over their standard deviation.
 
 Mean and deviation are those of all candidates of the query (all its examples together), which the search found in the
-collection: almost all are non-targets. They are evaluated once from exact integer sums, so they do not depend on how the
-work was cut. Where a query's scores do not vary, or it has a single candidate, the difference from the mean is kept.
+collection: almost all are non-targets. They are evaluated once from exact integer sums, in fractions, so they do not depend
+on how the work was cut. Where a query's scores do not vary, or it has a single candidate, the difference from the mean is kept.
 
 Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3.
 """
@@ -10,6 +10,7 @@ Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SW
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,14 @@ def moments(statistics: pa.Table, unit: int) -> dict[str, tuple[float, float]]:
     result = {}
     for query_id, rows in by_query.items():
         count = sum(row["candidates"] for row in rows)
-        scales = [row["query_frames"] * unit for row in rows]
-        mean = -sum(int(row["cost_sum"]) / scale for row, scale in zip(rows, scales, strict=True)) / count
-        # The deviation about the mean from integers: sum (c - m)^2 = S2 - 2 m S1 + n m^2, per example in units of cost.
-        square = 0.0
-        for row, scale in zip(rows, scales, strict=True):
-            n, first, second = row["candidates"], int(row["cost_sum"]), int(row["cost_square_sum"])
-            inner = n * second - first * first  # n^2 times the variance, exact
-            offset = -first / n / scale - mean
-            square += inner / n / scale**2 + n * offset * offset
-        result[query_id] = (mean, math.sqrt(square / count))
+        # Exact: scores that are all equal must deviate by nothing, not by a last bit.
+        first = second = Fraction(0)
+        for row in rows:
+            scale = row["query_frames"] * unit
+            first += Fraction(int(row["cost_sum"]), scale)
+            second += Fraction(int(row["cost_square_sum"]), scale * scale)
+        mean = first / count
+        result[query_id] = (-float(mean), math.sqrt(second / count - mean * mean))
     return result
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import numba
 
 
-@numba.njit("void(int64[::1], float64[::1], float64[::1], float64, boolean[::1])", nogil=True, cache=True)
-def suppress(bounds: Any, start: Any, end: Any, overlap: float, keep: Any) -> None:
+@numba.njit("void(int64[::1], int64[::1], int64[::1], float64, boolean[::1])", nogil=True, cache=True)
+def suppress(bounds: Any, start: Any, stop: Any, overlap: float, keep: Any) -> None:
     """Keep a span unless a better one that is kept overlaps it by more than `overlap` of the shorter of the two.
 
     Args:
         bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] compete with each other only, best first.
-        start, end: float64 (spans,), s.
+        start, stop: int64 (spans,), first frame and the one after the last.
         overlap: 0 to 1.
         keep: bool (spans,), is written.
     """
@@ -22,7 +22,7 @@ def suppress(bounds: Any, start: Any, end: Any, overlap: float, keep: Any) -> No
             keep[i] = True
             for j in range(bounds[g], i):
                 if keep[j]:
-                    common = min(end[i], end[j]) - max(start[i], start[j])
-                    if common > overlap * min(end[i] - start[i], end[j] - start[j]):
+                    common = min(stop[i], stop[j]) - max(start[i], start[j])
+                    if common > overlap * min(stop[i] - start[i], stop[j] - start[j]):
                         keep[i] = False
                         break

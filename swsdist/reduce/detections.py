@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.clock import frames_to_seconds
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
@@ -59,7 +61,7 @@ def reduce_bucket(
     sums: dict[tuple[str, int, int], list[int]] = {}
     for table in candidates:
         _count(table, sums)
-        found = _unsuppressed(_scored(table, shift, unit, system), overlap)
+        found = _unsuppressed(_scored(table, shift, unit, system), table["end_frame"].to_numpy() + 1, overlap)
         kept = _best(pa.concat_tables([kept, found]), nbest)
     statistics = [
         {
@@ -117,11 +119,15 @@ def _scored(table: pa.Table, shift: float, unit: int, system: str) -> pa.Table:
     return pa.Table.from_pydict(columns, schema=DETECTIONS)
 
 
-def _unsuppressed(table: pa.Table, overlap: float) -> pa.Table:
-    """Detections that no better one of the same query and document overlaps."""
+def _unsuppressed(table: pa.Table, stop: NDArray[np.int64], overlap: float) -> pa.Table:
+    """Detections that no better one of the same query and document overlaps; `stop` is the frame after each one's last.
+
+    Overlap is counted in frames: in seconds, whether half is more than half would depend on the place in the document.
+    """
     if table.num_rows == 0:
         return table
-    table = table.sort_by(_ORDER)
+    best_first = pc.sort_indices(table, _ORDER)
+    table, stop = table.take(best_first), stop[best_first.to_numpy()]
     codes = [table[name].combine_chunks() for name in ("query_id", "doc_id", "channel")]
     order = np.lexsort(
         (
@@ -141,10 +147,10 @@ def _unsuppressed(table: pa.Table, overlap: float) -> pa.Table:
     for column in group:
         new[1:] |= column[1:] != column[:-1]
     keep = np.empty(len(order), np.bool_)
-    start, end = table["start"].to_numpy()[order], table["end"].to_numpy()[order]
+    start = (stop - table["frames"].to_numpy())[order]
     from swsdist.kernels.suppression import suppress  # loads numba: planning does without
 
-    suppress(np.append(np.flatnonzero(new), len(order)), start, end, overlap, keep)
+    suppress(np.append(np.flatnonzero(new), len(order)), start, stop[order], overlap, keep)
     mask = np.empty(len(order), bool)
     mask[order] = keep
     return table.filter(pa.array(mask))

@@ -23,10 +23,22 @@ from swsdist.types import DOCUMENTS, FRAMES
 def check(store: Store) -> Iterator[str]:
     """Read everything, and yield what is wrong, a line each; nothing if the store is whole.
 
-    Of each shard: its size and SHA-256 are those of the manifest; its live documents' rows are consecutive, hold the frames
-    that the documents table tells, and only finite numbers.
+    The tables can be read and agree with the manifest. Of each shard: its size and SHA-256 are those of the manifest; its
+    live documents' rows are consecutive, hold the frames that the documents table tells, and only finite numbers.
     """
-    for shard in store.manifest.shards:
+    manifest = store.manifest
+    tables = (manifest.documents, manifest.statistics, manifest.rejected)
+    broken = {name: problem for name in tables if (problem := _unreadable(store.folder, name)) is not None}
+    yield from (f"{store.folder.path(name)}: {problem}" for name, problem in broken.items())
+    if manifest.documents in broken:
+        return  # it tells what the shards should hold
+    where = store.folder.path(manifest.documents)
+    placed = store.documents(columns=["shard"])["shard"]
+    if len(placed) != manifest.counts["documents"]:
+        yield f"{where}: {len(placed)} documents, the manifest tells {manifest.counts['documents']}"
+    for name in sorted({*placed.unique().to_pylist()} - {shard.name for shard in manifest.shards}):
+        yield f"{where}: it places documents in {name}, which the manifest does not name"
+    for shard in manifest.shards:
         where = store.folder.path(shard.name)
         try:
             yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, shard))
@@ -35,9 +47,18 @@ def check(store: Store) -> Iterator[str]:
             yield f"{where}: {error.message}"
         except (pa.ArrowException, OSError, ValueError) as error:
             yield f"{where}: it cannot be read ({error})"
-    counted = store.documents(columns=["doc_id"]).num_rows
-    if counted != store.manifest.counts["documents"]:
-        yield f"{store.folder.path(store.manifest.documents)}: {counted} documents, the manifest tells other"
+
+
+def _unreadable(folder: Folder, name: str) -> str | None:
+    """Why a table cannot be read, or None."""
+    try:
+        for _ in parquet.rows(folder, name):
+            pass
+    except StoreError as error:
+        return error.message
+    except (pa.ArrowException, OSError) as error:
+        return f"it cannot be read ({error})"
+    return None
 
 
 def _check_bytes(folder: Folder, shard: Shard) -> Iterator[str]:
@@ -97,12 +118,14 @@ def compact(folder: Folder, hours: float) -> Compacted:
     """
     store = Store(folder)
     manifest = store.manifest
-    documents = store.documents().sort_by([("doc_id", "ascending"), ("channel", "ascending")])
-    rows = documents.to_pylist()
+    rows = store.documents().to_pylist()
+    place = {(row["doc_id"], row["channel"]): (row["shard"], k) for k, row in enumerate(rows)}
+    rows.sort(key=lambda row: (row["doc_id"], row["channel"]))
     shards: list[Shard] = []
     placed: list[dict[str, object]] = []
     for chosen in cut([row["duration"] for row in rows], hours * 3600):
-        part = rows[chosen.start : chosen.stop]
+        # In the order in which they are read: so the name tells the bytes, and the documents table the order of rows.
+        part = sorted(rows[chosen.start : chosen.stop], key=lambda row: place[row["doc_id"], row["channel"]])
         keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
         name = shard_name(fingerprint("compact", 1, manifest.extractor_fingerprint, keys))
         with folder.temporary(".parquet") as path:
@@ -111,7 +134,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
                 by_shard: dict[str, set[tuple[str, int]]] = {}
                 for row in part:
                     by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
-                for source, live in sorted(by_shard.items()):
+                for source, live in by_shard.items():
                     for block in store.blocks(source, live):
                         writer.append(block.doc_id, block.channel, block.first_frame, block.features)
                 writer.flush()
@@ -137,7 +160,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
 
 
 def _remove_unused(folder: Folder, manifest: Manifest) -> None:
-    """Files of earlier states: shards, their lists, tables and receipts that the manifest does not name."""
+    """Files of earlier states: shards, their lists, and tables that the manifest does not name."""
     used = {shard.name for shard in manifest.shards} | {manifest.documents, manifest.statistics, manifest.rejected}
     for name in folder.listing():
         if name in used or name == "manifest.json":

@@ -1,0 +1,131 @@
+"""What reduce, normalisation and decision mean, written slowly and plainly: the fast versions are held against these.
+
+Rows are dicts with the columns of `swsdist.types`; nothing is sorted by codes, cut into files or kept in columns.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from swsdist.clock import frames_to_seconds
+from swsdist.fingerprint import stable_hash
+
+Row = dict[str, Any]
+
+
+def detections(candidates: list[Row], *, shift: float, unit: int, overlap: float, nbest: int, system: str) -> list[Row]:
+    """Detections of all queries, in total order: query, then score descending, doc_id, channel, start, end, example.
+
+    Of two that overlap by more than `overlap` of the shorter one, in the same document and for the same query, whatever their
+    examples, the better stays; of what then remains, the `nbest` best of each query.
+    """
+    kept: list[Row] = []
+    for query_id in sorted({row["query_id"] for row in candidates}):
+        mine = [(_scored(row, shift, unit, system), row) for row in candidates if row["query_id"] == query_id]
+        standing: list[tuple[Row, Row]] = []
+        for scored, row in sorted(mine, key=lambda pair: _order(pair[0])):
+            if not any(_clash(row, better, overlap) for _, better in standing):
+                standing.append((scored, row))
+        kept += [scored for scored, _ in standing[:nbest]]
+    return kept
+
+
+def _scored(candidate: Row, shift: float, unit: int, system: str) -> Row:
+    return {
+        "query_id": candidate["query_id"],
+        "doc_id": candidate["doc_id"],
+        "channel": candidate["channel"],
+        "start": frames_to_seconds(candidate["end_frame"] - candidate["frames"] + 1, shift),
+        "end": frames_to_seconds(candidate["end_frame"] + 1, shift),
+        "score": -candidate["cost"] / (candidate["query_frames"] * unit),
+        "decision": None,
+        "cost": candidate["cost"],
+        "frames": candidate["frames"],
+        "example": candidate["example"],
+        "system": system,
+    }
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    return -row["score"], row["doc_id"], row["channel"], row["start"], row["end"], row["example"]
+
+
+def _clash(row: Row, better: Row, overlap: float) -> bool:
+    """Whether candidates overlap by more than that part of the shorter one, in frames."""
+    if (row["doc_id"], row["channel"]) != (better["doc_id"], better["channel"]):
+        return False
+    frames = [set(range(each["end_frame"] - each["frames"] + 1, each["end_frame"] + 1)) for each in (row, better)]
+    return len(frames[0] & frames[1]) > overlap * min(len(each) for each in frames)
+
+
+def statistics(candidates: list[Row]) -> list[Row]:
+    """Count, sum and sum of squares of the costs of each example, over all candidates; Python integers."""
+    sums: dict[tuple[str, int, int], list[int]] = {}
+    for row in candidates:
+        total = sums.setdefault((row["query_id"], row["example"], row["query_frames"]), [0, 0, 0])
+        total[0] += 1
+        total[1] += row["cost"]
+        total[2] += row["cost"] ** 2
+    return [
+        {
+            "query_id": query_id,
+            "example": example,
+            "query_frames": frames,
+            "candidates": count,
+            "cost_sum": first,
+            "cost_square_sum": second,
+        }
+        for (query_id, example, frames), (count, first, second) in sorted(sums.items())
+    ]
+
+
+def moments(candidates: list[Row], unit: int) -> dict[str, tuple[float, float]]:
+    """Mean and population standard deviation of each query's scores, in fractions to the end."""
+    found = {}
+    for query_id in {row["query_id"] for row in candidates}:
+        scores = [Fraction(-r["cost"], r["query_frames"] * unit) for r in candidates if r["query_id"] == query_id]
+        mean = sum(scores) / Fraction(len(scores))
+        variance = sum((score - mean) ** 2 for score in scores) / Fraction(len(scores))
+        found[query_id] = float(mean), math.sqrt(variance)
+    return found
+
+
+def crossfit_decisions(trials: list[Row], folds: int, *, number_of_trials: float, beta: float) -> list[bool | None]:
+    """YES or NO of each row of an aligned list: by the threshold of the maximum TWV of all other folds of queries.
+
+    The lowest threshold wins among equal maxima (1e-12); None for what is no detection. A fold is decided NO where the others
+    hold nothing to learn from.
+    """
+    thresholds = []
+    for fold in range(folds):
+        others = [row for row in trials if stable_hash(f"fold {row['query_id']}") % folds != fold]
+        thresholds.append(_best_threshold(others, number_of_trials, beta))
+    return [
+        None if row["score"] is None else row["score"] >= thresholds[stable_hash(f"fold {row['query_id']}") % folds]
+        for row in trials
+    ]
+
+
+def _best_threshold(trials: list[Row], number_of_trials: float, beta: float) -> float:
+    """Over the distinct scores of queries with references, and above the highest; infinite where nothing can be learnt."""
+    true: dict[str, int] = {}
+    for row in trials:
+        true[row["query_id"]] = true.get(row["query_id"], 0) + (row["ref_start"] is not None)
+    terms = sorted(query_id for query_id, count in true.items() if count > 0)
+    found = [row for row in trials if row["score"] is not None and row["query_id"] in terms]
+    scores = sorted({row["score"] for row in found})
+    if not scores:
+        return math.inf
+    values: list[tuple[float, float]] = []
+    for threshold in [*scores, math.nextafter(scores[-1], math.inf)]:
+        value = 0.0
+        for query_id in terms:
+            accepted = [row for row in found if row["query_id"] == query_id and row["score"] >= threshold]
+            hits = sum(row["ref_start"] is not None for row in accepted)
+            false_alarms = len(accepted) - hits
+            value += hits / true[query_id] - beta * false_alarms / (number_of_trials - true[query_id])
+        values.append((value / len(terms), threshold))
+    most = max(value for value, _ in values)
+    return next(threshold for value, threshold in values if value >= most - 1e-12)

@@ -1,0 +1,214 @@
+"""The house keeps its shape: DESIGN's layers, few words for many uses, small files that say what they are about.
+
+Read from the source with `ast`, imports inside functions and under TYPE_CHECKING included: a name from above is wrong wherever
+it stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import tomllib
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "swsdist"
+
+#: Lowest first. A module may import from its own level and from those below.
+LEVELS = (
+    ("types", "errors", "clock", "fingerprint", "callable_module", "config"),
+    ("io", "audio"),
+    ("kernels",),
+    ("features", "store", "search", "reduce", "calibrate", "score"),
+    ("report", "run"),
+    ("testing", "api", "__init__"),
+    ("cli",),
+)
+LEVEL = {name: rank for rank, names in enumerate(LEVELS) for name in names}
+
+#: Libraries that one file alone knows.
+AT_HOME = {
+    "ray": {"swsdist/run/ray_executor.py"},
+    "fsspec": {"swsdist/io/filesystem.py"},
+    "s3fs": {"swsdist/io/filesystem.py"},
+    "botocore": {"swsdist/io/filesystem.py"},
+}
+
+MOST_LINES = 450
+NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
+
+
+def part_of(module: str) -> str:
+    """The part of the house that a module is in: the name below `swsdist`."""
+    return [*module.split("."), "__init__"][1]
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of every module that is imported, anywhere; relative ones as they are written."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            # `from swsdist import api` imports a part, `from swsdist.run import plan` a module of one.
+            yield from (
+                (node.lineno, f"{module}.{alias.name}" if module == "swsdist" else module) for alias in node.names
+            )
+
+
+def wrong_imports(path: Path, tree: ast.AST) -> list[str]:
+    """What a file imports although it should not, a line each."""
+    name = path.relative_to(ROOT).as_posix()
+    mine = part_of(module_of(path))
+    found = []
+    for line, module in imports(tree):
+        top = module.split(".")[0]
+        if module.startswith("."):
+            found.append(f"{name}:{line}: relative import of {module}")
+        elif top == "swsdist":
+            other = part_of(module)
+            if other not in LEVEL:
+                found.append(f"{name}:{line}: {module} is in no layer; place {other} in LEVELS")
+            elif LEVEL[other] > LEVEL[mine]:
+                found.append(f"{name}:{line}: {mine} imports upward, from {other}")
+        elif name not in AT_HOME.get(top, {name}):
+            found.append(f"{name}:{line}: only {', '.join(AT_HOME[top])} may import {top}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, FILES, strict=True)}
+
+
+def test_every_part_has_its_layer() -> None:
+    parts = {part_of(module_of(path)) for path in FILES}
+    assert parts == set(LEVEL)
+
+
+def test_imports_go_downward(trees) -> None:
+    assert len(trees) > 50
+    assert [line for path in FILES for line in wrong_imports(path, trees[path.relative_to(ROOT).as_posix()])] == []
+
+
+def test_parts_of_a_level_do_not_import_each_other_in_circles(trees) -> None:
+    one = {"audio": "io"}  # foreign formats and sound are one part
+    below: dict[str, set[str]] = {}
+    for path in FILES:
+        mine = one.get(part_of(module_of(path)), part_of(module_of(path)))
+        names = {
+            part_of(module) for _, module in imports(trees[path.relative_to(ROOT).as_posix()]) if "swsdist" in module
+        }
+        below.setdefault(mine, set()).update({one.get(name, name) for name in names} - {mine})
+    try:
+        order = list(TopologicalSorter(below).static_order())
+    except CycleError as error:
+        pytest.fail(f"parts import each other in a circle: {' -> '.join(error.args[1])}")
+    assert order.index("types") < order.index("cli")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "complaint"),
+    [
+        ("kernels/x.py", "from swsdist.run.plan import Plan", "upward, from run"),
+        ("store/x.py", "def f():\n    from swsdist import api", "upward, from api"),
+        ("io/x.py", "import swsdist.features.mfcc", "upward, from features"),
+        ("report/x.py", "if True:\n    import ray.util", "only swsdist/run/ray_executor.py may import ray"),
+        ("store/x.py", "from s3fs import S3FileSystem", "only swsdist/io/filesystem.py"),
+        ("store/x.py", "from . import parquet", "relative import"),
+        ("store/x.py", "import swsdist.novelty", "in no layer"),
+        ("run/x.py", "from swsdist.store.reading import Store\nimport numpy", None),
+    ],
+)
+def test_the_check_finds_what_is_wrong(name: str, source: str, complaint: str | None) -> None:
+    found = wrong_imports(PACKAGE / name, ast.parse(source))
+    assert len(found) == (complaint is not None)
+    if complaint is not None:
+        assert complaint in found[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_file(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    lines = text.count("\n")
+    assert lines <= MOST_LINES, f"{lines} lines: split it by idea"
+    assert path.stem not in NO_NAMES
+    assert path.parent.name.strip("_") not in NO_NAMES
+    # An empty __init__.py says nothing because there is nothing in it.
+    assert not text.strip() or ast.get_docstring(tree), "the module does not say what it is about"
+    assert [f"line {line}: {name}" for line, name in without_docstring(tree)] == []
+
+
+def without_docstring(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Public functions and classes at the top of a module, and public methods of those classes, that say nothing.
+
+    What is only a type, its body being `...` (an overload, a protocol of somebody else's class), needs none.
+    """
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield from _silent(node, node.name)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
+                    yield from _silent(member, f"{node.name}.{member.name}")
+
+
+def _silent(node: ast.FunctionDef | ast.ClassDef, name: str) -> Iterator[tuple[int, str]]:
+    if not ast.get_docstring(node) and ast.unparse(node.body[-1]) != "...":
+        yield node.lineno, name
+
+
+def test_registered_names_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = {"console_scripts": project["scripts"], **project["entry-points"]}
+    assert "mfcc" in groups["swsdist.features"]
+    for group, entries in groups.items():
+        found = {entry.name: entry for entry in importlib.metadata.entry_points(group=group)}
+        for name, target in entries.items():
+            assert name in found, f"{name} of {group} is not installed: install the project again"
+            assert found[name].value == target
+            assert callable(found[name].load())
+
+
+def test_commands_exist() -> None:
+    import click
+
+    from swsdist.cli.main import COMMANDS
+
+    for name, (module, attribute, text) in COMMANDS.items():
+        command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        assert command.name == name
+        assert text.endswith(".")
+
+
+def test_stages_are_named_as_they_are_found() -> None:
+    from swsdist.run.stages import STAGES
+
+    for name, stage in STAGES.items():
+        assert stage.name == name
+        assert type(stage).__module__ == f"swsdist.run.stages.{name}"
+        assert stage.version >= 1
+
+
+def test_public_names_of_the_package_exist() -> None:
+    import swsdist
+
+    for name in swsdist.__all__:
+        assert getattr(swsdist, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = swsdist.nonsense

@@ -1,0 +1,99 @@
+"""q-norm against numpy and against exact fractions."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swsdist.calibrate.qnorm import moments, normalise
+from swsdist.testing import oracles_reduce as oracle
+from swsdist.types import DETECTIONS, QUERY_STATISTICS
+
+UNIT = 2048
+#: Of each query's examples: its frames, and the costs of its candidates.
+EXAMPLES = st.lists(
+    st.tuples(st.integers(1, 300), st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20)), min_size=1, max_size=3
+)
+
+
+def candidates(query_id: str, examples: list[tuple[int, list[int]]]) -> list[dict[str, Any]]:
+    return [
+        {"query_id": query_id, "example": k, "query_frames": frames, "cost": cost}
+        for k, (frames, costs) in enumerate(examples)
+        for cost in costs
+    ]
+
+
+def statistics(rows: list[dict[str, Any]]) -> pa.Table:
+    made = oracle.statistics(rows)
+    for row in made:
+        row["cost_sum"], row["cost_square_sum"] = Decimal(row["cost_sum"]), Decimal(row["cost_square_sum"])
+    return pa.Table.from_pylist(made, QUERY_STATISTICS)
+
+
+def detections(rows: list[dict[str, Any]]) -> pa.Table:
+    made = [
+        dict.fromkeys(DETECTIONS.names)
+        | {"query_id": row["query_id"], "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0}
+        | {"score": -row["cost"] / (row["query_frames"] * UNIT)}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(made, DETECTIONS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(first=EXAMPLES, second=EXAMPLES)
+@example(first=[(3, [1, 1, 1]), (21, [7, 7])], second=[(1, [0])])  # all scores equal, in other words
+def test_moments_are_exact(first, second) -> None:
+    rows = candidates("p", first) + candidates("q", second)
+    assert moments(statistics(rows), UNIT) == oracle.moments(rows, UNIT)
+
+
+@settings(max_examples=100, deadline=None)
+@given(examples=EXAMPLES)
+def test_normalised_scores_are_numpys(examples) -> None:
+    rows = candidates("q", examples)
+    scores = np.array([-row["cost"] / (row["query_frames"] * UNIT) for row in rows])
+    found = normalise(detections(rows), statistics(rows), UNIT)["score"].to_numpy()
+    deviation = scores.std()
+    if len(set(scores.tolist())) == 1:
+        assert not found.any()
+    elif deviation > 1e-3 * np.abs(scores).max():  # else numpy's own rounding would be what is tested
+        assert np.allclose(found, (scores - scores.mean()) / deviation, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(examples=EXAMPLES, seed=st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(examples, seed) -> None:
+    rows = candidates("q", examples) + candidates("r", [(5, [1, 2, 3])])
+    table = statistics(rows)
+    order = list(range(table.num_rows))
+    seed.shuffle(order)
+    assert moments(table.take(pa.array(order)), UNIT) == moments(table, UNIT)
+
+
+@pytest.mark.parametrize("examples", [[(7, [1000])], [(7, [1000, 1000])], [(3, [1] * 5), (21, [7] * 3), (9, [3])]])
+def test_scores_that_do_not_vary_are_zero(examples) -> None:
+    rows = candidates("q", examples)
+    assert normalise(detections(rows), statistics(rows), UNIT)["score"].to_pylist() == [0.0] * len(rows)
+
+
+def test_all_else_stays() -> None:
+    rows = candidates("q", [(5, [1, 2, 3])]) + candidates("p", [(5, [9, 7])])
+    table = detections(rows)
+    found = normalise(table, statistics(rows), UNIT)
+    assert found.schema.equals(DETECTIONS)
+    assert found.drop_columns("score").equals(table.drop_columns("score"))
+    assert found["score"].to_pylist()[3:] == pytest.approx([-1.0, 1.0], abs=1e-12)
+
+
+def test_nothing_to_normalise() -> None:
+    found = normalise(DETECTIONS.empty_table(), QUERY_STATISTICS.empty_table(), UNIT)
+    assert found.schema.equals(DETECTIONS)
+    assert found.num_rows == 0

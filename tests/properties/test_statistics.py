@@ -1,0 +1,95 @@
+"""Means and variances of frames: they add, agree with numpy, and do not depend on how a store was cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.features.statistics import Statistics
+
+PARTS = st.lists(st.integers(1, 50), min_size=1, max_size=6)
+
+
+def noise(seed: int, frames: int, dimension: int = 3) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(frames, dimension)) * [0.01, 1, 100] + [-500, 0, 1000]).astype(np.float32)
+
+
+def merged(parts: list[np.ndarray]) -> Statistics:
+    total = Statistics.zero(parts[0].shape[1])
+    for part in parts:
+        total = total + Statistics.of(part)
+    return total
+
+
+@settings(max_examples=100, deadline=None)
+@given(lengths=PARTS, seed=st.integers(0, 2**20))
+def test_merged_blocks_are_numpys_whole(lengths: list[int], seed: int) -> None:
+    whole = noise(seed, sum(lengths))
+    found = merged(np.split(whole, np.cumsum(lengths)[:-1]))
+    exact = whole.astype(np.float64)
+    assert found.frames == len(whole)
+    assert np.allclose(found.mean, exact.mean(axis=0), rtol=1e-9, atol=0)
+    # Relative to the variance, plus what a float64 mean of this size leaves over.
+    assert np.allclose(found.variance, exact.var(axis=0), rtol=1e-9, atol=1e-18)
+
+
+@settings(max_examples=50, deadline=None)
+@given(lengths=PARTS, seed=st.integers(0, 2**20), data=st.data())
+def test_canonical_order_makes_the_cut_irrelevant(lengths, seed, data) -> None:
+    """As a store merges: documents in the order of their keys, whatever the shards, so the bytes are equal."""
+    documents = {k: Statistics.of(noise(seed + k, n)) for k, n in enumerate(lengths)}
+    arrived = data.draw(st.permutations(sorted(documents)))
+    totals = []
+    for order in (sorted(documents), sorted(arrived)):
+        total = Statistics.zero(3)
+        for key in order:
+            row = documents[key]
+            total = total + Statistics.from_variance(row.frames, row.mean.tolist(), row.variance.tolist())
+        totals.append(total)
+    assert totals[0].mean.tobytes() == totals[1].mean.tobytes()
+    assert totals[0].variance.tobytes() == totals[1].variance.tobytes()
+
+
+@settings(max_examples=50, deadline=None)
+@given(lengths=st.lists(st.integers(1, 50), min_size=3, max_size=3), seed=st.integers(0, 2**20))
+def test_addition_is_nearly_associative_and_commutative(lengths, seed) -> None:
+    one, two, three = (Statistics.of(noise(seed + k, n)) for k, n in enumerate(lengths))
+    for left, right in (((one + two) + three, one + (two + three)), (one + two, two + one)):
+        assert left.frames == right.frames
+        assert np.allclose(left.mean, right.mean, rtol=1e-12)
+        assert np.allclose(left.scatter, right.scatter, rtol=1e-9)
+
+
+def test_zero_is_neutral() -> None:
+    zero, one = Statistics.zero(3), Statistics.of(noise(1, 9))
+    for total in (zero + one, one + zero):
+        assert total.frames == 9
+        assert total.mean.tobytes() == one.mean.tobytes()
+        assert total.scatter.tobytes() == one.scatter.tobytes()
+    assert (zero + zero).frames == 0
+    assert (zero + zero).variance.tolist() == [0, 0, 0]
+
+
+def test_large_means_do_not_drown_the_variance() -> None:
+    values = (1e6 + np.arange(1000, dtype=np.float64) % 2)[:, None].astype(np.float32)
+    assert merged([values[:500], values[500:]]).variance[0] == pytest.approx(0.25, rel=1e-9)
+
+
+def test_there_and_back_through_a_table() -> None:
+    one = Statistics.of(noise(1, 40))
+    back = Statistics.from_variance(one.frames, one.mean.tolist(), one.variance.tolist())
+    assert back.mean.tobytes() == one.mean.tobytes()
+    assert np.allclose(back.scatter, one.scatter, rtol=1e-15)
+
+
+def test_what_prepare_is_given() -> None:
+    one = Statistics.of(np.array([[1, 5], [3, 5]], np.float32))
+    assert [part.tolist() for part in one.offset_and_scale("none")] == [[0, 0], [1, 1]]
+    assert [part.tolist() for part in one.offset_and_scale("mean")] == [[2, 5], [1, 1]]
+    # The second dimension does not vary: it is divided by 1.
+    assert [part.tolist() for part in one.offset_and_scale("mean-variance")] == [[2, 5], [1, 1]]
+    two = Statistics.of(np.array([[1, 5], [5, 5]], np.float32))
+    assert [part.tolist() for part in two.offset_and_scale("mean-variance")] == [[3, 5], [2, 1]]

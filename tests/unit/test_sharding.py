@@ -1,0 +1,61 @@
+"""How documents are cut into shards."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdist.store.sharding import cut
+
+SECONDS = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "target", "expected"),
+    [
+        ([], 10, []),
+        ([5], 10, [[0]]),
+        ([50], 10, [[0]]),
+        ([4, 4, 4, 4], 8, [[0, 1], [2, 3]]),
+        ([4, 4, 5, 4], 10, [[0, 1, 2], [3]]),
+        ([1, 20, 1], 10, [[0, 1], [2]]),
+        ([0.1] * 10, 0.3, [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]),  # sums that miss 0.3 by a last bit
+    ],
+)
+def test_by_length(seconds: list[float], target: float, expected: list[list[int]]) -> None:
+    assert [list(one) for one in cut(seconds, target)] == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shards", "expected"),
+    [
+        ([1] * 6, 3, [2, 2, 2]),
+        ([1] * 7, 2, [4, 3]),
+        ([1] * 7, 7, [1] * 7),
+        ([1, 1], 64, [1, 1]),
+        ([100, 1, 1, 1], 2, [1, 3]),
+        ([1, 1, 1, 100], 2, [3, 1]),
+        ([1, 1, 0, 0], 2, [1, 3]),
+        ([0] * 5, 2, [1, 4]),  # lengths that nobody could tell
+        ([0.1] * 9, 3, [3, 3, 3]),
+        ([], 4, []),
+    ],
+)
+def test_by_number(seconds: list[float], shards: int, expected: list[int]) -> None:
+    assert [len(one) for one in cut(seconds, 3600, shards)] == expected
+
+
+@given(seconds=SECONDS, target=st.floats(0.1, 2000), shards=st.none() | st.integers(1, 64))
+def test_every_document_once_in_order(seconds: list[float], target: float, shards: int | None) -> None:
+    ranges = cut(seconds, target, shards)
+    assert [k for one in ranges for k in one] == list(range(len(seconds)))
+    assert all(len(one) > 0 for one in ranges)
+    if shards is not None:
+        assert len(ranges) == min(shards, len(seconds))
+
+
+@given(seconds=SECONDS, target=st.floats(0.1, 2000))
+def test_a_shard_passes_its_target_by_one_document(seconds: list[float], target: float) -> None:
+    for one in cut(seconds, target)[:-1]:
+        lengths = [seconds[k] for k in one]
+        assert sum(lengths) >= target * (1 - 1e-6)
+        assert sum(lengths[:-1]) < target

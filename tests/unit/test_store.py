@@ -1,0 +1,520 @@
+"""The feature store: what is written is read, memory is bounded, and damage is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+
+from swsdist.errors import AudioError, StoreError
+from swsdist.features.registry import BLOCK_FRAMES, frame_count
+from swsdist.io.filesystem import Folder
+from swsdist.store import manifest as manifests
+from swsdist.store import parquet, writing
+from swsdist.store.maintaining import check, compact
+from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
+from swsdist.store.reading import Store
+from swsdist.store.writing import ShardWriter, rejection, shard_name, write_shard
+from swsdist.types import DOCUMENTS, FRAMES, STATISTICS
+
+RATE = 100
+
+
+class Counter:
+    """An extractor of 100 Hz sound whose frames are the samples themselves and their negatives: shift 10 ms, exact."""
+
+    name, version, sample_rate, frame_length, hop, context, dimension = "counter", 1, RATE, 1, 1, 0, 2
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return np.stack([samples, -samples], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+def write_wav(path: Path, samples: np.ndarray) -> str:
+    soundfile.write(path, samples.astype(np.float32), RATE, subtype="FLOAT")
+    return str(path)
+
+
+def noise(seed: int, seconds: float) -> np.ndarray:
+    return np.random.default_rng(seed).normal(scale=0.1, size=round(seconds * RATE)).astype(np.float32)
+
+
+def corpus_row(doc_id: str, path: str, speaker: str | None = None, channel: int = 1) -> dict[str, Any]:
+    return {"doc_id": doc_id, "channel": channel, "path": path, "speaker": speaker, "identity": "1:2", "duration": None}
+
+
+def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
+    """A committed store with a shard a group."""
+    folder = Folder(str(root))
+    shards, documents, rejected = [], [DOCUMENTS.empty_table()], [REJECTED_DOCUMENTS.empty_table()]
+    for k, rows in enumerate(groups):
+        indexed = write_shard(folder, f"{k:032x}", rows, Counter())
+        documents.append(indexed.documents)
+        rejected.append(indexed.rejected)
+        output = indexed.outputs[0]
+        frames = sum(indexed.documents["frames"].to_pylist())
+        shards.append(Shard(output.name, output.size, output.sha256, indexed.documents.num_rows, frames))
+    commit(folder, {"name": "counter"}, 2, 0.01, shards, pa.concat_tables(documents), pa.concat_tables(rejected), None)
+    return Store(folder)
+
+
+@pytest.fixture
+def sounds(tmp_path: Path) -> dict[str, np.ndarray]:
+    return {f"d{k}": noise(k, 1 + k) for k in range(5)}
+
+
+@pytest.fixture
+def store(tmp_path: Path, sounds: dict[str, np.ndarray]) -> Store:
+    rows = [
+        corpus_row(name, write_wav(tmp_path / f"{name}.wav", samples), "even" if k % 2 == 0 else None)
+        for k, (name, samples) in enumerate(sounds.items())
+    ]
+    return make_store(tmp_path / "store", [rows[:2], rows[2:]])
+
+
+def same_frames(found: np.ndarray, samples: np.ndarray) -> bool:
+    return found.dtype == np.float32 and np.array_equal(found, np.stack([samples, -samples], axis=1))
+
+
+# -- writing and reading ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    assert store.documents()["doc_id"].to_pylist() == ["d0", "d1", "d2", "d3", "d4"]
+    for name, samples in sounds.items():
+        assert same_frames(store.features(name), samples)
+    row = store.documents().to_pylist()[3]
+    assert (row["frames"], row["rows"], row["duration"], row["speaker"]) == (400, 1, 4.0, None)
+    assert np.allclose(row["mean"], [sounds["d3"].mean(), -sounds["d3"].mean()], atol=1e-9)
+    assert np.allclose(row["variance"], sounds["d3"].astype(float).var(), rtol=1e-9)
+    assert store.manifest.counts == {"documents": 5, "frames": 1500, "seconds": 15.0, "rejected": 0}
+    assert list(check(store)) == []
+
+
+def test_documents_of_one_shard(store: Store) -> None:
+    first, second = (shard.name for shard in store.manifest.shards)
+    assert store.documents(first)["doc_id"].to_pylist() == ["d0", "d1"]
+    assert store.documents(second, ["doc_id"]).to_pydict()["doc_id"] == ["d2", "d3", "d4"]
+    assert store.documents("shards/other.parquet").num_rows == 0
+    assert {block.doc_id for block in store.blocks(second)} == {"d2", "d3", "d4"}
+    assert {block.doc_id for block in store.blocks(second, {("d3", 1)})} == {"d3"}
+
+
+def test_channels_are_documents_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "two.wav"
+    left, right = noise(1, 1), noise(2, 1)
+    soundfile.write(path, np.stack([left, right], axis=1), RATE, subtype="FLOAT")
+    store = make_store(tmp_path / "store", [[corpus_row("d", str(path)), corpus_row("d", str(path), channel=2)]])
+    assert same_frames(store.features("d"), left)
+    assert same_frames(store.features("d", 2), right)
+    assert list(check(store)) == []
+
+
+def test_statistics_of_speakers_and_collection(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    found = store.statistics()
+    assert set(found) == {("collection", ""), ("speaker", "even")}
+    everything = np.concatenate(list(sounds.values())).astype(float)
+    even = np.concatenate([sounds["d0"], sounds["d2"], sounds["d4"]]).astype(float)
+    for scope, values in ((("collection", ""), everything), (("speaker", "even"), even)):
+        assert found[scope].frames == len(values)
+        assert np.allclose(found[scope].mean, [values.mean(), -values.mean()], atol=1e-9)
+        assert np.allclose(found[scope].variance, values.var(), rtol=1e-9)
+
+
+def test_statistics_are_frozen(store: Store) -> None:
+    """A state that follows keeps what is known, and adds new speakers only."""
+    before = store.statistics()
+    rows = [{**row, "speaker": row["speaker"] or "odd"} for row in store.documents().to_pylist()][1:]
+    state = store.manifest
+    frozen = parquet.read(store.folder, state.statistics)
+    table = pa.Table.from_pylist(rows, DOCUMENTS)
+    commit(store.folder, state.extractor, 2, 0.01, state.shards, table, store.rejected(), frozen)
+    after = Store(store.folder).statistics()
+    assert set(after) - set(before) == {("speaker", "odd")}
+    for scope, value in before.items():
+        assert after[scope].mean.tobytes() == value.mean.tobytes()
+    assert after["speaker", "odd"].frames == 200 + 400
+
+
+def test_a_reader_keeps_its_state(store: Store) -> None:
+    rows = store.documents().to_pylist()[:1]
+    state = store.manifest
+    table = pa.Table.from_pylist(rows, DOCUMENTS)
+    commit(store.folder, state.extractor, 2, 0.01, state.shards[:1], table, store.rejected(), None)
+    assert store.documents().num_rows == 5
+    assert Store(store.folder).documents().num_rows == 1
+    assert Store(store.folder, state).documents().num_rows == 5
+
+
+def test_the_same_documents_give_the_same_bytes(tmp_path: Path, store: Store) -> None:
+    rows = [corpus_row(f"d{k}", str(tmp_path / f"d{k}.wav"), "even" if k % 2 == 0 else None) for k in range(5)]
+    other = make_store(tmp_path / "other", [rows[:2], rows[2:]])
+    assert other.manifest == store.manifest
+    for name in store.folder.listing():
+        assert other.folder.read_bytes(name) == store.folder.read_bytes(name)
+
+
+def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "ROW_GROUP_BYTES", 40_000)
+    rows = [corpus_row(f"d{k}", write_wav(tmp_path / f"{k}.wav", noise(k, s))) for k, s in enumerate((100, 1, 50, 2))]
+    store = make_store(tmp_path / "store", [rows])
+    file = pq.ParquetFile(store.folder.path(store.manifest.shards[0].name))
+    assert file.num_row_groups == 3
+    frames = file.read(columns=["frames"])["frames"].to_pylist()
+    assert max(frames) == BLOCK_FRAMES == 4096
+    for k in range(file.num_row_groups):
+        features = file.read_row_group(k, columns=["features"])["features"]
+        assert sum(len(blob) for blob in features.to_pylist()) < 40_000 + BLOCK_FRAMES * 8
+    assert store.documents(columns=["rows", "frames"]).to_pydict() == {
+        "rows": [3, 1, 2, 1],
+        "frames": [10_000, 100, 5_000, 200],
+    }
+    assert [block.first_frame for block in store.blocks(store.manifest.shards[0].name, {("d0", 1)})] == [0, 4096, 8192]
+    assert same_frames(store.features("d0"), noise(0, 100))
+    assert list(check(store)) == []
+
+
+def test_a_plain_reader_needs_only_pyarrow(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    """As docs/ tells it: manifest, documents table, rows of the shard, bytes."""
+    root = Path(store.folder.root)
+    manifest = json.loads((root / "manifest.json").read_text())
+    documents = pq.read_table(root / manifest["documents"]).to_pylist()
+    row = next(row for row in documents if row["doc_id"] == "d3")
+    frames = [r for r in pq.read_table(root / row["shard"]).to_pylist() if (r["doc_id"], r["channel"]) == ("d3", 1)]
+    blob = b"".join(r["features"] for r in frames)
+    assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["dimension"]), sounds["d3"])
+
+
+# -- documents that cannot be used ------------------------------------------------------------------------------------
+
+
+def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
+    """Its first rows were written when the NaN was met: they are dead, and the others whole."""
+    bad = noise(9, 700)
+    bad[66_000] = np.nan
+    rows = [
+        corpus_row("good", write_wav(tmp_path / "good.wav", noise(1, 50))),
+        corpus_row("bad", write_wav(tmp_path / "bad.wav", bad)),
+        corpus_row("gone", str(tmp_path / "gone.wav")),
+        corpus_row("last", write_wav(tmp_path / "last.wav", noise(2, 1))),
+    ]
+    store = make_store(tmp_path / "store", [rows])
+    written = pq.read_table(store.folder.path(store.manifest.shards[0].name), columns=["doc_id"])["doc_id"].to_pylist()
+    assert written.count("bad") > 0
+    assert store.documents()["doc_id"].to_pylist() == ["good", "last"]
+    assert {block.doc_id for block in store.blocks(store.manifest.shards[0].name)} == {"good", "last"}
+    assert same_frames(store.features("good"), noise(1, 50))
+    assert same_frames(store.features("last"), noise(2, 1))
+    refused = store.rejected().to_pylist()
+    assert [(row["id"], row["part"], row["reason"]) for row in refused] == [
+        ("bad", 1, "not-finite"),
+        ("gone", 1, "missing"),
+    ]
+    assert "660.000 s" in refused[0]["message"]
+    assert refused[0]["identity"] == "1:2"
+    assert store.manifest.counts["rejected"] == 2
+    assert list(check(store)) == []
+    with pytest.raises(StoreError, match="no document 'bad', channel 1"):
+        store.features("bad")
+
+
+def test_rejection_tells_reason_and_remedy() -> None:
+    row = rejection(corpus_row("d", "d.wav"), AudioError("no", reason="too-short", remedy="record more"))
+    assert (row["reason"], row["message"], row["remedy"]) == ("too-short", "no", "record more")
+    row = rejection(corpus_row("d", "d.wav"), StoreError("no"))
+    assert (row["reason"], row["remedy"]) == ("unreadable", None)
+
+
+def test_frames_are_counted_as_the_extractor_counts(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    frames = store.documents(columns=["frames"])["frames"].to_pylist()
+    assert frames == [frame_count(Counter(), len(samples)) for samples in sounds.values()]
+
+
+# -- the manifest -----------------------------------------------------------------------------------------------------
+
+
+def test_no_store(tmp_path: Path) -> None:
+    assert manifests.load(Folder(str(tmp_path))) is None
+    with pytest.raises(StoreError, match="no feature store here") as caught:
+        Store(Folder(str(tmp_path)))
+    assert "swsdist index" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"schema": "swsdist-store/1"}',
+        b'{"schema": "swsdist-store/1", "shards": 3}',
+    ],
+)
+def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "manifest.json").write_bytes(text)
+    with pytest.raises(StoreError, match="manifest is damaged") as caught:
+        manifests.load(Folder(str(tmp_path)))
+    assert str(tmp_path / "manifest.json") in str(caught.value)
+
+
+def test_a_manifest_of_another_version(store: Store) -> None:
+    values = json.loads(store.folder.read_bytes("manifest.json"))
+    store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
+    with pytest.raises(StoreError, match="schema swsdist-store/2, this version reads swsdist-store/1"):
+        Store(store.folder)
+
+
+def test_the_manifest_comes_back(store: Store) -> None:
+    again = manifests.require(store.folder)
+    assert isinstance(again, Manifest)
+    assert again == store.manifest
+    assert again.shard(again.shards[1].name) == again.shards[1]
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+def flip(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def damaged(store: Store, how: Callable[[Path], Any], which: str | None = None) -> list[str]:
+    """What check says of a store after something happened to a file of it (its second shard)."""
+    path = Path(store.folder.path(which or store.manifest.shards[1].name))
+    how(path)
+    found = list(check(Store(store.folder)))
+    assert all(problem.startswith(f"{path}: ") for problem in found), found
+    return found
+
+
+def test_check_finds_a_flipped_bit(store: Store) -> None:
+    found = damaged(store, lambda path: flip(path, 200))
+    assert any("SHA-256 differs" in problem for problem in found)
+
+
+def test_check_finds_flips_anywhere(store: Store) -> None:
+    path = Path(store.folder.path(store.manifest.shards[1].name))
+    whole = path.read_bytes()
+    for place in range(0, len(whole), len(whole) // 40):
+        flip(path, place)
+        assert any("SHA-256 differs" in problem for problem in check(store)), place
+        path.write_bytes(whole)
+    assert list(check(store)) == []
+
+
+def test_check_finds_a_truncated_shard(store: Store) -> None:
+    found = damaged(store, lambda path: path.write_bytes(path.read_bytes()[:-100]))
+    assert any("the manifest tells" in problem for problem in found)
+    assert any("the file is damaged" in problem for problem in found)
+
+
+def test_check_finds_a_dropped_shard(store: Store) -> None:
+    assert damaged(store, Path.unlink) == [f"{store.folder.path(store.manifest.shards[1].name)}: the file is missing"]
+
+
+def test_check_finds_what_is_no_shard(store: Store) -> None:
+    found = damaged(store, lambda path: path.write_text("not Parquet"))
+    assert any("the file is damaged" in problem for problem in found)
+
+
+def test_check_goes_on_after_damage(store: Store) -> None:
+    for shard in store.manifest.shards:
+        Path(store.folder.path(shard.name)).unlink()
+    assert len(list(check(store))) == 2
+
+
+@pytest.mark.parametrize("table", ["documents", "statistics", "rejected"])
+def test_check_finds_damaged_tables(store: Store, table: str) -> None:
+    name = getattr(store.manifest, table)
+    assert damaged(store, Path.unlink, name) == [f"{store.folder.path(name)}: the file is missing"]
+
+
+def test_no_page_is_read_that_is_not_what_was_written(store: Store) -> None:
+    """Pages bear checksums: a flip is an error, never another number. The footer bears none."""
+    name = store.manifest.documents
+    path = Path(store.folder.path(name))
+    whole = path.read_bytes()
+    expected = parquet.read(store.folder, name)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    messages = []
+    for place in range(4, footer, 7):
+        flip(path, place)
+        try:
+            assert parquet.read(store.folder, name).equals(expected)  # a hint for readers that ours does not take
+        except StoreError as error:
+            messages.append(error.message)
+        path.write_bytes(whole)
+    assert len(messages) > 100
+    assert all(message.startswith("the file is damaged") for message in messages)
+
+
+def rewritten(store: Store, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> list[str]:
+    """What check says of rows that are well written but wrong, the manifest agreeing to size and SHA-256."""
+    shard = store.manifest.shards[1]
+    path = Path(store.folder.path(shard.name))
+    rows = change(pq.read_table(path).to_pylist())
+    with parquet.writer(path, FRAMES) as file:
+        file.write_table(pa.Table.from_pylist(rows, FRAMES))
+    output = parquet.describe(path, shard.name)
+    values = json.loads(store.folder.read_bytes("manifest.json"))
+    values["shards"][1] |= {"size": output.size, "sha256": output.sha256}
+    store.folder.write_bytes("manifest.json", json.dumps(values).encode())
+    return [problem.split(": ", 1)[1] for problem in check(Store(store.folder))]
+
+
+def test_check_finds_a_missing_document(store: Store) -> None:
+    found = rewritten(store, lambda rows: [row for row in rows if row["doc_id"] != "d3"])
+    assert found == ["document ('d3', 1): 400 frames are missing"]
+
+
+def test_check_finds_a_gap(store: Store) -> None:
+    found = rewritten(
+        store, lambda rows: [{**row, "first_frame": row["first_frame"] + (row["doc_id"] == "d3")} for row in rows]
+    )
+    assert found == ["document ('d3', 1): frame 0 is missing"]
+
+
+def test_check_finds_rows_apart(store: Store) -> None:
+    def split(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        half = len(rows[0]["features"]) // 2
+        frames = rows[0]["frames"] // 2
+        first = {**rows[0], "features": rows[0]["features"][:half], "frames": frames}
+        rest = {
+            **rows[0],
+            "features": rows[0]["features"][half:],
+            "frames": rows[0]["frames"] - frames,
+            "first_frame": frames,
+        }
+        return [first, rows[1], rest, *rows[2:]]
+
+    found = rewritten(store, split)
+    assert "document ('d2', 1): its rows do not stand together" in found
+
+
+def test_check_finds_nan(store: Store) -> None:
+    def spoil(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        nan = np.full(2, np.nan, "<f4").tobytes()
+        return [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]]
+
+    assert rewritten(store, spoil) == ["document ('d2', 1): a feature is not finite"]
+
+
+def test_check_finds_documents_in_no_shard(store: Store) -> None:
+    values = json.loads(store.folder.read_bytes("manifest.json"))
+    gone = values["shards"].pop()["name"]
+    values["counts"]["documents"] = 4
+    store.folder.write_bytes("manifest.json", json.dumps(values).encode())
+    problems = list(check(Store(store.folder)))
+    assert any("5 documents, the manifest tells 4" in problem for problem in problems)
+    assert any(f"it places documents in {gone}" in problem for problem in problems)
+
+
+# -- compact ----------------------------------------------------------------------------------------------------------
+
+
+def removed(store: Store, keep: set[str]) -> Store:
+    """The state without some documents: their rows are dead."""
+    state = store.manifest
+    rows = [row for row in store.documents().to_pylist() if row["doc_id"] in keep]
+    frozen = parquet.read(store.folder, state.statistics)
+    table = pa.Table.from_pylist(rows, DOCUMENTS)
+    commit(store.folder, state.extractor, 2, 0.01, state.shards, table, store.rejected(), frozen)
+    return Store(store.folder)
+
+
+@pytest.mark.parametrize(("hours", "shards"), [(1.0, 1), (5 / 3600, 2), (0.5 / 3600, 4)])
+def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], hours: float, shards: int) -> None:
+    before = removed(store, {"d0", "d2", "d3", "d4"})
+    old = {shard.name for shard in before.manifest.shards}
+    statistics = parquet.read(store.folder, before.manifest.statistics)
+    done = compact(store.folder, hours)
+    after = Store(store.folder)
+    assert (done.shards_before, done.shards) == (2, shards) == (2, len(after.manifest.shards))
+    assert done.bytes < done.bytes_before or shards > 2
+    for name in ("d0", "d2", "d3", "d4"):
+        assert same_frames(after.features(name), sounds[name])
+    assert parquet.read(store.folder, after.manifest.statistics).equals(statistics)
+    assert list(check(after)) == []
+    assert not old & set(store.folder.listing())
+    left = [name for name in store.folder.listing() if name.startswith(("documents-", "statistics-", "rejected-"))]
+    assert len(left) == 3
+
+
+def test_compact_again_changes_nothing(store: Store) -> None:
+    compact(store.folder, 1.0)
+    before = {name: store.folder.read_bytes(name) for name in store.folder.listing()}
+    compact(store.folder, 1.0)
+    assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == before
+
+
+def test_documents_stand_in_the_order_of_rows(tmp_path: Path) -> None:
+    rows = [corpus_row(name, write_wav(tmp_path / f"{name}.wav", noise(k, 1))) for k, name in enumerate("zyxabc")]
+    store = make_store(tmp_path / "store", [rows[:3], rows[3:]])
+    for _ in range(2):
+        in_table = [(row["shard"], row["doc_id"]) for row in store.documents().to_pylist()]
+        in_shards = [
+            (shard.name, block.doc_id) for shard in store.manifest.shards for block in store.blocks(shard.name)
+        ]
+        assert in_table == in_shards
+        compact(store.folder, 1.0)
+        store = Store(store.folder)
+
+
+# -- the writer -------------------------------------------------------------------------------------------------------
+
+
+def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
+    class Fails(Counter):
+        def extract(self, samples: np.ndarray) -> np.ndarray:
+            raise RuntimeError("a bug of an extractor")
+
+    folder = Folder(str(tmp_path / "store"))
+    row = corpus_row("d", write_wav(tmp_path / "d.wav", noise(0, 1)))
+    with pytest.raises(RuntimeError, match="a bug"):
+        write_shard(folder, "0" * 32, [row], Fails())
+    assert folder.listing() == {}
+
+
+def test_frames_are_little_endian(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with parquet.writer(path, FRAMES) as file:
+        shard = ShardWriter(file, 2)
+        shard.append("d", 1, 0, np.array([[1, 2]], ">f4"))
+        shard.append("d", 1, 1, np.asfortranarray(np.array([[3, 4], [5, 6]], np.float32)))
+        shard.flush()
+        shard.flush()  # nothing is left
+    table = pq.read_table(path)
+    assert b"".join(table["features"].to_pylist()) == np.array([1, 2, 3, 4, 5, 6], "<f4").tobytes()
+    assert pq.ParquetFile(path).num_row_groups == 1
+
+
+def test_feature_columns_bear_no_statistics(store: Store) -> None:
+    group = pq.ParquetFile(store.folder.path(store.manifest.shards[0].name)).metadata.row_group(0)
+    column = next(group.column(k) for k in range(group.num_columns) if group.column(k).path_in_schema == "features")
+    assert column.compression == "UNCOMPRESSED"
+    assert not column.is_stats_set
+    assert "DICTIONARY" not in "".join(column.encodings)
+
+
+def test_names_of_shards() -> None:
+    assert shard_name("ab") == "shards/part-ab.parquet"
+
+
+def test_statistics_table_has_its_schema(store: Store) -> None:
+    assert parquet.read(store.folder, store.manifest.statistics).schema.equals(STATISTICS)
+    assert store.documents().schema.equals(DOCUMENTS)
+    assert store.rejected().schema.equals(REJECTED_DOCUMENTS)
