@@ -73,15 +73,17 @@ class Calibration:
             values = json.loads(data)
             if values["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {values['schema']}")
-            finite = [float(value) for value in values["thresholds"] if value is not None]
-            if not finite:
+            given = [float(value) for value in values["thresholds"] if value is not None]
+            if not given:
                 raise ValueError("it holds no threshold")
-            return cls("file", (math.fsum(finite) / len(finite),), values["trained_on"])
+            if not all(map(math.isfinite, given)):
+                raise ValueError("a threshold is not finite")
+            return cls("file", (math.fsum(given) / len(given),), values["trained_on"])
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(
                 f"not a calibration of swsdist ({error})",
                 where=where,
-                remedy="name the calibration.json of an earlier run",
+                remedy="name a file of the folder calibration/ of an earlier run",
             ) from None
 
 

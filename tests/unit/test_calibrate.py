@@ -1,0 +1,184 @@
+"""Thresholds: fitted on other queries, applied, written and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.calibrate.threshold import SCHEMA, Calibration, decide, fit, fold_of
+from swsdist.errors import ConfigError
+from swsdist.fingerprint import stable_hash
+from swsdist.score import Counts
+from swsdist.testing import oracles_reduce as oracle
+from swsdist.types import DETECTIONS, TRIALS
+
+NUMBER_OF_TRIALS, BETA = 1000, 50.0
+
+
+def trial(query_id: str, score: float | None, true: bool) -> dict[str, Any]:
+    span = {"start": 0.0, "end": 1.0} if score is not None else {}
+    reference = {"ref_start": 0.0, "ref_end": 1.0} if true else {}
+    return {
+        **dict.fromkeys(TRIALS.names),
+        "query_id": query_id,
+        "doc_id": "d",
+        "channel": 1,
+        "score": score,
+        **span,
+        **reference,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def counts_by_fold(trials: pa.Table, folds: int) -> dict[int, Counts]:
+    of_row = pa.array([fold_of(query_id, folds) for query_id in trials["query_id"].to_pylist()], pa.int32())
+    return {fold: Counts.of(trials.filter(pc.equal(of_row, fold))) for fold in range(folds)}
+
+
+def fitted(trials: pa.Table, folds: int) -> Calibration:
+    counts = counts_by_fold(trials, folds)
+    return fit(counts, folds, trials=NUMBER_OF_TRIALS, beta=BETA, trained_on={"queries": 1})
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> list[dict[str, Any]]:
+    rows = []
+    for k in range(draw(st.integers(1, 12))):
+        for score, true in draw(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=6)):
+            rows.append(trial(f"q{k}", score / 2, true))
+        rows += [trial(f"q{k}", None, True)] * draw(st.integers(0, 2))
+    return rows
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=lists(), folds=st.integers(2, 6))
+def test_crossfit_is_the_oracle(rows: list[dict[str, Any]], folds: int) -> None:
+    trials = table(rows)
+    found = decide(trials, fitted(trials, folds))["decision"].to_pylist()
+    assert found == oracle.crossfit_decisions(rows, folds, number_of_trials=NUMBER_OF_TRIALS, beta=BETA)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=lists(), folds=st.integers(2, 6))
+def test_a_fold_learns_nothing_from_itself(rows: list[dict[str, Any]], folds: int) -> None:
+    """Whatever is true of a fold's own queries, its threshold stays."""
+    before = fitted(table(rows), folds)
+    for fold in range(folds):
+        turned = [
+            trial(row["query_id"], row["score"], row["ref_start"] is None or row["score"] is None)
+            if fold_of(row["query_id"], folds) == fold
+            else row
+            for row in rows
+        ]
+        assert fitted(table(turned), folds).thresholds[fold] == before.thresholds[fold]
+
+
+def test_folds_are_stable() -> None:
+    """By the id alone, the same on every machine and for ever."""
+    assert [fold_of(f"q{k:03d}", 5) for k in range(10)] == [stable_hash(f"fold q{k:03d}") % 5 for k in range(10)]
+    assert [fold_of(f"q{k:03d}", 5) for k in range(1, 9)] == [0, 3, 4, 4, 3, 3, 1, 2]
+    assert {fold_of(f"q{k}", 5) for k in range(100)} == set(range(5))
+    assert fold_of("anything", 1) == 0
+
+
+def test_oracle_fits_one_threshold_on_all() -> None:
+    trials = table([trial("a", 3.0, True), trial("a", 2.0, False), trial("b", 2.5, True), trial("b", 1.0, False)])
+    found = fitted(trials, 1)
+    assert found.fit == "oracle"
+    assert found.thresholds == (2.5,)
+    assert decide(trials, found)["decision"].to_pylist() == [True, False, True, False]
+
+
+def test_a_fold_without_others_decides_no() -> None:
+    """A single query: its own fold has nobody to learn from, the others have it."""
+    trials = table([trial("a", 3.0, True), trial("a", 2.0, False)])
+    found = fitted(trials, 5)
+    assert found.fit == "crossfit"
+    assert [value is None for value in found.thresholds] == [fold == fold_of("a", 5) for fold in range(5)]
+    assert found.threshold("a") == math.inf
+    assert decide(trials, found)["decision"].to_pylist() == [False, False]
+
+
+def test_decide_leaves_all_else() -> None:
+    trials = table([trial("a", 1.0, True), trial("a", None, True), trial("b", -1.0, False)])
+    one = Calibration("oracle", (0.0,), {})
+    found = decide(trials, one)
+    assert found.schema.equals(TRIALS)
+    assert found["decision"].to_pylist() == [True, None, False]
+    assert found.drop_columns("decision").equals(trials.drop_columns("decision"))
+    assert decide(found, None)["decision"].to_pylist() == [None, None, None]
+    at_the_border = decide(trials, Calibration("oracle", (1.0,), {}))
+    assert at_the_border["decision"].to_pylist() == [True, None, False]
+
+
+def test_decide_detections() -> None:
+    rows = [
+        {
+            **dict.fromkeys(DETECTIONS.names),
+            "query_id": q,
+            "doc_id": "d",
+            "channel": 1,
+            "start": 0.0,
+            "end": 1.0,
+            "score": s,
+        }
+        for q, s in (("a", 0.5), ("b", -0.5))
+    ]
+    detections = pa.Table.from_pylist(rows, DETECTIONS)
+    assert decide(detections, Calibration("file", (0.0,), {}))["decision"].to_pylist() == [True, False]
+    assert decide(DETECTIONS.empty_table(), Calibration("file", (0.0,), {})).schema.equals(DETECTIONS)
+    assert decide(DETECTIONS.empty_table(), None).schema.equals(DETECTIONS)
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_reads_its_own_file() -> None:
+    one = Calibration("crossfit", (1.5, None, float(np.nextafter(2.0, 3.0))), {"queries": 3, "protocol": "sws2013"})
+    assert Calibration.from_run(one.to_json()) == one
+    assert json.loads(one.to_json())["schema"] == SCHEMA
+
+
+def test_folds_become_their_mean_for_others() -> None:
+    one = Calibration("crossfit", (1.0, None, 2.0), {"queries": 3})
+    found = Calibration.from_json(one.to_json(), "there.json")
+    assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
+    assert found.threshold("any query") == 1.5
+
+
+GOOD = {"schema": SCHEMA, "fit": "oracle", "thresholds": [1.0], "trained_on": {}}
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "not a calibration"),
+        (b"\xff", "not a calibration"),
+        (b"[1, 2]", "not a calibration"),
+        (b"{}", "not a calibration"),
+        (json.dumps({**GOOD, "schema": "swsdist-calibration/2"}).encode(), "its schema is swsdist-calibration/2"),
+        (json.dumps({**GOOD, "thresholds": [None, None]}).encode(), "it holds no threshold"),
+        (json.dumps({**GOOD, "thresholds": []}).encode(), "it holds no threshold"),
+        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), "not a calibration"),
+        (json.dumps({**GOOD, "thresholds": 3}).encode(), "not a calibration"),
+        (json.dumps({**GOOD, "thresholds": [float("nan")]}).encode(), "not finite"),
+        (json.dumps({**GOOD, "thresholds": [float("inf"), 1.0]}).encode(), "not finite"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), "not a calibration"),
+    ],
+)
+def test_wrong_files_are_refused(data: bytes, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        Calibration.from_json(data, "wrong.json")
+    assert str(caught.value).startswith("wrong.json: ")
+    assert "calibration/ of an earlier run" in str(caught.value)

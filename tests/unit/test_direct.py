@@ -1,0 +1,162 @@
+"""Search without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import soundfile
+
+import swsdist
+from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.search.direct import columns, parse_query, search_store
+from swsdist.store.reading import Store
+
+RATE = 8000
+OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Four documents of noise; `hello.wav` is a cut of d2, from 1.00 s to 1.60 s."""
+    root = tmp_path_factory.mktemp("direct")
+    rng = np.random.default_rng(5)
+    (root / "audio").mkdir()
+    for k in range(4):
+        colour = np.cumsum(rng.normal(size=3 * RATE)) * 0.002  # each moment differs from all others
+        soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
+    samples, _ = soundfile.read(root / "audio" / "d2.wav")
+    soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
+    config = {
+        "run": str(root / "run"),
+        "corpus": {"documents": str(root / "audio")},
+        "features": {"options": OPTIONS},
+        "index": {"shards": 2},
+        "executor": {"kind": "serial"},
+    }
+    from swsdist.run.pipeline import Choice
+
+    swsdist.run(config, choice=Choice(until="index"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def store(place: Path) -> Store:
+    return swsdist.open_store(str(place / "run" / "store"))
+
+
+# -- what is typed ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "start", "end"),
+    [
+        ("hello.wav", "hello.wav", None, None),
+        ("talk.flac:12.3-13.1", "talk.flac", 12.3, 13.1),
+        ("talk.flac:0-1", "talk.flac", 0.0, 1.0),
+        ("a:b.wav:1.-2.5", "a:b.wav", 1.0, 2.5),
+        ("s3://bucket/talk.flac:1-2", "s3://bucket/talk.flac", 1.0, 2.0),
+        ("s3://bucket/talk.flac", "s3://bucket/talk.flac", None, None),
+        ("talk.flac:-1-2", "talk.flac:-1-2", None, None),
+        ("talk.flac:1", "talk.flac:1", None, None),
+    ],
+)
+def test_parse(text: str, path: str, start: float | None, end: float | None) -> None:
+    row = parse_query(text)
+    assert (row["query_id"], row["path"], row["start"], row["end"]) == (text, path, start, end)
+    assert (row["example"], row["channel"], row["speaker"]) == (1, 1, None)
+
+
+def test_a_file_whose_name_looks_like_a_place(tmp_path: Path) -> None:
+    path = tmp_path / "talk:1-2"
+    path.touch()
+    assert parse_query(str(path))["path"] == str(path)
+
+
+# -- what is found ----------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_is_found_where_it_was_cut(store: Store, place: Path) -> None:
+    found = swsdist.search(store, str(place / "hello.wav"))
+    assert isinstance(found, pd.DataFrame)
+    assert list(found.columns) == columns()
+    first = found.iloc[0]
+    assert first["doc_id"] == "d2"
+    assert first["start"] == pytest.approx(1.0, abs=0.05)
+    assert first["end"] == pytest.approx(1.6, abs=0.05)
+    assert (found["score"].diff().dropna() <= 0).all()
+
+
+def test_a_place_finds_itself(store: Store, place: Path) -> None:
+    text = f"{place / 'audio' / 'd2.wav'}:1.0-1.6"
+    found = swsdist.search(store, [text, str(place / "hello.wav")], top=3)
+    assert found.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
+    assert found[found["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
+
+
+def test_a_table_of_queries(store: Store, place: Path) -> None:
+    talk = str(place / "audio" / "d2.wav")
+    table = pd.DataFrame(
+        {"query_id": ["q", "q", "p"], "path": [talk] * 3, "start": [1.0, 2.0, 0.5], "end": [1.6, 2.5, 1.1]}
+    )
+    found = swsdist.search(store, table, top=4)
+    assert sorted(set(found["query_id"])) == ["p", "q"]
+    assert {1, 2} >= set(found[found["query_id"] == "q"]["example"])
+    same = search_store(store, pa.Table.from_pandas(table, preserve_index=False), {}, 4)
+    assert same.to_pandas().equals(found)
+
+
+def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path: Path) -> None:
+    from swsdist.run.pipeline import Choice
+
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "corpus": {"documents": str(place / "audio")},
+        "features": {"options": OPTIONS},
+        "executor": {"kind": "serial"},
+    }
+    swsdist.run(config, choice=Choice(until="index"))
+    one = swsdist.search(str(tmp_path / "run" / "store"), str(place / "hello.wav"), top=50)
+    assert one.equals(swsdist.search(store, str(place / "hello.wav"), top=50))
+
+
+def test_options_count(store: Store, place: Path) -> None:
+    plain = swsdist.search(store, str(place / "hello.wav"), top=1)
+    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, top=1)
+    assert squared.iloc[0]["doc_id"] == "d2"
+    assert squared.iloc[0]["cost"] != plain.iloc[0]["cost"]
+
+
+# -- what cannot be ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"distanse": "cosine"}, "search.distanse"),
+        ({"distance": "hamming"}, "search.distance"),
+        ({"lanes": 0}, "search.lanes"),
+    ],
+)
+def test_wrong_options(store: Store, place: Path, options: dict[str, Any], where: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        swsdist.search(store, str(place / "hello.wav"), options=options)
+    assert caught.value.where == where
+
+
+def test_a_query_that_cannot_be_used(store: Store, place: Path) -> None:
+    with pytest.raises(DataError, match="no such file") as caught:
+        swsdist.search(store, str(place / "gone.wav"))
+    assert str(place / "gone.wav") in str(caught.value)
+    with pytest.raises(DataError, match="not a place in the recording"):
+        swsdist.search(store, f"{place / 'hello.wav'}:1-9")
+
+
+def test_a_table_without_what_it_needs(store: Store) -> None:
+    with pytest.raises(UserError, match="has the columns name") as caught:
+        swsdist.search(store, pd.DataFrame({"name": ["x"]}))
+    assert "query_id and path" in str(caught.value)

@@ -1,0 +1,138 @@
+"""Queries: how they are grouped, and their features from files and from places in recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.errors import AudioError
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.registry import frame_count
+from swsdist.features.statistics import Statistics
+from swsdist.io.filesystem import Folder
+from swsdist.kernels.fixed_point import prepare
+from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
+from swsdist.types import EXAMPLES, QUERIES
+
+RATE = 8000
+EXTRACTOR = Mfcc(sample_rate=RATE, n_fft=256, win_length=200, hop_length=80)
+SAMPLES = np.random.default_rng(3).normal(scale=0.1, size=4 * RATE).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("audio") / "talk.wav"
+    soundfile.write(path, SAMPLES, RATE, subtype="FLOAT")
+    return str(path)
+
+
+def query(path: str, start: float | None = None, end: float | None = None, **more: Any) -> dict[str, Any]:
+    known = {"query_id": "q", "example": 1, "channel": 1, "path": path, "start": start, "end": end}
+    return {**dict.fromkeys(QUERIES.names), **known, **more}
+
+
+def frames_of(path: str, start: float | None = None, end: float | None = None) -> np.ndarray:
+    return example_frames(query(path, start, end), EXTRACTOR, Folder(str(Path(path).parent)))
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(0, 1500), seed=st.integers(0, 99))
+def test_groups_hold_every_query_once(count: int, seed: int) -> None:
+    ids = [f"{seed}-{k}" for k in range(count)]
+    found = groups(ids[::-1] + ids[:5])
+    assert [query_id for group in found for query_id in group] == sorted(ids)
+    assert all(GROUP_LEAST <= len(group) <= GROUP_MOST for group in found[:-1])
+    assert all(0 < len(group) <= GROUP_MOST for group in found)
+
+
+def test_a_new_query_changes_few_groups() -> None:
+    ids = [f"q{k:05d}" for k in range(5000)]
+    before = {tuple(group) for group in groups(ids)}
+    after = {tuple(group) for group in groups([*ids, "q02500x"])}
+    assert len(before) > 10
+    assert len(after - before) <= 3
+
+
+# -- features ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file(recording: str) -> None:
+    assert frames_of(recording).tobytes() == EXTRACTOR.extract(SAMPLES).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0.0, 0.5), (0.01, 0.3), (1.0, 1.5), (2.34, 2.91), (3.5, 4.0), (1.23, None)]
+)
+def test_a_place_has_the_frames_of_running_speech(recording: str, start: float, end: float | None) -> None:
+    """Deltas at its edges look into the speech around it, not at repeated edges."""
+    whole = EXTRACTOR.extract(SAMPLES)
+    found = frames_of(recording, start, end)
+    first = round(start / 0.01)
+    stop = len(whole) if end is None else first + frame_count(EXTRACTOR, round((end - start) * RATE))
+    assert found.shape == (stop - first, EXTRACTOR.dimension)
+    assert np.abs(found - whole[first:stop]).max() < 1e-3
+
+
+def test_a_place_between_frames_begins_at_its_own_sample(recording: str) -> None:
+    found = frames_of(recording, 1.0035, 1.5)
+    begin = round(1.0035 * RATE)
+    expected = EXTRACTOR.extract(SAMPLES[begin - 4 * 80 :])[4 : 4 + len(found)]
+    assert np.abs(found - expected).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [(1.0, 1.02, "too-short"), (3.9, 4.5, "place-outside"), (5.0, 6.0, "place-outside"), (2.0, 1.0, "place-outside")],
+)
+def test_places_that_cannot_be_used(recording: str, start: float, end: float, reason: str) -> None:
+    with pytest.raises(AudioError) as caught:
+        frames_of(recording, start, end)
+    assert caught.value.reason == reason
+    assert recording in str(caught.value)
+
+
+def test_extract_goes_on_after_a_bad_one(recording: str, tmp_path: Path) -> None:
+    rows = [
+        query(recording, 1.0, 2.0, query_id="a", speaker="s"),
+        query(str(tmp_path / "gone.wav"), query_id="b"),
+        query(recording, 1.0, 1.01, query_id="c", example=2),
+        query(recording, query_id="d", channel=2),
+        query(recording, query_id="e"),
+    ]
+    found = extract(rows, EXTRACTOR, Folder(str(tmp_path)))
+    assert found.examples.schema.equals(EXAMPLES)
+    assert found.examples["query_id"].to_pylist() == ["a", "e"]
+    assert found.examples["duration"].to_pylist() == pytest.approx([1.0, 4.0], abs=0.01)
+    assert found.seconds == pytest.approx(5.0, abs=0.02)
+    refused = [(row["kind"], row["id"], row["part"], row["reason"]) for row in found.rejected.to_pylist()]
+    assert refused == [
+        ("query", "b", 1, "missing"),
+        ("query", "c", 2, "too-short"),
+        ("query", "d", 1, "no-such-channel"),
+    ]
+
+
+def test_prepared_by_speaker_or_collection(recording: str) -> None:
+    rows = [query(recording, 1.0, 2.0, query_id=name, speaker=name) for name in ("known", "unknown")]
+    rows.append(query(recording, 1.0, 2.0, query_id="nobody"))
+    table = extract(rows, EXTRACTOR, Folder("/")).examples
+    frames = frames_of(recording, 1.0, 2.0)
+    one, two = Statistics.of(frames), Statistics.of(frames[:20] * 2)
+    statistics = {("collection", ""): one, ("speaker", "known"): two}
+    by_collection = prepare(frames, *one.offset_and_scale("mean-variance"))
+    by_speaker = prepare(frames, *two.offset_and_scale("mean-variance"))
+    found = prepared(table, statistics, "mean-variance", "speaker", EXTRACTOR.dimension)
+    assert [(each.query_id, each.example) for each in found] == [("known", 1), ("unknown", 1), ("nobody", 1)]
+    assert [np.array_equal(each.frames, by_speaker) for each in found] == [True, False, False]
+    assert [np.array_equal(each.frames, by_collection) for each in found] == [False, True, True]
+    found = prepared(table, statistics, "mean-variance", "collection", EXTRACTOR.dimension)
+    assert all(np.array_equal(each.frames, by_collection) for each in found)
