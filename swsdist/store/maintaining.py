@@ -13,7 +13,7 @@ from swsdist.errors import StoreError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import Manifest, Shard, commit
+from swsdist.store.manifest import Manifest, Shard, commit, state_name
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -162,8 +162,9 @@ def compact(folder: Folder, hours: float) -> Compacted:
 def _remove_unused(folder: Folder, manifest: Manifest) -> None:
     """Files of earlier states: shards, their lists, and tables that the manifest does not name."""
     used = {shard.name for shard in manifest.shards} | {manifest.documents, manifest.statistics, manifest.rejected}
+    used.add(state_name(manifest.fingerprint))
     for name in folder.listing():
         if name in used or name == "manifest.json":
             continue
-        if name.startswith(("shards/", "documents-", "statistics-", "rejected-")):
+        if name.startswith(("shards/", "documents-", "statistics-", "rejected-", "manifest-")):
             folder.remove(name)

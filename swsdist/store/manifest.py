@@ -3,6 +3,7 @@
 A store is a folder::
 
     manifest.json                names all that follows; what it does not name is not part of the store
+    manifest-<fp>.json           the same, and stays: a search goes on with the state that it began with
     documents-<fp>.parquet       a row a document (swsdist.types.DOCUMENTS), in the order of shards and their rows
     statistics-<fp>.parquet      means and variances of speakers and of the collection, frozen when first indexed
     rejected-<fp>.parquet        documents that could not be used, why, and the identity they had then
@@ -66,17 +67,26 @@ class Manifest:
         return next(shard for shard in self.shards if shard.name == name)
 
 
-def load(folder: Folder) -> Manifest | None:
+def state_name(fingerprint: str) -> str:
+    """Where a state of the store stays, after later ones have taken its place."""
+    return f"manifest-{fingerprint}.json"
+
+
+def load(folder: Folder, name: str = NAME) -> Manifest | None:
     """The manifest, or None where there is no store yet.
+
+    Args:
+        folder: the store.
+        name: the current state, or an earlier one (`state_name`).
 
     Raises:
         StoreError: it is damaged, or was written by a later version.
     """
     try:
-        text = folder.read_bytes(NAME)
+        text = folder.read_bytes(name)
     except FileNotFoundError:
         return None
-    where = folder.path(NAME)
+    where = folder.path(name)
     try:
         values = json.loads(text)
         if values["schema"] != SCHEMA:
@@ -93,13 +103,13 @@ def load(folder: Folder) -> Manifest | None:
         ) from None
 
 
-def require(folder: Folder) -> Manifest:
+def require(folder: Folder, name: str = NAME) -> Manifest:
     """The manifest of a store that must be there.
 
     Raises:
         StoreError: there is none.
     """
-    manifest = load(folder)
+    manifest = load(folder, name)
     if manifest is None:
         raise StoreError(
             "there is no feature store here",
@@ -159,7 +169,9 @@ def commit(
     parquet.publish(folder, manifest.statistics, [statistics], STATISTICS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     values = {**asdict(manifest), "shards": [asdict(shard) for shard in shards]}
-    folder.write_bytes(NAME, json.dumps(values, indent=1, ensure_ascii=False).encode())
+    text = json.dumps(values, indent=1, ensure_ascii=False).encode()
+    folder.write_bytes(state_name(name), text)
+    folder.write_bytes(NAME, text)
     return manifest
 
 

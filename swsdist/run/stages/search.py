@@ -13,6 +13,7 @@ from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.search.queries import prepared
 from swsdist.store import parquet
+from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import CANDIDATES
 
@@ -55,6 +56,7 @@ class Search(Stage):
                 name = fingerprint(self.name, self.version, common, group.fingerprint, content)
                 label = f"{group.summary['examples']} examples in {shard.documents} documents"
                 payload = {"examples": examples_name(group.fingerprint), "shard": shard.name}
+                payload["state"] = manifest.fingerprint
                 yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
 
     def warm(self, context: Context) -> None:
@@ -70,7 +72,7 @@ class Search(Stage):
         from swsdist.search.shard import candidate_tables, search_shard  # loads numba: planning does without
 
         settings = context.config.search
-        store = Store(context.store)
+        store = Store(context.store, require(context.store, state_name(task.payload["state"])))
         dimension = store.manifest.dimension
         table = parquet.read(context.run, task.payload["examples"])
         examples = prepared(table, store.statistics(), settings.normalise, settings.queries_by, dimension)
