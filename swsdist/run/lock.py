@@ -4,9 +4,9 @@ The lock is a small file with host, process and a heartbeat. It is stale when th
 process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
 writer writes the same bytes to the same name.
 
-Where nobody holds a local folder, the file is made by a link, which one of several processes gets. S3 has nothing like it in
-all its kinds, and a stale lock is there already: then the file is written, and read again after a moment; who wrote last has it.
-A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
+Where nobody holds a local folder, the file is made by a link, which one of several processes gets. Where that cannot be had
+(S3, or a stale lock lies there) the file is written and read again after a moment; who wrote last has it. A holder that lost
+its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from swsdist.errors import LockedError
+from swsdist.errors import LockedError, UserError
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -49,17 +49,28 @@ class Lock:
                 where=self._folder.path(),
                 remedy=f"wait for it, or stop it; a dead one's lock is ignored after {STALE_AFTER:.0f} s",
             )
-        if holder is None and (target := self._folder.local(NAME)) is not None and not target.exists():
-            with self._folder.temporary() as file, suppress(FileExistsError):
-                file.write_bytes(self._text())
-                target.hardlink_to(file)
-        else:
+        if not self._link():
             self._folder.write_bytes(NAME, self._text())
             time.sleep(_SETTLE)
         if not self.held():
             raise LockedError(
                 "another process began here at the same moment", where=self._folder.path(), remedy="run again later"
             )
+
+    def _link(self) -> bool:
+        """Make the file, if there is none and links can be made here; whether this was tried."""
+        target = self._folder.local(NAME)
+        if target is None or target.exists():
+            return False
+        with self._folder.temporary() as file:
+            file.write_bytes(self._text())
+            try:
+                target.hardlink_to(file)
+            except FileExistsError:
+                return True  # another was quicker
+            except OSError:
+                return False
+        return True
 
     def held(self) -> bool:
         """Whether the file still is this holder's."""
@@ -76,7 +87,7 @@ class Lock:
 
     def beat(self) -> None:
         """Say that the holder lives."""
-        with suppress(OSError):  # it may pass; if it does not, the tasks will say so
+        with suppress(OSError, UserError):  # it may pass; if it does not, the tasks will say so
             if self.held():
                 self._folder.write_bytes(NAME, self._text())
 

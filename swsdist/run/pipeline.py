@@ -16,9 +16,9 @@ from swsdist.config import Config, dump_config
 from swsdist.errors import UserError
 from swsdist.run.accounts import DriverJournal
 from swsdist.run.executor import Executor, Serial
-from swsdist.run.lock import locked
+from swsdist.run.lock import Lock, locked
 from swsdist.run.plan import NAME as PLAN
-from swsdist.run.plan import Plan
+from swsdist.run.plan import Plan, load_plan
 from swsdist.run.stages import STAGES
 from swsdist.run.state import Ended, State
 from swsdist.run.task import Failure, Receipt, Stage, Task
@@ -131,9 +131,9 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
     outcome = Outcome(state, Plan(store=state.store.root), time.time())
     clock = time.perf_counter()
     with ExitStack() as stack:
-        stack.enter_context(locked(state.run))
+        locks = [stack.enter_context(locked(state.run))]
         if not state.store.root.startswith(state.run.root + "/"):
-            stack.enter_context(locked(state.store))
+            locks.append(stack.enter_context(locked(state.store)))
         stack.callback(progress.close)
         machinery = stack.enter_context(_machinery(state, outcome))
         for stage in choice.stages():
@@ -144,13 +144,21 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
                     where=f"--only {choice.only}",
                     remedy="leave --only out, or run that stage first",
                 )
-            _run_stage(state, outcome, planned, machinery, progress)
+            _run_stage(state, outcome, planned, machinery, progress, locks)
             outcome.stages.append(stage)
+        machinery.settle(whole=choice.only is None and outcome.stages[-1].name == list(STAGES)[-1])
     outcome.wall = time.perf_counter() - clock
     return outcome
 
 
-def _run_stage(state: State, outcome: Outcome, planned: Planned, machinery: _Machinery, progress: Progress) -> None:
+def _run_stage(
+    state: State,
+    outcome: Outcome,
+    planned: Planned,
+    machinery: _Machinery,
+    progress: Progress,
+    locks: Sequence[Lock],
+) -> None:
     stage, todo = planned.stage, planned.todo
     ended = state.ended[stage.name] = Ended(skipped=len(planned.receipts))
     receipts = dict(planned.receipts)
@@ -158,7 +166,6 @@ def _run_stage(state: State, outcome: Outcome, planned: Planned, machinery: _Mac
     if todo:
         progress.stage(stage, len(todo), ended.skipped, sum(task.work for task in todo), _hours(state))
         outcome.plan.planned[stage.name] = len(planned.tasks)
-        outcome.plan.work[stage.name] = sum(task.work for task in planned.tasks)
         machinery.begin(stage, planned)
         for result in machinery.executor(stage).run(todo):
             if isinstance(result, Receipt):
@@ -168,6 +175,8 @@ def _run_stage(state: State, outcome: Outcome, planned: Planned, machinery: _Mac
                 ended.failures.append(result)
             progress.task(stage, result)
         state.forget_listings()
+        for lock in locks:
+            lock.check()
     ended.receipts = [receipts[task.fingerprint] for task in planned.tasks if task.fingerprint in receipts]
     ended.wall = time.perf_counter() - clock
     stage.finish(state)
@@ -214,6 +223,21 @@ class _Machinery:
 
     def save_plan(self) -> None:
         self._state.run.write_bytes(PLAN, self._outcome.plan.to_json())
+
+    def settle(self, whole: bool) -> None:
+        """All chosen stages have ended: the plan in the folder becomes this one.
+
+        Where nothing was left to do, the folder may tell of another config that was run after this one. Then the other's
+        report goes, so that a new one is written.
+        """
+        if self._journal is not None:
+            self.save_plan()
+            return
+        run = self._state.run
+        if whole and not (run.exists(PLAN) and load_plan(run).same(self._outcome.plan)):
+            run.write_bytes("config.yaml", dump_config(self._state.config).encode())
+            run.remove("report.json")
+            self.save_plan()
 
     def executor(self, stage: Stage) -> Executor:
         """Where a stage's tasks run."""

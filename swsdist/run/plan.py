@@ -20,8 +20,15 @@ class Plan:
     store: str = ""
     manifest: Manifest | None = None
     stages: dict[str, list[str]] = field(default_factory=dict)
-    work: dict[str, float] = field(default_factory=dict)
     planned: dict[str, int] = field(default_factory=dict)
+
+    def same(self, other: Plan) -> bool:
+        """Whether both name the same tables. What indexing had to do is left out: the manifest tells what there is."""
+
+        def tables(plan: Plan) -> tuple[Any, ...]:
+            return plan.store, plan.manifest, {stage: names for stage, names in plan.stages.items() if stage != "index"}
+
+        return tables(self) == tables(other)
 
     def to_json(self) -> bytes:
         """As a file."""

@@ -3,8 +3,7 @@
 By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
 join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
 
-A private instance outlives a driver that is killed by some seconds: Ray's reaper ends its processes, and the next private
-instance removes its folder.
+A private instance outlives a driver that is killed by a second or two; then `swsdist.run.guard` has ended it.
 
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
 numba does not heed). A bounded number of tasks is in flight to each. If a process dies, the task that it worked on is tried
@@ -17,12 +16,11 @@ alike, network namespaces), the host name and Ray's address of the node.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -30,13 +28,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
 from swsdist.errors import UserError
+from swsdist.run import guard
 from swsdist.run.accounts import DriverJournal, Journal
 from swsdist.run.executor import failure, verdict
 from swsdist.run.task import Context, Failure, Receipt, Task
@@ -44,9 +42,6 @@ from swsdist.run.task import Context, Failure, Receipt, Task
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
 _READY_WITHIN = 300.0
-#: Names of private instances' folders begin so. Short: the path of a Unix socket in it may have 107 bytes.
-_PREFIX = "sws-ray-"
-_OWNER = "owner"
 
 
 class _Actor:
@@ -298,10 +293,9 @@ _READY = Task("", "", "ready", 0.0, {})
 
 
 class Instance(NamedTuple):
-    """What a driver is connected to: the folder of a private instance and its owner's file, or None for a cluster."""
+    """What a driver is connected to: the guard of a private instance, or None for a cluster."""
 
-    folder: str | None = None
-    owner: IO[str] | None = None
+    guard: subprocess.Popen[bytes] | None = None
 
 
 def node_name() -> str:
@@ -332,16 +326,18 @@ def connect(address: str | None, cpus: int) -> Instance:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address and address != "local":
         try:
+            _knock(address)
             with _own_sigterm():
                 ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise UserError(
                 f"no Ray cluster answers ({error})",
                 where=f"executor.address: {address}",
                 remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
             ) from None
         return Instance()
-    instance = _private_folder()
+    folder = _private_folder()
+    instance = Instance(guard.start(folder))
     try:
         with _own_sigterm():
             ray.init(
@@ -349,7 +345,7 @@ def connect(address: str | None, cpus: int) -> Instance:
                 num_cpus=cpus or len(os.sched_getaffinity(0)),
                 object_store_memory=_OBJECT_STORE,
                 include_dashboard=False,
-                _temp_dir=instance.folder,
+                _temp_dir=folder,
                 **quiet,
             )
     except BaseException:
@@ -359,12 +355,17 @@ def connect(address: str | None, cpus: int) -> Instance:
 
 
 def disconnect(instance: Instance) -> None:
-    """Leave the cluster, or shut the private instance down and remove its folder."""
+    """Leave the cluster, or end the private instance."""
     ray.shutdown()
-    if instance.folder is not None:
-        shutil.rmtree(instance.folder, ignore_errors=True)
-    if instance.owner is not None:
-        instance.owner.close()
+    if instance.guard is not None:
+        instance.guard.communicate(timeout=30)
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 @contextmanager
@@ -382,21 +383,10 @@ def _own_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handler)
 
 
-def _private_folder() -> Instance:
-    """A new folder, whose owner holds a lock on a file in it; folders whose owner is gone are removed."""
-    place = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
-    for owner in place.glob(f"{_PREFIX}*/{_OWNER}"):
-        try:
-            with owner.open("r+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(owner.parent, ignore_errors=True)
-        except OSError:
-            continue  # it lives, is another user's, or someone else removes it
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-    file = (folder / "new").open("w", encoding="utf-8")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    (folder / "new").rename(folder / _OWNER)  # it has its name only once it is locked
-    return Instance(str(folder), file)
+def _private_folder() -> str:
+    """A new folder in the temporary folder, or in /tmp where that is too long: a Unix socket's path may have 107 bytes."""
+    place = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 24 else "/tmp")
 
 
 def reach(address: str | None) -> dict[str, float]:

@@ -62,6 +62,7 @@ class Export(Stage):
             "labels": _labels,
             "clips": _clips,
         }
+        _remove_old(context.run)
         outputs: list[Output] = []
         warnings: list[str] = []
         for kind in task.payload["kinds"]:
@@ -73,6 +74,15 @@ class Export(Stage):
                     continue
                 outputs += _publish(Path(place), context.run)
         return Done(tuple(outputs), summary={"warnings": warnings, "files": len(outputs)})
+
+
+def _remove_old(run: Folder) -> None:
+    """Take away what another config exported, and its receipt first: the names are the same whatever the config."""
+    for name in run.listing("receipts"):
+        if name.startswith("receipts/export-"):
+            run.remove(name)
+    for name in run.listing("exports"):
+        run.remove(name)
 
 
 def _publish(place: Path, run: Folder) -> list[Output]:

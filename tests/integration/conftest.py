@@ -1,0 +1,209 @@
+"""A small corpus, and drivers in processes of their own that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+import swsdist
+from swsdist.testing.synthesis import make_corpus
+
+HERE = Path(__file__).parent
+SHARED = HERE.parents[1].parent / "shared"
+
+
+@dataclass
+class Scene:
+    """A folder with a config, and what can be done with it.
+
+    Attributes:
+        folder: of this test.
+        corpus: tables and audio.
+        env: of the drivers; SABOTAGE in it names a file that does not exist yet.
+    """
+
+    folder: Path
+    corpus: Path
+    env: dict[str, str]
+    base: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        """The config file; it says serial."""
+        path = self.folder / "config.yaml"
+        if not path.exists():
+            tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+            corpus = {name: str(self.corpus / f"{table}.csv") for name, table in tables.items()}
+            values = {"run": str(self.folder / "run"), "corpus": corpus, "executor": {"kind": "serial"}, **self.base}
+            path.write_text(json.dumps(values))  # JSON is YAML
+        return path
+
+    @property
+    def order(self) -> Path:
+        """What the saboteur is told."""
+        return Path(self.env["SABOTAGE"])
+
+    def sabotage(self, **values: Any) -> None:
+        """Tell it."""
+        self.order.write_text(json.dumps(values))
+
+    def run(self, *sets: str, run: str = "run", **keywords: Any) -> Any:
+        """In this process."""
+        return swsdist.run(self.config, sets=[f"run={self.folder / run}", *sets], **keywords)
+
+    def start(self, *sets: str, run: str = "run", command: str = "run", flags: tuple[str, ...] = ()) -> Any:
+        """A driver process, in a process group of its own."""
+        argv = [sys.executable, "-m", "swsdist.cli.main", command, str(self.config), *flags]
+        for one in (f"run={self.folder / run}" if "://" not in run else f"run={run}", *sets):
+            argv += ["--set", one]
+        return subprocess.Popen(
+            argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+        """A driver process, to its end."""
+        process = self.start(*sets, **keywords)
+        try:
+            out, err = process.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def digest(self, run: str = "run", storage: dict[str, Any] | None = None) -> dict[str, str]:
+        """Of all tables."""
+        return swsdist.digest(str(self.folder / run) if "://" not in run else run, storage)
+
+    def reported(self, run: str = "run") -> bool:
+        """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
+        from swsdist.run.digest import FINAL, combined
+
+        digests = self.digest(run)
+        return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
+
+    def report(self, run: str = "run") -> dict[str, Any]:
+        """report.json."""
+        values: dict[str, Any] = json.loads((self.folder / run / "report.json").read_text())
+        return values
+
+    def receipts(self, run: str = "run") -> dict[str, int]:
+        """All receipts, with the time at which each was written, in ns."""
+        return {
+            f"{path.parent.parent.name}/{path.name}": path.stat().st_mtime_ns
+            for path in (self.folder / run).glob("**/receipts/*.json")
+        }
+
+    def rejected(self, run: str = "run") -> list[dict[str, Any]]:
+        """Rows of rejected.parquet."""
+        rows: list[dict[str, Any]] = pq.read_table(self.folder / run / "rejected.parquet").to_pylist()
+        return rows
+
+    def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
+        """The accounts, a list of lines a process."""
+        from swsdist.io.filesystem import Folder
+        from swsdist.run.accounts import read_journals
+
+        return read_journals(Folder(str(self.folder / run)))
+
+    def wait(self, what: Callable[[], Any], process: Any = None, seconds: float = 120.0) -> Any:
+        """Wait until something is true; fail if the driver ends before that."""
+        deadline = time.monotonic() + seconds
+        while not (value := what()):
+            assert process is None or process.poll() is None, f"the driver ended: {process.communicate()}"
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.01)
+        return value
+
+
+@pytest.fixture(scope="session")
+def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight documents, three queries, three voices."""
+    folder = tmp_path_factory.mktemp("corpus")
+    make_corpus(folder, documents=8, queries=3, voices=3)
+    return folder
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Environment of drivers: with the saboteur installed, a temporary folder of their own, and no cluster near."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as short:
+        own = {"PYTHONPATH": str(HERE / "saboteur"), "SABOTAGE": str(tmp_path / "sabotage.json"), "TMPDIR": short}
+        yield {**env, **own}
+
+
+@pytest.fixture
+def scene(tmp_path: Path, small_corpus: Path, env: dict[str, str]) -> Scene:
+    """The small corpus, read only."""
+    return Scene(tmp_path, small_corpus, env)
+
+
+@pytest.fixture
+def own_corpus(tmp_path: Path, small_corpus: Path, env: dict[str, str]) -> Scene:
+    """A copy of the small corpus, to be changed."""
+    corpus = tmp_path / "corpus"
+    shutil.copytree(small_corpus, corpus)
+    return Scene(tmp_path, corpus, env)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Digests of a serial run of the small corpus that nothing happened to."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    scene = Scene(folder, small_corpus, {})
+    scene.run()
+    return scene.digest()
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Path:
+    """Sixty real sentences of Mboshi and twelve queries."""
+    folder = SHARED / "data" / "mboshi" / "tiny"
+    if not folder.is_dir():
+        pytest.skip("the shared corpus is not beside the checkout")
+    return folder
+
+
+@dataclass
+class RayLeft:
+    """Private instances of Ray that this test's drivers made, found by where they keep their files."""
+
+    place: Path
+
+    def folders(self) -> list[str]:
+        """Their folders."""
+        return [path.name for path in self.place.glob("sws-ray-*")]
+
+    def processes(self) -> list[psutil.Process]:
+        """Their processes: each holds a file of its instance open, or names it."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                words = [*process.cmdline(), *(file.path for file in process.open_files())]
+                if any(str(self.place) in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue  # gone meanwhile, or another user's
+        return found
+
+
+@pytest.fixture
+def ray_left(env: dict[str, str]) -> Iterator[RayLeft]:
+    """To see what is left of Ray; what is left in the end is ended."""
+    ours = RayLeft(Path(env["TMPDIR"]))
+    yield ours
+    for process in ours.processes():
+        process.kill()

@@ -1,0 +1,57 @@
+"""An extractor from a third party, found through an entry point: MFCC that misbehaves where a file tells it to.
+
+The environment variable SABOTAGE names a JSON file (no file: it behaves)::
+
+    {"how": "kill" | "bug" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
+
+A recording of one of these lengths, in samples, meets that fate; each other one costs so many CPU seconds more. Queries,
+which are shorter than 2 s, are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import AudioError, UserError
+from swsdist.features.mfcc import Mfcc
+
+
+class Saboteur(Mfcc):
+    """Its options are those of MFCC, and so are its frames."""
+
+    name: ClassVar[str] = "saboteur"
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """MFCC, if it comes to that."""
+        order = Path(os.environ["SABOTAGE"])
+        if len(samples) > 2 * self.sample_rate and order.exists():
+            told = json.loads(order.read_text())
+            if len(samples) in told.get("samples", ()):
+                misbehave(told["how"])
+            busy_until = time.process_time() + told.get("seconds", 0.0)
+            while time.process_time() < busy_until:
+                np.sqrt(np.arange(10_000.0)).sum()
+        return super().extract(samples)
+
+
+def misbehave(how: str) -> None:
+    """As told."""
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "bug":
+        raise ZeroDivisionError("sabotaged")
+    elif how == "system":
+        raise OSError(5, "sabotaged disk")
+    elif how == "data":
+        raise AudioError("sabotaged recording", reason="truncated")
+    elif how == "user":
+        raise UserError("sabotaged settings", where="features", remedy="do not sabotage")
+    raise ValueError(f"unknown order {how!r}")

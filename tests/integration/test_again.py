@@ -1,0 +1,156 @@
+"""A finished run is left alone; a changed config redoes what depends on the change, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdist
+from swsdist.errors import UserError
+from swsdist.run.pipeline import Choice
+
+#: The stages in their order.
+ALL = ["index", "queries", "search", "reduce", "normalise", "align", "fit", "decide", "score", "export"]
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file below, with its size and the time of its last change."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def done(result: Any) -> list[str]:
+    """Stages that did something."""
+    return [name for name, ended in result.outcome.state.ended.items() if ended.done]
+
+
+def test_again_does_nothing(scene: Any) -> None:
+    first = scene.run()
+    assert done(first) == ALL
+    before = contents(scene.folder / "run")
+    again = scene.run()
+    assert again.outcome.did == 0
+    assert again.report is None
+    assert contents(scene.folder / "run") == before
+
+
+@pytest.mark.slow
+def test_again_starts_no_ray(scene: Any, ray_left: Any) -> None:
+    scene.run()
+    before = contents(scene.folder / "run")
+    process = scene.start("executor.kind=ray")
+    seen = []
+    while process.poll() is None:
+        seen += ray_left.processes()
+        seen += ray_left.folders()
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "nothing left to do" in out
+    assert not seen
+    assert contents(scene.folder / "run") == before
+
+
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        ("score.protocol=sws2012", ["fit", "decide", "score", "export"]),
+        ("score.tolerance=0.1", ["align", "fit", "decide", "score", "export"]),
+        ("calibrate.fit=oracle", ["fit", "decide", "score", "export"]),
+        ("calibrate.normalise=none", ALL[ALL.index("normalise") :]),
+        ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
+        ("search.distance=cosine-squared", ALL[ALL.index("search") :]),
+        ("corpus.examples=all", ALL[ALL.index("queries") :]),
+        ("report.exports=[csv]", ["export"]),
+        ("features.options={n_mfcc: 12}", ALL),
+        ("search.lanes=5", []),
+        ("index.shards=3", []),
+        ("executor.attempts=9", []),
+    ],
+)
+def test_a_change_redoes_what_depends_on_it(scene: Any, change: str, redone: list[str]) -> None:
+    scene.run()
+    first = scene.digest()
+    assert done(scene.run(change)) == redone
+    there = scene.digest()
+    # And back: tables are there still, exports are of the other config.
+    back = scene.run()
+    assert done(back) == (["export"] if "export" in redone else [])
+    assert scene.digest() == first
+    assert scene.reported()
+    if "measures" in there and there["measures"] != first["measures"]:
+        assert there["all"] != first["all"]
+
+
+def test_from_redoes_this_and_later_stages(scene: Any) -> None:
+    scene.run()
+    first, receipts = scene.digest(), scene.receipts()
+    assert done(scene.run(choice=Choice(redo_from="align"))) == ALL[ALL.index("align") :]
+    assert scene.digest() == first
+    kept = {name: time for name, time in receipts.items() if name.split("/")[1].split("-")[0] in ALL[:5]}
+    assert kept.items() <= scene.receipts().items()
+
+
+def test_only_wants_earlier_stages_done(scene: Any) -> None:
+    with pytest.raises(UserError, match="stage index is not done"):
+        scene.run(choice=Choice(only="search"))
+    scene.run(choice=Choice(until="queries"))
+    assert done(scene.run(choice=Choice(only="search"))) == ["search"]
+    assert done(scene.run()) == ALL[3:]
+
+
+def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
+    for stage in ALL:
+        assert done(scene.run(choice=Choice(until=stage))) == [stage]
+    scene.run()
+    assert scene.digest() == undisturbed
+    assert scene.reported()
+
+
+@pytest.mark.slow
+def test_dry_run_writes_nothing(scene: Any) -> None:
+    new = scene.go(flags=("--dry-run",))
+    assert new.returncode == 0, new.stderr
+    assert "Nothing was done" in new.stdout
+    assert not (scene.folder / "run").exists()
+    scene.run()
+    before = contents(scene.folder / "run")
+    changed = scene.go("reduce.overlap=0.3", flags=("--dry-run",))
+    assert changed.returncode == 0, changed.stderr
+    assert contents(scene.folder / "run") == before
+
+
+def test_without_references(scene: Any) -> None:
+    result = scene.run("corpus.references=null")
+    assert done(result) == [name for name in ALL if name not in ("align", "fit", "score")]
+    assert result.measures() == {}
+    exports = {path.name for path in (scene.folder / "run" / "exports").iterdir()}
+    assert {"detections.csv", "stdlist.xml", "kwslist.xml", "labels", "clips"} <= exports
+    report = scene.report()
+    assert report["measures"] is None
+    assert (scene.folder / "run" / "report.html").stat().st_size > 10_000
+    assert len(result.detections()) == report["counts"]["detections"] > 0
+    assert result.detections()["decision"].isna().all()
+
+
+def test_exports_are_of_the_last_config(scene: Any) -> None:
+    scene.run("report.clips=5")
+    exports = scene.folder / "run" / "exports"
+    assert len(list((exports / "clips").iterdir())) == 5
+    scene.run("report.clips=2")
+    assert len(list((exports / "clips").iterdir())) == 2
+    scene.run("report.exports=[csv]")
+    assert [path.name for path in exports.rglob("*") if path.is_file()] == ["detections.csv"]
+
+
+def test_the_config_in_the_run_folder_makes_the_same_run(scene: Any) -> None:
+    scene.run("reduce.overlap=0.3")
+    first = scene.digest()
+    again = swsdist.run(scene.folder / "run" / "config.yaml")
+    assert again.outcome.did == 0
+    assert scene.digest() == first
+    assert scene.reported()

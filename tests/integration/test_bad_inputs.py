@@ -1,0 +1,203 @@
+"""Bad documents and queries among good ones: recorded with their reason, the others done."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+RATE = 16000
+
+
+def speech(scene: Any, seconds: float | None = None) -> np.ndarray[Any, Any]:
+    """Some of it."""
+    sound, _ = soundfile.read(scene.corpus / "audio" / "d001.flac", dtype="float32")
+    return sound if seconds is None else sound[: int(seconds * RATE)]
+
+
+def add(scene: Any, table: str, rows: list[dict[str, str]]) -> None:
+    """Rows at the end of a table."""
+    path = scene.corpus / f"{table}.csv"
+    with path.open(newline="") as file:
+        columns = next(csv.reader(file))
+    with path.open("a", newline="") as file:
+        csv.DictWriter(file, columns, restval="").writerows(rows)
+
+
+def bad_documents(scene: Any) -> dict[str, str]:
+    """Put bad recordings in, by doc_id, each with the reason that must be recorded."""
+    audio = scene.corpus / "audio"
+    sound = speech(scene)
+    (audio / "empty.wav").write_bytes(b"")
+    soundfile.write(audio / "whole.wav", sound, RATE)
+    data = (audio / "whole.wav").read_bytes()
+    (audio / "cutwav.wav").write_bytes(data[: len(data) // 2])
+    flac = (audio / "d001.flac").read_bytes()
+    (audio / "cutflac.flac").write_bytes(flac[: len(flac) // 2])
+    (audio / "text.wav").write_text("this is not a recording\n" * 100)
+    spoiled = sound.copy()
+    spoiled[5000] = np.nan
+    soundfile.write(audio / "nan.wav", spoiled, RATE, subtype="FLOAT")
+    soundfile.write(audio / "zero.wav", sound[:0], RATE)
+    soundfile.write(audio / "short.wav", sound[:100], RATE)
+    shutil.copy(audio / "whole.wav", audio / "mono.wav")
+    reasons = {
+        "empty": "empty",
+        "cutwav": "truncated",
+        "cutflac": "truncated",
+        "text": "not-audio",
+        "nan": "not-finite",
+        "zero": "no-samples",
+        "short": "too-short",
+        "missing": "missing",
+        "mono": "no-such-channel",
+    }
+    suffix = {"cutflac": "flac"}
+    add(scene, "docs", [{"doc_id": d, "path": f"audio/{d}.{suffix.get(d, 'wav')}", "speaker": "x"} for d in reasons])
+    return reasons
+
+
+def with_channels(scene: Any) -> None:
+    """Give the table of documents a column `channel`; the mono recording is asked for its second."""
+    path = scene.corpus / "docs.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["channel"] = "2" if row["doc_id"] == "mono" else "1"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
+    scene = own_corpus
+    reasons = bad_documents(scene)
+    with_channels(scene)
+    result = scene.run("index.shards=4")
+    found = {row["id"]: row for row in scene.rejected()}
+    assert {name: row["reason"] for name, row in found.items()} == reasons
+    for row in found.values():
+        assert row["kind"] == "document"
+        assert row["message"]
+        assert str(row["path"]).startswith(str(scene.corpus))
+    assert scene.report()["counts"]["rejected"] == len(reasons)
+    assert not result.outcome.failures
+    digests = scene.digest()
+    searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised")
+    assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
+    # None of them is tried again until its file changes.
+    assert scene.run("index.shards=4").outcome.did == 0
+    soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
+    os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
+    again = scene.run("index.shards=4")
+    (one, *_) = again.outcome.state.ended["index"].receipts
+    documents = [row for receipt in again.outcome.state.ended["index"].receipts for row in [receipt.summary]]
+    assert sum(summary["documents"] for summary in documents) == 1
+    assert sum(len(receipt.rejected) for receipt in again.outcome.state.ended["index"].receipts) == 1
+    assert one.stage == "index"
+    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"empty"}
+    assert scene.report()["counts"]["documents"] == 9
+
+
+def test_other_formats_simply_work(own_corpus: Any) -> None:
+    scene = own_corpus
+    audio = scene.corpus / "audio"
+    sound = speech(scene)
+    soundfile.write(audio / "r8k.wav", sound[::2], 8000)
+    soundfile.write(audio / "r44k.flac", np.repeat(sound, 3), 48000)
+    soundfile.write(audio / "stereo.wav", np.stack([sound * 0, sound], axis=1), RATE, subtype="PCM_24")
+    soundfile.write(audio / "ogg.ogg", sound, RATE)
+    names = {"r8k": "wav", "r44k": "flac", "stereo": "wav", "ogg": "ogg"}
+    add(scene, "docs", [{"doc_id": name, "path": f"audio/{name}.{kind}"} for name, kind in names.items()])
+    scene.run()
+    assert scene.rejected() == []
+    assert scene.report()["counts"]["documents"] == 12
+
+
+def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
+    scene = own_corpus
+    queries = scene.corpus / "queries"
+    (queries / "empty.wav").write_bytes(b"")
+    (queries / "text.wav").write_text("not a recording\n" * 100)
+    soundfile.write(queries / "zero.wav", np.zeros(0, np.float32), RATE)
+    soundfile.write(queries / "short.wav", np.zeros(50, np.float32), RATE)
+    spoiled = speech(scene, 0.6)
+    spoiled[3] = np.inf
+    soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
+    reasons = {
+        "empty": "empty",
+        "text": "not-audio",
+        "zero": "no-samples",
+        "short": "too-short",
+        "inf": "not-finite",
+        "missing": "missing",
+    }
+    add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
+    scene.run()
+    rows = scene.rejected()
+    assert {row["id"]: row["reason"] for row in rows} == reasons
+    assert {row["kind"] for row in rows} == {"query"}
+    digests = scene.digest()
+    for name in ("queries", "candidates", "detections", "normalised", "scored"):
+        assert digests[name] == undisturbed[name]
+    assert scene.report()["counts"]["queries"] == 3
+    assert scene.run().outcome.did == 0
+    soundfile.write(queries / "missing.wav", speech(scene, 0.7), RATE)
+    again = scene.run()
+    assert again.outcome.state.ended["queries"].done == 1
+    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
+
+
+def test_only_bad_queries(own_corpus: Any) -> None:
+    scene = own_corpus
+    for path in (scene.corpus / "queries").iterdir():
+        path.write_bytes(b"")
+    result = scene.run()
+    assert len(scene.rejected()) == 3
+    assert not result.outcome.failures
+    assert len(result.detections()) == 0
+    # They were asked for and not found: they are misses, and the measure says so.
+    assert scene.report()["measures"]["mtwv"] == 0.0
+
+
+@pytest.mark.slow
+def test_strict(own_corpus: Any) -> None:
+    scene = own_corpus
+    (scene.corpus / "audio" / "d002.flac").write_bytes(b"")
+    strict = scene.go(flags=("--strict",))
+    assert strict.returncode == 4
+    assert "1 inputs were rejected" in strict.stderr
+    assert "d002.flac" in strict.stderr
+    assert (scene.folder / "run" / "report.html").is_file(), "it finished all the same"
+    again = scene.go(flags=("--strict",))
+    assert again.returncode == 4
+    lax = scene.go()
+    assert lax.returncode == 0
+    assert "rejected: 1 document(s), empty" in lax.stderr
+
+
+@pytest.mark.slow
+def test_no_document_can_be_used(own_corpus: Any) -> None:
+    scene = own_corpus
+    for path in (scene.corpus / "audio").iterdir():
+        path.write_bytes(b"")
+    done = scene.go()
+    assert done.returncode == 3
+    assert "none of the 8 documents could be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_bad_documents_on_ray(own_corpus: Any, tmp_path: Path) -> None:
+    scene = own_corpus
+    reasons = bad_documents(scene)
+    with_channels(scene)
+    scene.run("executor.kind=ray", "executor.workers=2", "index.shards=4")
+    assert {row["id"]: row["reason"] for row in scene.rejected()} == reasons

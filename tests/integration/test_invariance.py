@@ -1,0 +1,107 @@
+"""The same bytes, however the work was cut and wherever it was done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TABLES = {
+    *("documents", "features", "queries", "candidates", "statistics", "detections", "normalised", "aligned"),
+    *("scored", "trials", "terms", "measures", "all"),
+}
+
+
+def test_every_table_has_a_digest(undisturbed: dict[str, str]) -> None:
+    assert set(undisturbed) == TABLES
+    assert all(len(value) == 64 for value in undisturbed.values())
+
+
+@pytest.mark.parametrize("shards", [1, 2, 7, 64])
+def test_shards_serial(scene: Any, undisturbed: dict[str, str], shards: int) -> None:
+    scene.run(f"index.shards={shards}")
+    assert scene.digest() == undisturbed
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("search.lanes=1", "search.piece_seconds=2"),
+        ("search.lanes=7", "search.piece_seconds=3.7", "index.shards=3"),
+        ("reduce.buckets=1", "executor.cpus_per_worker=2"),
+        ("reduce.buckets=97",),
+    ],
+)
+def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[str, ...]) -> None:
+    scene.run(*sets)
+    assert scene.digest() == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("executor.workers=1", "index.shards=7", "executor.in_flight=1"),
+        ("executor.workers=2", "index.shards=64", "executor.in_flight=3", "search.piece_seconds=5"),
+    ],
+)
+def test_ray(scene: Any, undisturbed: dict[str, str], sets: tuple[str, ...]) -> None:
+    scene.run("executor.kind=ray", *sets)
+    assert scene.digest() == undisturbed
+
+
+def test_all_examples(scene: Any) -> None:
+    digests = []
+    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "reduce.buckets=2")]):
+        scene.run("corpus.examples=all", *sets, run=f"run{k}")
+        digests.append(scene.digest(f"run{k}"))
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.slow
+def test_real_speech(tiny: Path, scene: Any) -> None:
+    scene.base["corpus"] = {
+        "documents": str(tiny / "docs.csv"),
+        "queries": str(tiny / "queries.csv"),
+        "references": str(tiny / "refs.csv"),
+    }
+    scene.run(run="one")
+    scene.run("executor.kind=ray", "executor.workers=2", "index.shards=7", run="two")
+    assert scene.digest("one") == scene.digest("two")
+
+
+def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
+    """Search a finished store again with another of OpenBLAS's kernels, and give the digests."""
+    code = (
+        "import json, sys, swsdist, numpy, threadpoolctl\n"
+        "config, sets = sys.argv[1], sys.argv[2:]\n"
+        "swsdist.run(config, sets=sets)\n"
+        "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
+        "print(json.dumps([kernels, swsdist.digest(sets[0][4:])]))\n"
+    )
+    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(scene.config), *sets],
+        env={**scene.env, "OPENBLAS_CORETYPE": kernel},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kernels, digests = json.loads(done.stdout.splitlines()[-1])
+    if kernel not in kernels:
+        pytest.skip(f"this machine has no OpenBLAS kernel {kernel}, but {kernels}")
+    found: dict[str, str] = digests
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the kernels are those of x86-64")
+@pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
+def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
+    scene.run(f"index.store={scene.folder / 'store'}", run="native")
+    assert _digests_on(kernel, scene, kernel) == scene.digest("native")

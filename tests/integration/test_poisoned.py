@@ -1,0 +1,121 @@
+"""Tasks that kill their process, raise, or find the user at fault: isolated, recorded, and tried again the next time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+SHARDS = ("features.name=saboteur", "index.shards=64", "executor.workers=2")
+
+
+def samples(scene: Any, doc_id: str) -> int:
+    """Length of a document, by which the saboteur knows it."""
+    return int(soundfile.info(scene.corpus / "audio" / f"{doc_id}.flac").frames)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_process(scene: Any, undisturbed: dict[str, str]) -> None:
+    scene.sabotage(how="kill", samples=[samples(scene, "d003")], seconds=0.2)
+    first = scene.go("executor.kind=ray", *SHARDS)
+    assert first.returncode == 4, first.stderr
+    (row,) = scene.rejected()
+    assert (row["kind"], row["reason"]) == ("task", "killed")
+    assert "died 3 times" in row["message"]
+    assert "1 tasks failed" in first.stderr
+    report = scene.report()
+    assert report["counts"]["documents"] == 7
+    assert report["counts"]["rejected"] == 1
+    # Those in flight with it were innocent: each has its receipt, and each was begun once, or again only if it was cut off.
+    killed = [line["fingerprint"] for lines in scene.journals() for line in lines if line["event"] == "begin"]
+    poisoned = row["id"].removeprefix("index-")
+    assert killed.count(poisoned) == 3
+    lost = [line["lost"] for lines in scene.journals() for line in lines if line["event"] == "died"]
+    assert [names[0] for names in lost] == [poisoned] * 3
+    # Mended, the next run does what failed, and what depends on it.
+    before = scene.receipts()
+    scene.order.unlink()
+    second = scene.go("executor.kind=ray", *SHARDS)
+    assert second.returncode == 0, second.stderr
+    assert scene.rejected() == []
+    assert before.items() <= {**scene.receipts(), **{k: v for k, v in before.items() if "/export-" in k}}.items()
+    now = scene.digest()
+    assert {name: now[name] for name in ("documents", "features")} == {
+        name: undisturbed[name] for name in ("documents", "features")
+    }
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_at_every_task(scene: Any) -> None:
+    lengths = [samples(scene, f"d{k:03d}") for k in range(1, 9)]
+    scene.sabotage(how="kill", samples=lengths)
+    done = scene.go("executor.kind=ray", "executor.actor_restarts=3", "executor.attempts=2", *SHARDS)
+    assert done.returncode == 3, done.stderr
+    assert "none of the 8 documents could be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["serial", "ray"])
+@pytest.mark.parametrize(("how", "reason", "attempts"), [("bug", "bug", 1), ("system", "system", 3)])
+def test_a_task_that_raises(scene: Any, kind: str, how: str, reason: str, attempts: int) -> None:
+    scene.sabotage(how=how, samples=[samples(scene, "d005")])
+    done = scene.go(f"executor.kind={kind}", *SHARDS)
+    assert done.returncode == 4, done.stderr
+    (row,) = scene.rejected()
+    assert (row["kind"], row["reason"]) == ("task", reason)
+    assert "sabotaged" in row["message"]
+    assert scene.report()["counts"]["documents"] == 7
+    errors = [line for lines in scene.journals() for line in lines if line["event"] == "error"]
+    assert len(errors) == attempts
+    assert all("saboteur.py" in line["traceback"] for line in errors), "the journal has the traceback"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["serial", "ray"])
+def test_a_users_mistake_found_in_a_worker_ends_the_run(scene: Any, kind: str, ray_left: Any) -> None:
+    scene.sabotage(how="user", samples=[samples(scene, "d005")])
+    done = scene.go(f"executor.kind={kind}", *SHARDS)
+    assert done.returncode == 2
+    assert "sabotaged settings" in done.stderr
+    assert "remedy: do not sabotage" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (scene.folder / "run" / "lock.json").exists()
+    assert not ray_left.processes()
+
+
+@pytest.mark.slow
+def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    # Python runs this before anything else; only in Ray's workers it spoils the probe of the matrix product.
+    (broken / "sitecustomize.py").write_text(
+        "import sys\n"
+        "if any('default_worker' in word for word in sys.orig_argv):\n"
+        "    import swsdist.kernels.fixed_point as module\n"
+        "    from swsdist.errors import UserError\n"
+        "    def probe_gemm():\n"
+        "        raise UserError('not exact', where='BLAS probe', remedy='another BLAS')\n"
+        "    module.probe_gemm = probe_gemm\n"
+    )
+    scene.env["PYTHONPATH"] += os.pathsep + str(broken)
+    done = scene.go("executor.kind=ray", "executor.workers=2")
+    assert done.returncode == 2, done.stderr
+    assert "BLAS probe: not exact" in done.stderr
+
+
+@pytest.mark.slow
+def test_no_cluster_at_the_address(scene: Any) -> None:
+    done = scene.go("executor.kind=ray", "executor.address=127.0.0.1:1")
+    assert done.returncode == 2, done.stderr
+    assert "no Ray cluster answers" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_that_fits_nowhere(scene: Any) -> None:
+    done = scene.go("executor.kind=ray", "executor.memory_per_worker_gb=100000")
+    assert done.returncode == 2, done.stderr
+    assert "no worker fits" in done.stderr
