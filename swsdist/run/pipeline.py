@@ -124,27 +124,31 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
     """Run what is left of the chosen stages.
 
     Raises:
-        LockedError: another process works in the run folder or the store.
+        LockedError: another process works in the run folder, or changes the store.
         UserError, DataError: nothing sensible can be done.
     """
     state = State(config)
     outcome = Outcome(state, Plan(store=state.store.root), time.time())
     clock = time.perf_counter()
+    apart = not state.store.root.startswith(state.run.root + "/")
     with ExitStack() as stack:
-        locks = [stack.enter_context(locked(state.run))]
-        if not state.store.root.startswith(state.run.root + "/"):
-            locks.append(stack.enter_context(locked(state.store)))
+        mine = stack.enter_context(locked(state.run))
         stack.callback(progress.close)
         machinery = stack.enter_context(_machinery(state, outcome))
         for stage in choice.stages():
-            planned = plan_stage(state, stage, choice.redoes(stage))
-            if choice.only is not None and stage.name != choice.only and planned.todo:
-                raise UserError(
-                    f"stage {stage.name} is not done: {len(planned.todo)} of {len(planned.tasks)} tasks are left",
-                    where=f"--only {choice.only}",
-                    remedy="leave --only out, or run that stage first",
-                )
-            _run_stage(state, outcome, planned, machinery, progress, locks)
+            with ExitStack() as held:
+                locks = [mine]
+                if stage.in_store and apart:
+                    # Only while the store may change: any number of runs may search one store at the same time.
+                    locks.append(held.enter_context(locked(state.store)))
+                planned = plan_stage(state, stage, choice.redoes(stage))
+                if choice.only is not None and stage.name != choice.only and planned.todo:
+                    raise UserError(
+                        f"stage {stage.name} is not done: {len(planned.todo)} of {len(planned.tasks)} tasks are left",
+                        where=f"--only {choice.only}",
+                        remedy="leave --only out, or run that stage first",
+                    )
+                _run_stage(state, outcome, planned, machinery, progress, locks)
             outcome.stages.append(stage)
         machinery.settle(whole=choice.only is None and outcome.stages[-1].name == list(STAGES)[-1])
     outcome.wall = time.perf_counter() - clock
