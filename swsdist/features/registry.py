@@ -115,7 +115,8 @@ def in_blocks(extractor: Extractor, audio: Iterable[NDArray[np.float32]]) -> Ite
         AudioError: a frame is not finite, or the recording is shorter than one frame.
     """
     hop, context = extractor.hop, extractor.context
-    whole = (BLOCK_FRAMES + 2 * context - 1) * hop + extractor.frame_length
+    # At least a hop for each frame, or what lies between short frames would not be dropped with them.
+    whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
     held = np.empty(0, np.float32)
     done = 0  # frames yielded
     before = 0  # frames of context at the head of `held`

@@ -174,6 +174,7 @@ def chunks(samples: np.ndarray, lengths: list[int]) -> list[np.ndarray]:
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),
 )
 @example(block=4, blocks=2, more=0, spare=0, frame_length=3, hop=1, context=9, lengths=[1])
+@example(block=1, blocks=1, more=0, spare=1, frame_length=1, hop=2, context=0, lengths=[1])  # a hop longer than a frame
 @example(block=1, blocks=4, more=0, spare=0, frame_length=1, hop=6, context=2, lengths=[7])
 def test_blocks_are_the_whole(block, blocks, more, spare, frame_length, hop, context, lengths) -> None:
     """Whatever the length of blocks, recording, context and chunks: exactly, since all sums are integers."""

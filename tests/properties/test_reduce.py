@@ -60,7 +60,7 @@ def reduce(files: list[pa.Table], overlap: float = 0.5, nbest: int = 1000, syste
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rows=lists(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_reduce_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> None:
     found = reduce([table(rows)], overlap, nbest)
@@ -69,7 +69,7 @@ def test_reduce_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> No
     assert found.statistics.to_pylist() == oracle.statistics(rows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(rows=lists(), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data, overlap, nbest) -> None:
     """A document lies whole in one file; files may be any number, empty, and in any order."""

@@ -61,7 +61,7 @@ def lists(draw: st.DrawFn) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rows=lists(), folds=st.integers(2, 6))
 def test_crossfit_is_the_oracle(rows: list[dict[str, Any]], folds: int) -> None:
     trials = table(rows)
@@ -69,7 +69,7 @@ def test_crossfit_is_the_oracle(rows: list[dict[str, Any]], folds: int) -> None:
     assert found == oracle.crossfit_decisions(rows, folds, number_of_trials=NUMBER_OF_TRIALS, beta=BETA)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rows=lists(), folds=st.integers(2, 6))
 def test_a_fold_learns_nothing_from_itself(rows: list[dict[str, Any]], folds: int) -> None:
     """Whatever is true of a fold's own queries, its threshold stays."""

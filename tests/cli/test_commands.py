@@ -1,0 +1,272 @@
+"""Every command on a small run: what it prints, what it writes, and that Python gives the same numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+
+import swsdist as package
+from swsdist.config import load_config
+
+
+def test_help_and_version(swsdist) -> None:
+    from swsdist.cli.main import COMMANDS
+
+    shown = swsdist("--help").out
+    assert swsdist("-h").out == shown
+    for name, (_, _, text) in COMMANDS.items():
+        assert f"  {name} " in shown
+        assert text.split(".")[0][:30] in shown
+    assert package.__version__ in swsdist("--version").out
+
+
+# -- run --------------------------------------------------------------------------------------------------------------
+
+
+def test_run_makes_a_report(first_run, place: Path) -> None:
+    written = {path.name for path in (place / "run").iterdir()}
+    assert {"config.yaml", "plan.json", "report.html", "report.json", "rejected.parquet", "store", "exports"} <= written
+    assert not (place / "run" / "lock.json").exists()
+    report = json.loads((place / "run" / "report.json").read_text())
+    table = dict(line.split(maxsplit=1) for line in first_run.out.splitlines() if line and not line.startswith(" "))
+    assert float(table["MTWV"].split()[0]) == pytest.approx(report["measures"]["mtwv"], abs=5e-5)
+    assert float(table["ATWV"].split()[0]) == pytest.approx(report["measures"]["atwv"], abs=5e-5)
+    assert str(place / "run" / "report.html") in first_run.out
+    for stage in ("index", "queries", "search", "reduce", "normalise", "align", "fit", "decide", "score", "export"):
+        assert f"{stage}: " in first_run.err
+
+
+def test_run_again_does_nothing_and_python_agrees(swsdist, place: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*") if path.is_file()}
+    assert "nothing left to do" in swsdist("run", "config.yaml", cwd=place).out
+    result = package.run(place / "config.yaml")
+    after = {path: path.stat().st_mtime_ns for path in place.rglob("*") if path.is_file()}
+    assert {path for path in after if after[path] != before.get(path)} <= {place / "run" / "plan.json"}
+    report = json.loads((place / "run" / "report.json").read_text())
+    for name in ("mtwv", "atwv", "mtwv_threshold"):
+        assert result.measures()[name] == report["measures"][name]
+    exported = pd.read_csv(place / "run" / "exports" / "detections.csv")
+    mine = result.detections()
+    assert len(exported) == len(mine)
+    assert set(exported["score"]) == set(mine["score"])
+    assert set(mine["system"]) == {"mine"}
+
+
+def test_dry_run_says_what_is_left(swsdist, place: Path, tmp_path: Path) -> None:
+    done = swsdist("run", "config.yaml", "--dry-run", cwd=place).out
+    assert "Nothing was done" in done
+    fresh = swsdist("run", "config.yaml", "--dry-run", "--set", f"run={tmp_path / 'new'}", cwd=place).out
+    assert "later" in fresh
+    assert not (tmp_path / "new").exists()
+
+
+def test_config_of_the_run_folder_gives_the_same_run(place: Path) -> None:
+    kept, given = load_config(place / "run" / "config.yaml", []), load_config(place / "config.yaml", [])
+    assert kept == given
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["score", *(pytest.param(one, marks=pytest.mark.slow) for one in ("index", "search", "reduce", "export"))],
+)
+def test_commands_of_stages(swsdist, place: Path, command: str) -> None:
+    assert "nothing left to do" in swsdist(command, "config.yaml", cwd=place).out
+
+
+@pytest.mark.slow
+def test_stage_by_stage_is_the_same_as_at_once(swsdist, place: Path, tmp_path: Path) -> None:
+    """And `--from` and a changed setting redo no more than they must."""
+    folder = tmp_path / "steps"
+    setting = ("--set", f"run={folder}")
+    for command, tables in (("index", None), ("search", "candidates"), ("reduce", "normalised"), ("score", "measures")):
+        out = swsdist(command, "config.yaml", *setting, cwd=place)
+        assert "done: " in out.out or "MTWV" in out.out
+        if tables is not None:
+            assert any((folder / "tables" / tables).iterdir())
+    swsdist("export", "config.yaml", *setting, cwd=place)
+    assert (folder / "exports" / "stdlist.xml").exists()
+    assert package.digest(str(folder)) == package.digest(str(place / "run"))
+    again = swsdist("run", "config.yaml", *setting, "--from", "decide", cwd=place).err
+    assert "decide: 3 tasks" in again
+    assert "align" not in again
+    changed = swsdist("run", "config.yaml", *setting, "--set", "calibrate.fit=oracle", cwd=place).err
+    assert "fit: 1 tasks" in changed
+    assert "search" not in changed
+    # Two stages after the one that is asked for stay undone.
+    only = swsdist("run", "config.yaml", *setting, "--set", "calibrate.fit=none", "--only", "decide", cwd=place)
+    assert "decide: 3 tasks" in only.err
+    assert "score" not in only.err
+
+
+def test_report_is_written_anew(swsdist, place: Path, tmp_path: Path) -> None:
+    page = place / "run" / "report.html"
+    page.unlink()
+    out = swsdist("report", "run", "--det", tmp_path / "det.svg", cwd=place).out
+    assert "MTWV" in out
+    assert "<html" in page.read_text()
+    assert (tmp_path / "det.svg").read_text().startswith("<svg")
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_status(swsdist, place: Path) -> None:
+    out = swsdist("status", place / "run").out
+    assert out.splitlines()[0] == "done"
+    assert out.count(" tasks") == 10
+    found = json.loads(swsdist("status", place / "run", "--json").out)
+    assert found["state"] == "done"
+    assert [stage["done"] for stage in found["stages"]] == [stage["tasks"] for stage in found["stages"]]
+
+
+def test_digest(swsdist, place: Path) -> None:
+    known = package.digest(str(place / "run"))
+    lines = swsdist("digest", place / "run", "--tables").out.splitlines()
+    assert lines[-1] == known.pop("all")
+    assert dict(reversed(line.split("  ")) for line in lines[:-1]) == known
+    assert swsdist("digest", place / "run").out.strip() == lines[-1]
+
+
+# -- search -----------------------------------------------------------------------------------------------------------
+
+
+def test_search_in_a_store(swsdist, place: Path) -> None:
+    """A file, and a place in a file; the same table as in Python, to the last digit."""
+    reference = pd.read_csv(place / "corpus" / "refs.csv").iloc[0]
+    talk = f"corpus/audio/{reference['doc_id']}.flac:{reference['start']}-{reference['end']}"
+    word = f"corpus/queries/{reference['query_id']}_1.wav"
+    out = swsdist("search", "run/store", "--query", talk, "--query", word, "--top", "3", "--csv", cwd=place).out
+    found = pd.read_csv(io.StringIO(out), float_precision="round_trip")
+    assert found.groupby("query_id").size().to_dict() == {talk: 3, word: 3}
+    first = found[found["query_id"] == talk].iloc[0]
+    assert first["doc_id"] == reference["doc_id"]
+    assert abs(first["start"] - reference["start"]) < 0.05
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        same = package.search("run/store", [talk, word], top=3)
+    pd.testing.assert_frame_equal(found, same, check_dtype=False, check_exact=True)
+    shown = swsdist("search", "run/store", "--query", word, "--top", "1", cwd=place).out
+    best = same[same["query_id"] == word].iloc[0]
+    assert f"{best['score']:.3f}" in shown
+    assert best["doc_id"] in shown
+
+
+@pytest.mark.slow
+def test_search_with_settings(swsdist, place: Path) -> None:
+    arguments = ("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--csv")
+    plain = swsdist(*arguments, cwd=place).out
+    squared = swsdist(*arguments, "--set", "search.distance=cosine-squared", cwd=place).out
+    assert plain != squared
+
+
+# -- stores -----------------------------------------------------------------------------------------------------------
+
+
+def test_store_info(swsdist, place: Path) -> None:
+    store = package.open_store(str(place / "run" / "store"))
+    out = swsdist("store", "info", "run/store", "--documents", cwd=place).out
+    assert "mfcc version 1" in out
+    assert "39 numbers every 10 ms" in out
+    assert all(f"\n{doc_id}\t1\t" in out for doc_id in store.documents()["doc_id"].to_pylist())
+    values = json.loads(swsdist("store", "info", "run/store", "--json", cwd=place).out)
+    assert values["fingerprint"] == store.manifest.fingerprint
+    assert values["counts"] == store.manifest.counts
+
+
+def test_store_cat(swsdist, place: Path, tmp_path: Path) -> None:
+    expected = package.open_store(str(place / "run" / "store")).features("d001")
+    lines = swsdist("store", "cat", "run/store", "d001", cwd=place).out.splitlines()
+    values = np.array([[float(value) for value in line.split("\t")] for line in lines])
+    assert values[:3, 0].tolist() == [0.0, 0.01, 0.02]
+    assert np.allclose(values[:, 1:], expected, rtol=1e-5)
+    swsdist("store", "cat", "run/store", "d001", "--npy", tmp_path / "x.npy", cwd=place)
+    assert np.load(tmp_path / "x.npy").tobytes() == expected.tobytes()
+
+
+@pytest.mark.slow
+def test_store_check_and_compact(swsdist, place: Path, tmp_path: Path) -> None:
+    """compact changes no result; a damaged store is told with exit code 3."""
+    copy = tmp_path / "copy"
+    shutil.copytree(place / "run", copy / "run")
+    shutil.copytree(place / "corpus", copy / "corpus", copy_function=shutil.copy2)
+    shutil.copy(place / "config.yaml", copy)
+    before = swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--csv", cwd=copy).out
+    assert "whole: 1 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
+    assert "became 4" in swsdist("store", "compact", "run/store", "--hours", "0.003", cwd=copy).out
+    assert "whole: 4 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
+    assert swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--csv", cwd=copy).out == before
+    shard = sorted((copy / "run" / "store" / "shards").glob("part-*[0-9a-f].parquet"))[0]
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(bytes(data))
+    told = swsdist("store", "check", "run/store", cwd=copy, code=3)
+    assert str(shard) in told.out
+    assert "SHA-256 differs" in told.out
+    assert "problems" in told.err
+
+
+# -- beginning --------------------------------------------------------------------------------------------------------
+
+
+def test_init_writes_a_config_that_loads(swsdist, tmp_path: Path) -> None:
+    assert "wrote swsdist.yaml" in swsdist("init", cwd=tmp_path).out
+    config = load_config(tmp_path / "swsdist.yaml", [])
+    assert config.corpus.documents == str(tmp_path / "docs.csv")
+    told = swsdist("init", cwd=tmp_path, code=2)
+    assert "the file is there already" in told.err
+    assert "--force" in told.err
+    swsdist("init", "--force", cwd=tmp_path)
+    swsdist("init", "other.yaml", cwd=tmp_path)
+    assert (tmp_path / "other.yaml").read_text() == (tmp_path / "swsdist.yaml").read_text()
+
+
+def test_doctor(swsdist) -> None:
+    out = swsdist("doctor", "--no-ray").out
+    assert "BLAS" in out
+    assert "mfcc (swsdist.features.mfcc:Mfcc)" in out
+    assert "BAD" not in out
+
+
+@pytest.mark.slow
+def test_demo(swsdist, tmp_path: Path) -> None:
+    out = swsdist("demo", "d", "--documents", "4", "--queries", "2", "--executor", "serial", cwd=tmp_path).out
+    assert "MTWV" in out
+    assert (tmp_path / "d" / "run" / "report.html").exists()
+    assert "nothing left to do" in swsdist("run", "d/config.yaml", cwd=tmp_path).out
+
+
+# -- inputs that cannot be used ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_rejected_inputs_and_strict(swsdist, place: Path, tmp_path: Path) -> None:
+    """Bad ones are told and left out; --strict makes that exit code 4, also when nothing else is left to do."""
+    (tmp_path / "noise.flac").write_bytes(b"fLaC no more")
+    soundfile.write(tmp_path / "short.wav", np.zeros(100), 16000)
+    docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
+    (tmp_path / "docs.csv").write_text(f"{docs}bad,noise.flac,1.0,voice1\ngone,gone.wav,1.0,voice1\n")
+    queries = (place / "corpus" / "queries.csv").read_text().replace("queries/", f"{place}/corpus/queries/")
+    (tmp_path / "queries.csv").write_text(f"{queries}qx,x,1,short.wav,0.1,voice1\n")
+    config = (place / "config.yaml").read_text().replace("corpus/docs", "docs").replace("corpus/queries", "queries")
+    (tmp_path / "config.yaml").write_text(config.replace("corpus/refs", f"{place}/corpus/refs"))
+    done = swsdist("run", "config.yaml", cwd=tmp_path)
+    assert "rejected: 1 document(s), missing" in done.err
+    assert "short.wav: " in done.err
+    assert "rejected: 1 query(s), too-short" in done.err
+    rows = pq.read_table(tmp_path / "run" / "rejected.parquet").to_pylist()
+    assert sorted((row["kind"], row["id"]) for row in rows) == [
+        ("document", "bad"),
+        ("document", "gone"),
+        ("query", "qx"),
+    ]
+    strict = swsdist("run", "config.yaml", "--strict", cwd=tmp_path, code=4)
+    assert "3 inputs were rejected" in strict.err
+    assert "remedy: rejected.parquet says why" in strict.err

@@ -1,0 +1,164 @@
+"""Mistakes: the exit code, and a message that says what, where and what to do. No traceback for what is not our bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("serch", "search"), ("indx", "index"), ("reprot", "report"), ("stauts", "status"), ("xyzzy", None)],
+)
+def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
+    told = swsdist(typed, code=2).err
+    assert f"There is no command '{typed}'." in told
+    assert (f"Did you mean {meant}?" in told) if meant else ("Did you mean" not in told)
+    assert "Commands: init, run, " in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run",),
+        ("run", "gone.yaml"),
+        ("run", "--nonsense"),
+        ("search",),
+        ("store", "chek", "x"),
+        ("store", "cat", "x"),
+        ("status",),
+    ],
+    ids=" ".join,
+)
+def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    told = swsdist(*arguments, cwd=tmp_path, code=2).err
+    assert "Usage: " in told
+    assert "Error: " in told
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint", "help_"),
+    [
+        ("serch: {}\n", 10, "serch: no such key", "did you mean search"),
+        ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
+        pytest.param("search: {lanes: many}\n", 10, "search.lanes", "integer", marks=pytest.mark.slow),
+        pytest.param("run: twice\n", 10, "run", "twice", marks=pytest.mark.slow),
+        pytest.param(
+            "features: {name: mfc}\n",
+            None,
+            "no feature extractor is called 'mfc'",
+            "installed are: ",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | None, complaint: str, help_: str) -> None:
+    """The file and line, the key that was meant, what is allowed."""
+    config = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/")
+    path = tmp_path / "config.yaml"
+    path.write_text(config + text)
+    told = swsdist("index", path, code=2).err
+    assert complaint in told
+    assert help_ in told
+    if line is not None:
+        assert f"{path}:{line}" in told
+
+
+@pytest.mark.parametrize(
+    ("sets", "complaint"),
+    [
+        ("serch.distance=x", "did you mean search"),
+        ("search.distance", "="),
+        pytest.param("search.lanes=0", "search.lanes", marks=pytest.mark.slow),
+    ],
+)
+def test_set(swsdist, place: Path, sets: str, complaint: str) -> None:
+    assert complaint in swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2).err
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        "search.distance",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("search.distanse=cosine", "search.distance=hamming")),
+    ],
+)
+def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
+    told = swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--set", sets, cwd=place, code=2).err
+    assert "error: " in told
+    assert "search.dist" in told
+
+
+def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
+    told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
+    assert "there is no stage 'serach'" in told
+    assert "stages are: index, queries, search" in told
+    told = swsdist("run", "config.yaml", "--only", "search", "--set", f"run={tmp_path}/new", cwd=place, code=2).err
+    assert "stage index is not done" in told
+    assert "remedy: " in told
+
+
+def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
+    """A broken table is exit code 3, and names the file and the row; one that is not there is the user's mistake."""
+    (tmp_path / "docs.csv").write_text("doc_id,path\nd1,a.wav\nd1,b.wav\n")
+    arguments = ("index", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
+    told = swsdist(*arguments, f"corpus.documents={tmp_path}/docs.csv", cwd=place, code=3).err
+    assert f"{tmp_path}/docs.csv" in told
+    assert "d1" in told
+    assert "\n  remedy: " in told
+    told = swsdist(*arguments, f"corpus.documents={tmp_path}/gone.csv", cwd=place, code=2).err
+    assert f"{tmp_path}/gone.csv: there is no such table" in told
+
+
+@pytest.mark.slow
+def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
+    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
+    assert "there is no such file" in told
+    assert f"calibrate.fit: {tmp_path}/gone.json" in told
+    (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
+    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
+    assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(("status", "corpus"), "not a run folder", marks=pytest.mark.slow),
+        (("digest", "corpus"), "not a run folder"),
+        (("store", "info", "corpus"), "there is no feature store here"),
+        pytest.param(("store", "check", "gone"), "there is no feature store here", marks=pytest.mark.slow),
+        (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
+        pytest.param(
+            ("search", "corpus", "--query", "corpus/queries/q001_1.wav"),
+            "there is no feature store here",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("search", "run/store", "--query", "gone.wav"), "there is no such file", marks=pytest.mark.slow),
+        pytest.param(
+            ("search", "run/store", "--query", "config.yaml"), "no audio format was recognised", marks=pytest.mark.slow
+        ),
+        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    told = swsdist(*arguments, cwd=place, code=3).err
+    assert told.startswith("error: ")
+    assert complaint in told
+    assert "\n  remedy: " in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("search", "run/store"), "there is nothing to search for"),
+        (("report", "corpus"), "there is no config here"),
+        pytest.param(("report", "gone"), "there is no config here", marks=pytest.mark.slow),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_is_missing_to_go_on(swsdist, place: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    told = swsdist(*arguments, cwd=place, code=2).err
+    assert complaint in told
+    assert "\n  remedy: " in told

@@ -1,0 +1,130 @@
+"""The four ways to a threshold, through a run; one run folder, whose last stages are done again each time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+import swsdist
+from swsdist.api import RunResult
+from swsdist.calibrate.threshold import fold_of
+from swsdist.errors import ConfigError
+
+RATE = 8000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Eight queries of coloured noise, each planted in two of six documents."""
+    root = tmp_path_factory.mktemp("modes")
+    rng = np.random.default_rng(8)
+    words = [np.cumsum(rng.normal(size=round(0.4 * RATE))) * 0.003 for _ in range(8)]
+    documents = [rng.normal(scale=0.05, size=3 * RATE) for _ in range(6)]
+    refs = ["query_id,doc_id,start,end"]
+    for k, word in enumerate(words):
+        soundfile.write(root / f"q{k}.wav", word.clip(-1, 1), RATE)
+        for d, start in ((k % 6, 0.2 + 0.6 * (k % 4)), ((k + 2) % 6, 0.5 + 0.6 * (k % 4))):
+            first = round(start * RATE)
+            documents[d][first : first + len(word)] += word
+            refs.append(f"q{k},d{d},{start:.1f},{start + 0.4:.1f}")
+    for d, samples in enumerate(documents):
+        soundfile.write(root / f"d{d}.wav", samples.clip(-1, 1), RATE)
+    (root / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{d},d{d}.wav\n" for d in range(6)))
+    (root / "queries.csv").write_text("query_id,path\n" + "".join(f"q{k},q{k}.wav\n" for k in range(8)))
+    (root / "refs.csv").write_text("\n".join(refs) + "\n")
+    return root
+
+
+def run(place: Path, fit: str, references: bool = True) -> RunResult:
+    config: dict[str, Any] = {
+        "run": str(place / "run"),
+        "corpus": {"documents": str(place / "docs.csv"), "queries": str(place / "queries.csv")},
+        "features": {"options": {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}},
+        "calibrate": {"fit": fit},
+        "score": {"beta": 1.0},  # a few seconds of audio: one false alarm must not outweigh all hits
+        "report": {"exports": []},
+        "executor": {"kind": "serial"},
+    }
+    if references:
+        config["corpus"]["references"] = str(place / "refs.csv")
+    return swsdist.run(config)
+
+
+def decisions(result: RunResult) -> set[tuple[Any, ...]]:
+    frame = result.detections()
+    return set(zip(frame["query_id"], frame["score"], frame["decision"], strict=True))
+
+
+def calibration_file(result: RunResult) -> Path:
+    (receipt,) = result.outcome.state.ended["fit"].receipts
+    return Path(result.folder) / receipt.outputs[0].name
+
+
+def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
+    result = run(place, "crossfit")
+    measures = result.measures()
+    assert measures["calibration"] == "crossfit"
+    assert measures["atwv"] <= measures["mtwv"] + 1e-12
+    thresholds = measures["atwv_thresholds"]
+    assert len(thresholds) == 5
+    for query_id, score, decision in decisions(result):
+        assert decision == (score >= thresholds[fold_of(query_id, 5)])
+
+
+def test_oracle_reaches_the_maximum(place: Path) -> None:
+    result = run(place, "oracle")
+    measures = result.measures()
+    assert measures["calibration"] == "oracle"
+    assert measures["atwv"] == pytest.approx(measures["mtwv"], abs=1e-12)
+    assert {decision for _, _, decision in decisions(result)} == {True, False}
+
+
+def test_none_decides_nothing(place: Path) -> None:
+    result = run(place, "none")
+    assert {decision for _, _, decision in decisions(result)} == {None}
+    assert result.measures()["atwv"] is None
+    assert result.measures()["mtwv"] > 0
+
+
+def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
+    """An oracle's file gives the same decisions; a crossfit's its mean; references are not needed."""
+    oracle = run(place, "oracle")
+    kept = tmp_path / "kept.json"
+    kept.write_bytes(calibration_file(oracle).read_bytes())
+    by_file = run(place, str(kept))
+    assert by_file.measures()["calibration"] == "file"
+    assert decisions(by_file) == decisions(oracle)
+    bare = run(place, str(kept), references=False)
+    assert decisions(bare) == decisions(oracle)
+    assert bare.measures() == {}
+    crossfit = json.loads(calibration_file(run(place, "crossfit")).read_bytes())
+    (tmp_path / "folds.json").write_text(json.dumps(crossfit))
+    mean = np.mean([value for value in crossfit["thresholds"] if value is not None])
+    assert run(place, str(tmp_path / "folds.json")).measures()["atwv_thresholds"] == [pytest.approx(mean)]
+
+
+def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
+    path = tmp_path / "threshold.json"
+    kept = {"schema": "swsdist-calibration/1", "fit": "oracle", "trained_on": {}}
+    for threshold, decided in ((-1e9, {True}), (1e9, {False})):
+        path.write_text(json.dumps({**kept, "thresholds": [threshold]}))
+        assert {decision for _, _, decision in decisions(run(place, str(path)))} == decided
+
+
+def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        run(place, str(tmp_path / "gone.json"))
+    (tmp_path / "wrong.json").write_text("{}")
+    with pytest.raises(ConfigError, match="not a calibration of swsdist"):
+        run(place, str(tmp_path / "wrong.json"))
+
+
+def test_without_references_nothing_decides(place: Path) -> None:
+    result = run(place, "crossfit", references=False)
+    assert {decision for _, _, decision in decisions(result)} == {None}
+    assert result.measures() == {}
