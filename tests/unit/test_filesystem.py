@@ -71,15 +71,6 @@ def test_another_writers_file_is_seen_at_once(folder):
     assert list(folder.listing("x")) == ["x/1", "x/2"]
 
 
-def test_a_forked_child_can_read(folder):
-    folder.write_bytes("x", b"parent")
-    process = multiprocessing.get_context("fork").Process(target=folder.write_bytes, args=("y", b"child"))
-    process.start()
-    process.join(60)
-    assert process.exitcode == 0
-    assert folder.read_bytes("y") == b"child"
-
-
 def test_a_writer_that_raises_publishes_nothing(folder):
     def write() -> None:
         with folder.temporary() as file:
