@@ -100,6 +100,7 @@ def go(
     redo_from: str | None = None,
     only: str | None = None,
 ) -> int:
+    """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.run.pipeline import Choice

@@ -91,7 +91,10 @@ def cat(folder: str, doc_id: str, channel: int, npy: str | None) -> None:
 @_STORE
 @click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
 def compact(folder: str, hours: float) -> None:
-    """Rewrite STORE into shards of about the same size, without what was removed."""
+    """Rewrite STORE into shards of about the same size, without what was removed.
+
+    Not while a run searches it: what that run reads would be removed.
+    """
     from swsdist.io.filesystem import Folder
     from swsdist.run.lock import locked
     from swsdist.store.maintaining import compact as rewrite

@@ -118,7 +118,10 @@ class Measures:
 class Resources:
     """What the run cost. ISF, SSF and PL are derived from these, and so cannot disagree with them."""
 
-    index_cpu_s: Annotated[float, _says("CPU s of indexing: decode, features, write")]
+    index_cpu_s: Annotated[
+        float | None,
+        _says("CPU s of indexing: decode, features, write; null: the store does not tell, it was compacted"),
+    ]
     search_cpu_s: Annotated[
         float, _says("CPU s of searching: query features, prepare, search, reduce, normalise; not scoring")
     ]
@@ -138,6 +141,8 @@ class Resources:
     @property
     def isf(self) -> float | None:
         """Indexing speed factor."""
+        if self.index_cpu_s is None:
+            return None
         return indexing_speed_factor(self.index_cpu_s, self.audio_seconds)
 
     @property

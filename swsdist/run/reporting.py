@@ -106,7 +106,7 @@ def _resources(outcome: Outcome, accounts: Costs, index: list[Receipt]) -> repor
         wall[stage.phase] = wall.get(stage.phase, 0.0) + ended.wall
     queries = state.ended["queries"].receipts if "queries" in state.ended else []
     return report.Resources(
-        index_cpu_s=_cpu(by_phase["index"]),
+        index_cpu_s=_cpu(index) if state.manifest and len(index) == len(state.manifest.shards) else None,
         search_cpu_s=_cpu(by_phase["search"]),
         score_cpu_s=_cpu(by_phase["score"]),
         warm_up_cpu_s=accounts.warm_up(),

@@ -102,7 +102,9 @@ def _file(path: str, storage: Any) -> bytes:
         return folder.read_bytes(name)
     except FileNotFoundError:
         raise ConfigError(
-            "there is no such file", where=f"calibrate.fit: {path}", remedy="name an earlier run's calibration.json"
+            "there is no such file",
+            where=f"calibrate.fit: {path}",
+            remedy="name a file below calibration/ of an earlier run",
         ) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,10 @@ def examples_name(fingerprint: str) -> str:
     return f"tables/examples/{fingerprint}.parquet"
 
 
+def _example(row: dict[str, Any]) -> int:
+    return int(row["example"])
+
+
 class Queries(Stage):
     """Queries are searched in groups, whose borders the ids themselves tell."""
 
@@ -32,12 +37,12 @@ class Queries(Stage):
         """A task a group."""
         rows = state.queries.to_pylist()
         found = identities([row["path"] for row in rows], state.config.storage)
-        by_query: dict[str, list[dict[str, object]]] = {}
+        by_query: dict[str, list[dict[str, Any]]] = {}
         for row, identity in zip(rows, found, strict=True):
             by_query.setdefault(row["query_id"], []).append({**row, "identity": identity})
         cut = groups(list(by_query))
         for k, query_ids in enumerate(cut):
-            members = [row for query_id in query_ids for row in by_query[query_id]]
+            members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             name = fingerprint(self.name, self.version, state.extractor_fingerprint, members)
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield Task(self.name, name, label, len(members), {"examples": members})
