@@ -1,0 +1,46 @@
+"""Run all benchmarks, or those named, each in a process of its own, and print one table."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.rows import read_json, say, table, write_json
+
+#: In the order in which they run.
+NAMES = ("again", "engine", "quality", "memory", "ray_cost")
+
+
+def main() -> int:
+    """Exit code 1 if a benchmark could not be run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    arguments = parser.parse_args()
+    unknown = sorted({*arguments.names} - {*NAMES})
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(NAMES)}")
+    rows, broken = [], []
+    with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
+        for name in arguments.names or NAMES:
+            say(f"== {name}")
+            path = Path(scratch) / f"{name}.json"
+            command = [sys.executable, "-m", f"benchmarks.{name}", "--json", str(path)]
+            ended = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, check=False)
+            if ended.returncode != 0:
+                broken.append(name)
+                continue
+            rows += read_json(path)
+    print(table(rows))
+    if arguments.json is not None:
+        write_json(arguments.json, rows)
+    for name in broken:
+        say(f"benchmark {name} broke off; what it wrote stands above")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The benchmarks' own logic: rows, tables, corpora made from others, AUC, halves; and that each one's --help works."""
+
+from __future__ import annotations
+
+import csv
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(
+    path.stem
+    for path in (ROOT / "benchmarks").glob("*.py")
+    if path.stem not in ("__init__", "__main__", "rows", "corpora")
+)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def test_a_goal_is_decided_on_the_value_as_measured():
+    from benchmarks.rows import Row, at_least, at_most
+
+    assert Row("", 1.15, "", at_most(1.15)).reached is True
+    assert Row("", 1.1500001, "", at_most(1.15)).reached is False
+    assert Row("", 0.107, "", at_least(0.107)).reached is True
+    assert Row("", 0.10699, "", at_least(0.107)).reached is False
+    assert Row("", float("nan"), "", at_least(0.0)).reached is False
+    assert Row("", 3.0, "s").reached is None
+    assert Row("", None, "", at_least(1.0)).reached is None
+
+
+def test_rows_come_back_from_json(tmp_path):
+    from benchmarks.rows import Row, at_least, at_most, read_json, write_json
+
+    rows = [Row("a", 0.1, "ratio", at_most(1e-3)), Row("b", None, "", at_least(0.816)), Row("c", 2.0, "s")]
+    write_json(tmp_path / "rows.json", rows)
+    assert read_json(tmp_path / "rows.json") == rows
+    written = json.loads((tmp_path / "rows.json").read_text())
+    assert written[0] == {"name": "a", "value": 0.1, "unit": "ratio", "goal": "<= 0.001", "reached": False}
+    assert written[1] == {"name": "b", "value": None, "unit": "", "goal": ">= 0.816", "reached": None}
+    assert written[2] == {"name": "c", "value": 2.0, "unit": "s", "goal": None, "reached": None}
+
+
+def test_a_goal_of_another_form_is_refused():
+    from benchmarks.rows import Goal
+
+    with pytest.raises(ValueError, match="'<'"):
+        Goal.parse("< 3")
+
+
+def test_the_table_tells_what_was_missed():
+    from benchmarks.rows import Row, at_least, at_most, table
+
+    rows = [
+        Row("fast", 1.0, "s", at_most(2)),
+        Row("slow", 3.0, "s", at_most(2)),
+        Row("absent", None, "", at_least(1)),
+        Row("told", 5.0, "MB"),
+    ]
+    lines = table(rows).splitlines()
+    assert [line.split() for line in lines[1:5]] == [
+        ["fast", "1", "s", "<=", "2", "reached"],
+        ["slow", "3", "s", "<=", "2", "NOT", "REACHED"],
+        ["absent", "not", "measured", ">=", "1"],
+        ["told", "5", "MB"],
+    ]
+    assert lines[-1] == "1 of 3 goals reached, 1 not measured"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_has_help(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+    assert ended.value.code == 0
+    assert "--json FILE" in capsys.readouterr().out
+
+
+def test_all_of_them_are_run(monkeypatch, capsys):
+    from benchmarks import __main__ as every
+
+    assert sorted(every.NAMES) == NAMES
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "memorie"])
+    with pytest.raises(SystemExit) as ended:
+        every.main()
+    assert ended.value.code == 2
+    assert "no benchmark memorie" in capsys.readouterr().err
+
+
+def _corpus(folder: Path):
+    from benchmarks.corpora import Corpus
+
+    (folder / "audio").mkdir()
+    rng = np.random.default_rng(0)
+    rows = []
+    for k, (rate, samples) in enumerate([(16_000, 4000), (8000, 1000)]):
+        soundfile.write(folder / "audio" / f"{k}.wav", rng.integers(-999, 999, samples, np.int16), rate)
+        rows.append({"doc_id": f"d{k}", "path": f"audio/{k}.wav", "speaker": "s"})
+    with (folder / "docs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return Corpus("two", folder / "docs.csv", folder / "queries.csv", None)
+
+
+def test_a_corpus_read_three_times(tmp_path):
+    from benchmarks.corpora import repeated
+
+    corpus = repeated(_corpus(tmp_path), 3, tmp_path / "made")
+    rows = corpus.rows()
+    assert [row["doc_id"] for row in rows] == ["d0~0", "d1~0", "d0~1", "d1~1", "d0~2", "d1~2"]
+    assert {row["path"] for row in rows} == {str(tmp_path / "audio/0.wav"), str(tmp_path / "audio/1.wav")}
+    assert {row["speaker"] for row in rows} == {"s"}
+
+
+def test_one_recording_of_all(tmp_path):
+    from benchmarks.corpora import one_recording
+
+    (row,) = one_recording(_corpus(tmp_path), 1.0, tmp_path / "made").rows()
+    samples, rate = soundfile.read(row["path"], dtype="int16")
+    first, _ = soundfile.read(tmp_path / "audio/0.wav", dtype="int16")
+    assert (rate, len(samples), row["duration"]) == (16_000, 16_000, "1.000")
+    # 4000 samples of the first and 2000 (resampled) of the second, and again from the first.
+    np.testing.assert_array_equal(samples[:4000], first)
+    np.testing.assert_array_equal(samples[6000:10_000], first)
+
+
+def test_auc_counts_ties_half():
+    from benchmarks.quality import auc
+
+    low = -np.inf
+    assert auc(np.array([3.0, 2.0, 1.0]), np.array([True, False, False])) == 1.0
+    assert auc(np.array([1.0, 2.0, 3.0]), np.array([True, False, False])) == 0.0
+    assert auc(np.array([low, low, 1.0]), np.array([True, False, False])) == 0.25
+    assert auc(np.array([low, low, low]), np.array([True, False, True])) == 0.5
+
+
+def test_halves_are_of_about_equal_work():
+    from benchmarks.ray_cost import halved
+    from swsdist.run.task import Task
+
+    tasks = [Task("search", str(k), "", work, {}) for k, work in enumerate([1.0, 9.0, 5.0, 5.0, 2.0])]
+    one, other = halved(tasks)
+    assert sorted(task.fingerprint for task in (*one, *other)) == ["0", "1", "2", "3", "4"]
+    assert {sum(task.work for task in one), sum(task.work for task in other)} == {11.0}
+
+
+def test_the_engine_is_given_cuts_and_the_limit_whole_blocks():
+    from benchmarks.engine import _blocks, _cut
+
+    documents = [np.arange(2.0 * n, dtype=np.float32).reshape(n, 2) for n in (10, 70, 64)]
+    np.testing.assert_array_equal(_cut(documents, 30), documents[1][20:50])
+    blocks = _blocks(documents[1], 32)
+    assert [block.shape for block in blocks] == [(2, 32), (2, 32), (2, 6)]
+    np.testing.assert_array_equal(np.concatenate(blocks, axis=1).T, documents[1])
