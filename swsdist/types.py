@@ -83,7 +83,7 @@ FRAMES = pa.schema(
     ]
 )
 
-#: Query features: a row an example; `features` as in FRAMES; `mean`, `variance` are those it is normalised by.
+#: Query features: a row an example; `features` as in FRAMES, not normalised.
 EXAMPLES = pa.schema(
     [
         pa.field("query_id", pa.string(), False),

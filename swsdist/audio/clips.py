@@ -50,6 +50,11 @@ def write_clip(
     soundfile.write(str(out), samples, rate, format="WAV", subtype="PCM_16")
 
 
+def write_silence(path: str, rate: int) -> None:
+    """Write a second of silence, as WAV: something to decode when nothing is at hand."""
+    soundfile.write(path, np.zeros(rate, np.float32), rate, format="WAV", subtype="PCM_16")
+
+
 def clip_data_uri(
     source: str,
     start: float,

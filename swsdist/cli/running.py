@@ -56,32 +56,30 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @_SET
 @click.option("--det", type=click.Path(dir_okay=False), help="Also write the DET curve to this SVG file.")
 def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
-    """Write the report of RUN (a run folder, or its config) anew, and show its table."""
+    """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
     from pathlib import Path
 
     from swsdist import api
+    from swsdist.config import load_config
+    from swsdist.errors import UserError
     from swsdist.report.page import det_plot
-    from swsdist.report.summary import print_summary
+    from swsdist.run.pipeline import look
     from swsdist.run.publish import publish_report
 
     path = f"{folder.rstrip('/')}/config.yaml" if Path(folder).is_dir() else folder
     if not Path(path).is_file():
-        from swsdist.errors import UserError
-
         raise UserError("there is no config here", where=path, remedy="name a run folder, or a config file")
-    result = api.run(path, sets=sets)
-    data = result.report or publish_report(result.outcome, force=True)
-    if data is None:  # pragma: no cover - a full run always reports
-        return 0
+    outcome = look(load_config(path, sets))
+    if outcome.state.manifest is None:
+        raise UserError("nothing was run here yet", where=path, remedy=f"run it first: swsdist run {path}")
+    data = publish_report(outcome, force=True)
     if det is not None:
-        plot = det_plot(data)
+        plot = det_plot(data) if data is not None else None
         if plot is None:
-            from swsdist.errors import UserError
-
-            raise UserError(f"there is no DET curve: {data.unscored}", remedy="give references (corpus.references)")
+            why = data.unscored if data is not None else "scoring was not reached"
+            raise UserError(f"there is no DET curve: {why}", remedy="give references (corpus.references)")
         Path(det).write_text(plot, encoding="utf-8")
-    print_summary(data, _console())
-    return 0
+    return _tell(api.RunResult(outcome, data, outcome.state.run.root))
 
 
 def _console() -> Any:
@@ -124,15 +122,20 @@ def _dry(config: Any, choice: Any) -> int:
     rows = estimates(config, choice)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
     for row in rows:
-        cpu = "unknown" if row.cpu_s is None else f"{row.cpu_s / 3600:.4f}"
+        cpu = "unknown" if row.cpu_s is None else short(row.cpu_s / 3600)
         tasks = "later" if row.tasks is None else str(row.tasks)
         table.add_row(row.stage, tasks, str(row.done), short(row.work), row.unit, cpu)
     console = _console()
     console.print(table)
     known = [row.cpu_s for row in rows if row.cpu_s is not None]
     note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
-    console.print(f"estimate: {sum(known) / 3600:.4f} CPU hours{note}. Nothing was done.", highlight=False)
+    console.print(f"estimate: {short(sum(known) / 3600)} CPU hours{note}. Nothing was done.", highlight=False)
     return 0
+
+
+def _first(failure: Any) -> str:
+    """What became of a task, in one line."""
+    return f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
 
 
 def _tell(result: Any) -> int:
@@ -157,7 +160,7 @@ def _tell(result: Any) -> int:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)
     if outcome.failures:
         raise IncompleteError(
-            f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}",
+            f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
             remedy="mend the cause and run again: what was computed is kept",
         )

@@ -16,7 +16,7 @@ import click
     metavar="FILE[:START-END]",
     help="A recording, or a place in one in seconds (talk.flac:12.3-13.1), to search in STORE; may be repeated.",
 )
-@click.option("--top", default=20, show_default=True, help="Detections shown per query.")
+@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Detections shown per query.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option(
     "--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config, or search.KEY of a store."

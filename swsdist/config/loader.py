@@ -54,6 +54,10 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _TAG = "tag:yaml.org,2002:"
 
 
+#: Names of options for S3 whose values are nobody else's business.
+_SECRET = re.compile(r"(?i)(^|_)key($|_)|secret|token|password")
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a value was given: a file and line (from 1), a `--set`, or neither; and what its paths are relative to."""
@@ -138,6 +142,20 @@ def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Se
     draft = Draft(origins={(): Origin("", Path(base).absolute())})
     draft.values = _plain(dict(values), (), draft)
     return _finish(draft, sets)
+
+
+def without_secrets(config: Config) -> Config:
+    """The same config without the keys, tokens and passwords in `storage`, for files that people pass on.
+
+    Whoever reads such a file back has them in the environment, where S3 clients look for them.
+    """
+
+    def kept(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: kept(one) for name, one in value.items() if not _SECRET.search(str(name))}
+
+    return config.model_copy(update={"storage": kept(config.storage)})
 
 
 def dump_config(config: Config) -> str:

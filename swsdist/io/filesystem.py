@@ -145,7 +145,10 @@ class Folder:
         """
         local = self.local(name)
         if local is not None:
-            return local.read_bytes()
+            try:
+                return local.read_bytes()
+            except NotADirectoryError as error:  # the folder is a file
+                raise FileNotFoundError(*error.args) from None
         with _explained(self.path(name)):
             return cast(bytes, _s3(self.storage).cat_file(_key(self.path(name))))
 
@@ -196,7 +199,14 @@ class Folder:
         For a local folder it lies in `.tmp` there, for S3 in the system's temporary folder.
         """
         place = self.local(TEMPORARY) or Path(tempfile.gettempdir())
-        place.mkdir(parents=True, exist_ok=True)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise UserError(
+                "this is a file, a folder is needed",
+                where=self.path(),
+                remedy="name another folder, or move the file away",
+            ) from None
         # Not mkstemp: its files are for the owner alone, and would stay so when published.
         path = place / f"swsdist-{uuid.uuid4().hex}{suffix}"
         try:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
 
 
 class Packing(NamedTuple):
@@ -57,11 +57,11 @@ def packing(query_frames: int) -> Packing:
     cost = MAX_DISTANCE * (query_frames + 2)
     for dtype in (np.int32, np.int64):
         infinity = (cost << frame_bits) + 1
-        if 2 * infinity <= np.iinfo(dtype).max and query_frames <= 1 << 20:
+        if 2 * infinity <= np.iinfo(dtype).max and query_frames <= LONGEST_QUERY:
             return Packing(dtype, frame_bits, infinity)
     raise UserError(
         f"a query of {query_frames} frames is too long to search",
-        remedy="cut it into shorter queries; 1048576 frames is the limit",
+        remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.errors import UserError
@@ -338,20 +338,3 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     keep = np.ones(len(curve), dtype=bool)
     keep[1:-1] = ((cells[0][1:] != cells[0][:-1]) | (cells[1][1:] != cells[1][:-1]))[:-1]
     return DetCurve(curve.pmiss[keep], curve.pfa[keep], curve.threshold[keep])
-
-
-def score_histogram(target: ArrayLike, nontarget: ArrayLike, bins: int = 60) -> ScoreHistogram | None:
-    """Both classes on common edges, from the least to the greatest finite score; None where there is no score.
-
-    Args:
-        target: scores of detections that match a reference, any length.
-        nontarget: scores of the others.
-        bins: number of bins.
-    """
-    scores = [np.asarray(x, dtype=np.float64).ravel() for x in (target, nontarget)]
-    scores = [x[np.isfinite(x)] for x in scores]
-    both = np.concatenate(scores)
-    if not both.size:
-        return None
-    edges = np.histogram_bin_edges(both, bins)
-    return ScoreHistogram(edges, np.histogram(scores[0], edges)[0], np.histogram(scores[1], edges)[0])

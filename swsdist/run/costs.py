@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from swsdist.report.data import NodeRow, NodeType
 from swsdist.run.stages import STAGES
@@ -49,19 +49,19 @@ class Costs:
         return found
 
     def _seconds_of(self, phase: str) -> dict[str, set[int]]:
-        """Seconds in which some process of a host worked on a phase."""
+        """Seconds in which some process of a host worked on a phase, at tasks of the present plan."""
+        planned = {receipt.fingerprint for receipt in self._receipts}
         found: dict[str, set[int]] = {}
         for lines in self._journals:
-            host = lines[0]["host"]
-            begun: int | None = None
+            begun: dict[str, Any] | None = None
             for line in lines:
                 if line["event"] == "begin":
-                    begun = int(line["t"]) if _phase_of(line["stage"]) == phase else None
+                    begun = line
                 elif line["event"] in ("end", "failed") and begun is not None:
-                    found.setdefault(host, set()).update(range(begun, int(line["t"]) + 1))
+                    if begun["fingerprint"] in planned and _phase_of(begun["stage"]) == phase:
+                        worked = range(int(begun["t"]), int(line["t"]) + 1)
+                        found.setdefault(lines[0]["host"], set()).update(worked)
                     begun = None
-                elif line["event"] == "sample" and line.get("phase") == phase:
-                    found.setdefault(host, set()).add(int(line["t"]))
         return found
 
     def pmu(self, phase: str) -> float | None:
@@ -71,28 +71,32 @@ class Costs:
 
     def warm_up(self) -> float:
         """CPU s of starting: until a process's first line, and what stages load before their first task."""
+        planned = {receipt.fingerprint for receipt in self._receipts}
         return math.fsum(
             line["cpu"] if line["event"] == "open" else line["spent"]
             for lines in self._journals
+            if any(line.get("fingerprint") in planned for line in lines)
             for line in lines
             if line["event"] in ("open", "warm")
         )
 
     def repeated(self) -> float:
         """CPU s of attempts at the present plan's tasks that were killed, failed, or done again."""
-        made_by = {receipt.fingerprint: (receipt.host, receipt.pid) for receipt in self._receipts}
-        total = 0.0
+        standing = {(r.fingerprint, r.host, r.pid): r.started for r in self._receipts}
+        planned = {receipt.fingerprint for receipt in self._receipts}
+        spent: list[float] = []
+        # The attempt whose receipt stands: of those that its process ended, the one that began when the receipt says.
+        kept: dict[str, tuple[float, float]] = {}
         for lines in self._journals:
-            process = (lines[0]["host"], lines[0]["pid"])
-            kept: dict[str, float] = {}  # the attempt whose receipt stands is the process's last one
-            for fingerprint, cpu, ended in _attempts(lines):
-                if fingerprint not in made_by:
+            for one in _attempts(lines):
+                if one.fingerprint not in planned:
                     continue
-                total += cpu
-                if ended and made_by[fingerprint] == process:
-                    kept[fingerprint] = cpu
-            total -= sum(kept.values())
-        return max(0.0, total)
+                spent.append(one.cpu)
+                started = standing.get((one.fingerprint, lines[0]["host"], lines[0]["pid"]))
+                if one.ended and started is not None:
+                    found = (abs(one.began - started), one.cpu)
+                    kept[one.fingerprint] = min(found, kept.get(one.fingerprint, found))
+        return max(0.0, math.fsum(spent) - math.fsum(cpu for _, cpu in kept.values()))
 
     def hardware(self) -> tuple[NodeType, ...]:
         """Types of nodes, as seed 000, section 4.3, asks."""
@@ -123,17 +127,26 @@ class Costs:
         )
 
 
-def _attempts(lines: list[dict[str, Any]]) -> Iterator[tuple[str, float, bool]]:
-    """Fingerprint, CPU s, and whether it came to its end, of each attempt that a process made."""
+class _Attempt(NamedTuple):
+    """At a task: when it began, what it cost in CPU s, and whether it came to its end."""
+
+    fingerprint: str
+    began: float
+    cpu: float
+    ended: bool
+
+
+def _attempts(lines: list[dict[str, Any]]) -> Iterator[_Attempt]:
+    """The attempts that a process made."""
     begun: dict[str, Any] | None = None
     for line in lines:
         if line["event"] == "begin":
             begun = line
         elif line["event"] in ("end", "failed") and begun is not None:
-            yield begun["fingerprint"], line["cpu"] - begun["cpu"], line["event"] == "end"
+            yield _Attempt(begun["fingerprint"], begun["t"], line["cpu"] - begun["cpu"], line["event"] == "end")
             begun = None
     if begun is not None:  # killed at work: what is known is what it had used when it last wrote
-        yield begun["fingerprint"], lines[-1]["cpu"] - begun["cpu"], False
+        yield _Attempt(begun["fingerprint"], begun["t"], lines[-1]["cpu"] - begun["cpu"], False)
 
 
 def _phase_of(stage: str) -> str:

@@ -15,8 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.run.plan import load_plan
+from swsdist.run.plan import Plan, load_plan
+from swsdist.run.stages import STAGES
 from swsdist.run.stages.align import aligned_name
 from swsdist.run.stages.decide import scored_name, trials_name
 from swsdist.run.stages.normalise import normalised_name
@@ -24,6 +26,7 @@ from swsdist.run.stages.queries import examples_name
 from swsdist.run.stages.reduce import detections_name, statistics_name
 from swsdist.run.stages.score import measures_name, terms_name
 from swsdist.run.stages.search import candidates_name
+from swsdist.run.task import receipt_name
 from swsdist.store import parquet
 from swsdist.store.manifest import Manifest
 from swsdist.store.reading import Store
@@ -55,6 +58,7 @@ def digests(run: Folder, store: Folder, only: tuple[str, ...] | None = None) -> 
         only: names of tables; all by default.
     """
     plan = load_plan(run)
+    _complete(run, plan)
     found: dict[str, str] = {}
     if only is None:
         if plan.manifest is not None:
@@ -70,6 +74,19 @@ def digests(run: Folder, store: Folder, only: tuple[str, ...] | None = None) -> 
     for one in plan.stages.get("score", []):
         found["measures"] = hashlib.sha256(run.read_bytes(measures_name(one))).hexdigest()
     return found
+
+
+def _complete(run: Folder, plan: Plan) -> None:
+    """Raises StoreError if a planned task is not done: half a digest would prove nothing."""
+    receipts = run.listing("receipts")
+    for stage, fingerprints in plan.stages.items():
+        left = sum(receipt_name(stage, one) not in receipts for one in fingerprints)
+        if left and not STAGES[stage].in_store:
+            raise StoreError(
+                f"stage {stage} is not done: {left} of {len(fingerprints)} tasks are left",
+                where=run.path(),
+                remedy="run it again to its end; then it has a digest",
+            )
 
 
 def combined(parts: dict[str, str]) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from swsdist.config import Config, dump_config
+from swsdist.config import Config, dump_config, without_secrets
 from swsdist.errors import UserError
+from swsdist.io.filesystem import TEMPORARY, Folder
 from swsdist.run.accounts import DriverJournal
 from swsdist.run.executor import Executor, Serial
 from swsdist.run.lock import Lock, locked
@@ -22,6 +23,9 @@ from swsdist.run.plan import Plan, load_plan
 from swsdist.run.stages import STAGES
 from swsdist.run.state import Ended, State
 from swsdist.run.task import Failure, Receipt, Stage, Task
+
+#: Seconds after which a temporary file that did not change is nobody's.
+_ABANDONED = 3600.0
 
 
 class Progress:
@@ -128,8 +132,10 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
         UserError, DataError: nothing sensible can be done.
     """
     state = State(config)
+    state.redo = frozenset(stage.name for stage in choice.stages() if choice.redoes(stage))
     outcome = Outcome(state, Plan(store=state.store.root), time.time())
     clock = time.perf_counter()
+    _read_inputs(state, [stage.name for stage in choice.stages()])
     apart = not state.store.root.startswith(state.run.root + "/")
     with ExitStack() as stack:
         mine = stack.enter_context(locked(state.run))
@@ -153,6 +159,25 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
         machinery.settle(whole=choice.only is None and outcome.stages[-1].name == list(STAGES)[-1])
     outcome.wall = time.perf_counter() - clock
     return outcome
+
+
+def look(config: Config) -> Outcome:
+    """What is done of a run, without doing anything: what is left counts as failed."""
+    state = State(config)
+    outcome = Outcome(state, Plan(store=state.store.root), time.time())
+    for stage in STAGES.values():
+        planned = plan_stage(state, stage)
+        left = [Failure(task, "not done", "it is not done", 0) for task in planned.todo]
+        receipts = [planned.receipts[task.fingerprint] for task in planned.tasks if task not in planned.todo]
+        state.ended[stage.name] = Ended(receipts, left, skipped=len(receipts))
+        outcome.stages.append(stage)
+    return outcome
+
+
+def _read_inputs(state: State, names: Sequence[str]) -> None:
+    """Read the tables that the stages need: a mistake in the last of them is told before the first hour of work."""
+    if state.documents.num_rows and "queries" in names and state.queries.num_rows and "align" in names:
+        _ = state.references
 
 
 def _run_stage(
@@ -200,6 +225,15 @@ def _hours(state: State) -> float:
     return sum(value or 0.0 for value in known) / 3600
 
 
+def _sweep(folder: Folder) -> None:
+    """Remove temporary files whose writers were killed: nobody has written to them for an hour."""
+    place = folder.local(TEMPORARY)
+    for file in place.glob("*") if place is not None else ():
+        with suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _ABANDONED:
+                file.unlink()
+
+
 class _Machinery:
     """Journal and executors, made when the first task needs them."""
 
@@ -213,8 +247,10 @@ class _Machinery:
     @property
     def journal(self) -> DriverJournal:
         if self._journal is None:
-            self._state.run.write_bytes("config.yaml", dump_config(self._state.config).encode())
+            self._state.run.write_bytes("config.yaml", dump_config(without_secrets(self._state.config)).encode())
             self._journal = DriverJournal(self._state.run)
+            for folder in (self._state.run, self._state.store):
+                _sweep(folder)
         return self._journal
 
     def begin(self, stage: Stage, planned: Planned) -> None:
@@ -239,7 +275,7 @@ class _Machinery:
             return
         run = self._state.run
         if whole and not (run.exists(PLAN) and load_plan(run).same(self._outcome.plan)):
-            run.write_bytes("config.yaml", dump_config(self._state.config).encode())
+            run.write_bytes("config.yaml", dump_config(without_secrets(self._state.config)).encode())
             run.remove("report.json")
             self.save_plan()
 

@@ -329,7 +329,7 @@ def connect(address: str | None, cpus: int) -> Instance:
             _knock(address)
             with _own_sigterm():
                 ray.init(address=address, **quiet)
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, RayError) as error:
             raise UserError(
                 f"no Ray cluster answers ({error})",
                 where=f"executor.address: {address}",

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.config import dump_config
+from swsdist.config import dump_config, without_secrets
 from swsdist.report import data as report
 from swsdist.run.accounts import read_journals
 from swsdist.run.best import best_hits
@@ -46,7 +47,7 @@ def build(outcome: Outcome) -> report.ReportData:
         system=state.config.system,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         digest=combined(digests(state.run, state.store, FINAL)),
-        config_yaml=dump_config(state.config),
+        config_yaml=dump_config(without_secrets(state.config)),
         versions=versions(),
         resources=_resources(outcome, accounts, index),
         counts=_counts(state, rejected),
@@ -238,15 +239,18 @@ def _scored(
 
 
 def _histogram(state: State) -> report.ScoreHistogram | None:
-    """Of the scores of paired and unpaired detections."""
-    true, false = [], []
+    """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
+    ends = [receipt.summary for receipt in state.ended["normalise"].receipts if receipt.summary["detections"]]
+    if not ends:
+        return None
+    low, high = min(one["low"] for one in ends), max(one["high"] for one in ends)
+    edges = np.linspace(low, high if high > low else low + 1.0, 61)
+    true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
     for receipt in state.ended["decide"].receipts:
         if "trials" in receipt.summary:
             table = parquet.read(state.run, trials_name(receipt.fingerprint), ["score", "ref_start"])
             found = table.filter(pc.is_valid(table["score"]))
             paired = pc.is_valid(found["ref_start"])
-            true.append(found.filter(paired)["score"].to_numpy())
-            false.append(found.filter(pc.invert(paired))["score"].to_numpy())
-    import numpy as np
-
-    return report.score_histogram(np.concatenate(true), np.concatenate(false)) if true else None
+            true += np.histogram(found.filter(paired)["score"].to_numpy(), edges)[0]
+            false += np.histogram(found.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
+    return report.ScoreHistogram(edges, true, false)

@@ -143,12 +143,30 @@ class State:
         whole = all(o.name in listing and listing[o.name].size == o.size for o in receipt.outputs)
         return receipt if whole else None
 
-    def load_manifest(self) -> Manifest | None:
-        """The store's state, if it is one of this config's extractor."""
+    @property
+    def lost_shards(self) -> frozenset[str]:
+        """Shards that the manifest names and that are not there, or not in their full size."""
+        if self.manifest is None:
+            return frozenset()
+        listing = self._listing(self.store)
+        return frozenset(
+            shard.name
+            for shard in self.manifest.shards
+            if shard.name not in listing or listing[shard.name].size != shard.size
+        )
+
+    def load_manifest(self, anew: bool = False) -> Manifest | None:
+        """The store's state, if it is one of this config's extractor and its tables are there.
+
+        Args:
+            anew: the store is made anew, whatever it holds.
+        """
         manifest = load(self.store)
         if manifest is None or manifest.extractor_fingerprint == self.extractor_fingerprint:
-            self.manifest = manifest
-            return manifest
+            listing = self._listing(self.store)
+            tables = (manifest.documents, manifest.statistics, manifest.rejected) if manifest is not None else ()
+            self.manifest = None if anew or any(name not in listing for name in tables) else manifest
+            return self.manifest
         if self.config.index.store is not None:
             raise UserError(
                 f"the store holds other features: {describe(manifest.extractor)}",

@@ -102,7 +102,7 @@ def _rows(queries: Any) -> list[dict[str, Any]]:
             known["channel"] = known["channel"] if known["channel"] is not None else 1
             rows.append(known)
         return rows
-    return [parse_query(str(text)) for text in queries]
+    return [parse_query(text) for text in dict.fromkeys(str(one) for one in queries)]
 
 
 def columns() -> list[str]:

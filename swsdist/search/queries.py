@@ -18,6 +18,7 @@ from swsdist.features.registry import Extractor, frame_count, frame_shift, in_bl
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
+from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.search.example import Example
 from swsdist.types import EXAMPLES, REJECTED
 
@@ -116,8 +117,10 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
         storage=folder.storage,
     )
     if end is None:
-        frames = np.concatenate(list(in_blocks(extractor, parts)))
-        return frames[before:]
+        frames = np.concatenate(list(in_blocks(extractor, parts)))[before:]
+        if len(frames) == 0:
+            raise _too_short(row, extractor)
+        return _bounded(frames, row)
     # Checked against the recording before the context is added to it.
     inside = sum(
         len(block)
@@ -127,15 +130,30 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
     )
     count = frame_count(extractor, inside)
     if count == 0:
-        raise AudioError(
-            f"the place is shorter than one frame ({extractor.frame_length / rate:g} s)",
-            where=row["path"],
-            reason="too-short",
-            remedy="give a longer place",
-        )
+        raise _too_short(row, extractor)
     need = round((before * shift + end - (start or 0.0) + around) * rate) + extractor.frame_length
     samples = np.concatenate(list(_first(parts, need)))
-    return np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count]
+    return _bounded(np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count], row)
+
+
+def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
+    return AudioError(
+        f"the place is shorter than one frame ({extractor.frame_length / extractor.sample_rate:g} s)",
+        where=row["path"],
+        reason="too-short",
+        remedy="give a longer place",
+    )
+
+
+def _bounded(frames: NDArray[np.float32], row: dict[str, Any]) -> NDArray[np.float32]:
+    if len(frames) > LONGEST_QUERY:
+        raise AudioError(
+            f"the query has {len(frames)} frames, {LONGEST_QUERY} are the most that can be searched",
+            where=row["path"],
+            reason="too-long",
+            remedy="cut it into shorter queries",
+        )
+    return frames
 
 
 def _first(blocks: Any, samples: int) -> Any:

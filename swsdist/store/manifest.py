@@ -61,6 +61,8 @@ class Manifest:
     counts: dict[str, float]
     schema: str = SCHEMA
     extractor_fingerprint: str = field(default="")
+    #: Shards are missing, since their tasks failed: the statistics are not frozen yet.
+    provisional: bool = False
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
@@ -128,6 +130,7 @@ def commit(
     documents: pa.Table,
     rejected: pa.Table,
     frozen: pa.Table | None,
+    provisional: bool = False,
 ) -> Manifest:
     """Make this the state of the store.
 
@@ -139,6 +142,7 @@ def commit(
         documents: DOCUMENTS, the live ones, in the order of shards and rows.
         rejected: REJECTED_DOCUMENTS.
         frozen: STATISTICS of the state before, which stay as they are; None at first.
+        provisional: documents are missing that are to come, so the statistics are taken anew at the next commit.
     """
     shards = tuple(shards)
     statistics = _statistics(documents, dimension, frozen)
@@ -147,7 +151,9 @@ def commit(
         for row in zip(*(documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True)
     ]
     scopes = [statistics[name].to_pylist() for name in ("scope", "name", "frames", "mean")]
-    name = fingerprint(SCHEMA, extractor, [shard.name for shard in shards], sorted(keys), scopes, rejected.to_pylist())
+    name = fingerprint(
+        SCHEMA, extractor, [shard.name for shard in shards], sorted(keys), scopes, rejected.to_pylist(), provisional
+    )
     manifest = Manifest(
         fingerprint=name,
         extractor=extractor,
@@ -164,6 +170,7 @@ def commit(
             "seconds": round(sum(sorted(documents["duration"].to_pylist())), 6),
             "rejected": rejected.num_rows,
         },
+        provisional=provisional,
     )
     parquet.publish(folder, manifest.documents, [documents], DOCUMENTS)
     parquet.publish(folder, manifest.statistics, [statistics], STATISTICS)

@@ -7,7 +7,6 @@ dead, as are those of documents removed later: the documents table says which ro
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -169,11 +168,3 @@ def rejection(document: dict[str, Any], error: DataError) -> dict[str, Any]:
         "remedy": error.remedy,
         "identity": document["identity"],
     }
-
-
-def frames_digest(table: pa.Table) -> str:
-    """SHA-256 of the frames in a table of FRAMES, rows in their order."""
-    digest = hashlib.sha256()
-    for blob in table["features"]:
-        digest.update(blob.as_buffer())
-    return digest.hexdigest()

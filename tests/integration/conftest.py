@@ -62,12 +62,22 @@ class Scene:
 
     def run(self, *sets: str, run: str = "run", **keywords: Any) -> Any:
         """In this process."""
-        return swsdist.run(self.config, sets=[f"run={self.folder / run}", *sets], **keywords)
+        return swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], **keywords)
 
-    def start(self, *sets: str, run: str = "run", command: str = "run", flags: tuple[str, ...] = ()) -> Any:
-        """A driver process, in a process group of its own."""
-        argv = [sys.executable, "-m", "swsdist.cli.main", command, str(self.config), *flags]
-        for one in (f"run={self.folder / run}" if "://" not in run else f"run={run}", *sets):
+    def _place(self, run: str) -> str:
+        return run if "://" in run else str(self.folder / run)
+
+    def start(
+        self,
+        *sets: str,
+        run: str = "run",
+        command: str = "run",
+        flags: tuple[str, ...] = (),
+        under: tuple[str, ...] = (),
+    ) -> Any:
+        """A driver process, in a process group of its own; `under` another command if need be."""
+        argv = [*under, sys.executable, "-m", "swsdist.cli.main", command, str(self.config), *flags]
+        for one in (f"run={self._place(run)}", *sets):
             argv += ["--set", one]
         return subprocess.Popen(
             argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -85,7 +95,7 @@ class Scene:
 
     def digest(self, run: str = "run", storage: dict[str, Any] | None = None) -> dict[str, str]:
         """Of all tables."""
-        return swsdist.digest(str(self.folder / run) if "://" not in run else run, storage)
+        return swsdist.digest(self._place(run), storage)
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
@@ -141,7 +151,8 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Environment of drivers: with the saboteur installed, a temporary folder of their own, and no cluster near."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
     with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as short:
-        own = {"PYTHONPATH": str(HERE / "saboteur"), "SABOTAGE": str(tmp_path / "sabotage.json"), "TMPDIR": short}
+        path = os.pathsep.join([str(HERE / "saboteur"), *filter(None, [env.get("PYTHONPATH")])])
+        own = {"PYTHONPATH": path, "SABOTAGE": str(tmp_path / "sabotage.json"), "TMPDIR": short}
         yield {**env, **own}
 
 

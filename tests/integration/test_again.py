@@ -60,7 +60,6 @@ def test_again_starts_no_ray(scene: Any, ray_left: Any) -> None:
     [
         ("score.protocol=sws2012", ["fit", "decide", "score", "export"]),
         ("score.tolerance=0.1", ["align", "fit", "decide", "score", "export"]),
-        ("calibrate.fit=oracle", ["fit", "decide", "score", "export"]),
         ("calibrate.normalise=none", ALL[ALL.index("normalise") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
         ("search.distance=cosine-squared", ALL[ALL.index("search") :]),
@@ -68,8 +67,6 @@ def test_again_starts_no_ray(scene: Any, ray_left: Any) -> None:
         ("report.exports=[csv]", ["export"]),
         ("features.options={n_mfcc: 12}", ALL),
         ("search.lanes=5", []),
-        ("index.shards=3", []),
-        ("executor.attempts=9", []),
     ],
 )
 def test_a_change_redoes_what_depends_on_it(scene: Any, change: str, redone: list[str]) -> None:

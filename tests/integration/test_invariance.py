@@ -43,15 +43,8 @@ def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sets",
-    [
-        ("executor.workers=1", "index.shards=7", "executor.in_flight=1"),
-        ("executor.workers=2", "index.shards=64", "executor.in_flight=3", "search.piece_seconds=5"),
-    ],
-)
-def test_ray(scene: Any, undisturbed: dict[str, str], sets: tuple[str, ...]) -> None:
-    scene.run("executor.kind=ray", *sets)
+def test_ray_with_one_worker(scene: Any, undisturbed: dict[str, str]) -> None:
+    scene.run("executor.kind=ray", "executor.workers=1", "index.shards=7", "executor.in_flight=1")
     assert scene.digest() == undisturbed
 
 
@@ -64,14 +57,14 @@ def test_all_examples(scene: Any) -> None:
 
 
 @pytest.mark.slow
-def test_real_speech(tiny: Path, scene: Any) -> None:
+def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any) -> None:
     scene.base["corpus"] = {
         "documents": str(tiny / "docs.csv"),
         "queries": str(tiny / "queries.csv"),
         "references": str(tiny / "refs.csv"),
     }
     scene.run(run="one")
-    scene.run("executor.kind=ray", "executor.workers=2", "index.shards=7", run="two")
+    scene.run("executor.kind=ray", "executor.workers=2", "executor.in_flight=3", "index.shards=64", run="two")
     assert scene.digest("one") == scene.digest("two")
 
 
@@ -93,7 +86,8 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
         check=True,
     )
     kernels, digests = json.loads(done.stdout.splitlines()[-1])
-    if kernel not in kernels:
+    # The oldest one that is built in stands for those before it, and threadpoolctl calls it by the first of their names.
+    if kernel not in kernels and not (kernel == "Prescott" and "Katmai" in kernels):
         pytest.skip(f"this machine has no OpenBLAS kernel {kernel}, but {kernels}")
     found: dict[str, str] = digests
     return found

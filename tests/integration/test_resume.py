@@ -152,3 +152,14 @@ def test_lost_outputs_are_made_again(scene: Any, undisturbed: dict[str, str]) ->
     }
     assert scene.digest() == undisturbed
     assert sum(first[name] == time for name, time in scene.receipts().items()) == len(first) - 3
+
+
+def test_what_killed_writers_left_is_removed(scene: Any) -> None:
+    place = scene.folder / "run" / "store" / ".tmp"
+    place.mkdir(parents=True)
+    old, new = place / "swsdist-old.parquet", place / "swsdist-new.parquet"
+    for path in (old, new):
+        path.write_bytes(b"half a shard")
+    os.utime(old, (time.time() - 4000, time.time() - 4000))
+    scene.run()
+    assert [path.name for path in place.iterdir()] == ["swsdist-new.parquet"]

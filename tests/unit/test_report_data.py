@@ -13,7 +13,6 @@ from swsdist.report.data import (
     Resources,
     indexing_speed_factor,
     processing_load,
-    score_histogram,
     searching_speed_factor,
     thin_det,
 )
@@ -82,14 +81,3 @@ def test_thinning_keeps_the_ends_and_the_shape() -> None:
 def test_thinning_leaves_short_curves_alone(points: int) -> None:
     values = np.linspace(0, 1, points)
     assert thin_det(DetCurve(values, values, values)).pfa.tolist() == values.tolist()
-
-
-def test_histogram_counts_each_finite_score_once() -> None:
-    histogram = score_histogram([1.0, 2.0, np.inf], [0.0, 0.5, 4.0, np.nan], bins=8)
-    assert histogram is not None
-    assert (histogram.edges[0], histogram.edges[-1], len(histogram.edges)) == (0.0, 4.0, 9)
-    assert (histogram.target.sum(), histogram.nontarget.sum()) == (2, 3)
-
-
-def test_no_scores_give_no_histogram() -> None:
-    assert score_histogram([], [np.nan]) is None

@@ -32,8 +32,8 @@ from swsdist.report.data import (
     RejectedRow,
     ReportData,
     Resources,
+    ScoreHistogram,
     StageRow,
-    score_histogram,
 )
 from swsdist.report.page import det_plot, histogram_plot, render_page
 from swsdist.report.schema import ReportJson, reference_page, write_report_json
@@ -73,6 +73,7 @@ def a_run(queries: int = 60) -> ReportData:
     pfa = (40_000 - np.searchsorted(np.sort(nontarget), threshold)) / (60 * 7560)
     best = int(np.argmin(pmiss + 66.66 * pfa))
     actual = best + 60
+    edges = np.linspace(min(target.min(), nontarget.min()), max(target.max(), nontarget.max()), 61)
     return ReportData(
         name="mboshi-dev",
         folder="/data/runs/mboshi-dev",
@@ -155,7 +156,7 @@ def a_run(queries: int = 60) -> ReportData:
         ),
         queries=tuple(a_query(number, generator) for number in range(queries)),
         det=DetCurve(pmiss, pfa, threshold),
-        scores=score_histogram(target, nontarget),
+        scores=ScoreHistogram(edges, np.histogram(target, edges)[0], np.histogram(nontarget, edges)[0]),
         hits=(
             Hit(
                 query_id="q003",

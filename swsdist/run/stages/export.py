@@ -53,6 +53,11 @@ class Export(Stage):
         payload = {"lists": lists, "kinds": list(kinds), "query_ids": query_ids, "clips": clips}
         yield Task(self.name, name, task.label, len(lists), payload)
 
+    def finish(self, state: State) -> None:
+        """What another config exported goes, where this one exports nothing."""
+        if not state.ended[self.name].tasks:
+            _remove_old(state.run)
+
     def run(self, task: Task, context: Context) -> Done:
         """Write each kind to a temporary folder, then publish its files."""
         makers: dict[str, Callable[[dict[str, Any], Context, Path], None]] = {

@@ -61,7 +61,7 @@ class Fit(Stage):
             name = fingerprint(self.name, self.version, data.decode("utf-8", "replace"))
             yield Task(self.name, name, f"from {settings.fit}", 1, {"file": settings.fit})
             return
-        if state.references is None:
+        if state.references is None or state.references.num_rows == 0:
             return
         folds = 1 if settings.fit == "oracle" else settings.folds
         aligned = [receipt.fingerprint for receipt in state.ended["align"].receipts]

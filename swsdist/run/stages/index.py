@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from swsdist.audio.clips import write_silence
 from swsdist.audio.reader import probe
 from swsdist.errors import AudioError, StoreError
 from swsdist.features.registry import create, frame_shift
 from swsdist.features.registry import identity as extractor_identity
 from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
 from swsdist.run.state import State, identities
 from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.store import parquet
@@ -23,6 +25,9 @@ from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import documents_name, rejected_name, shard_name, write_shard
 from swsdist.types import DOCUMENTS
+
+#: What a document's features and its row in the store depend on.
+_MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
 
 
 class Index(Stage):
@@ -36,7 +41,7 @@ class Index(Stage):
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a new shard."""
-        manifest = state.load_manifest()
+        manifest = state.load_manifest(anew=self.name in state.redo)
         wanted = _wanted(state)
         known = _known(state, manifest)
         new = [row for key, row in wanted.items() if not _same(known.get(key), row)]
@@ -44,15 +49,20 @@ class Index(Stage):
         ranges = cut(lengths, state.config.index.shard_hours * 3600, state.config.index.shards)
         for k, chosen in enumerate(ranges):
             rows = new[chosen.start : chosen.stop]
-            name = fingerprint(self.name, self.version, state.extractor_fingerprint, rows)
+            matters = [[row[name] for name in _MATTERS] for row in rows]
+            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters)
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             yield Task(self.name, name, label, sum(lengths[chosen.start : chosen.stop]), {"documents": rows})
 
     def warm(self, context: Context) -> None:
-        """Load what the extractor needs."""
+        """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
         features = context.config.features
         extractor = create(features.name, features.options)
-        extractor.extract(np.zeros(extractor.frame_length, np.float32))
+        with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+            path = f"{place}/silence.wav"
+            write_silence(path, extractor.sample_rate)
+            row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
+            write_shard(Folder(place), "warm", [row], extractor)
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
@@ -77,21 +87,22 @@ class Index(Stage):
         store = Store(state.store, old) if old is not None else None
         documents = store.documents() if store is not None else DOCUMENTS.empty_table()
         rejected = store.rejected() if store is not None else REJECTED_DOCUMENTS.empty_table()
-        kept = _current(documents, wanted, "doc_id", "channel")
-        still = _current(rejected, wanted, "id", "part")
+        lost = state.lost_shards
+        kept = _current(documents, wanted, "doc_id", "channel", lost)
+        still = _current(rejected, wanted, "id", "part", lost)
+        ended = state.ended[self.name]
+        same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
+        if old is not None and same and not ended.receipts and not old.provisional:
+            return
         shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
         parts, refused = [kept], [still]
-        for receipt in state.ended[self.name].receipts:
-            part = parquet.read(state.store, documents_name(receipt.fingerprint))
-            parts.append(part)
+        for receipt in ended.receipts:
+            parts.append(parquet.read(state.store, documents_name(receipt.fingerprint)))
             refused.append(parquet.read(state.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
             shards[output.name] = Shard(output.name, output.size, output.sha256, 0, 0)
         live = pa.concat_tables(parts).combine_chunks()
         bad = pa.concat_tables(refused).combine_chunks()
-        same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
-        if old is not None and same and not state.ended[self.name].receipts:
-            return
         if live.num_rows == 0:
             first = bad.to_pylist()[0] if bad.num_rows else None
             raise StoreError(
@@ -103,7 +114,8 @@ class Index(Stage):
         for name, frames in zip(live["shard"].to_pylist(), live["frames"].to_pylist(), strict=True):
             counts.setdefault(name, []).append(frames)
         used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
-        frozen = parquet.read(state.store, old.statistics) if old is not None else None
+        # A state that lacks failed shards has not frozen anything: a later, whole one must not depend on what failed before.
+        frozen = parquet.read(state.store, old.statistics) if old is not None and not old.provisional else None
         extractor = state.extractor
         state.manifest = commit(
             state.store,
@@ -114,6 +126,7 @@ class Index(Stage):
             live,
             bad,
             frozen,
+            provisional=bool(ended.failures),
         )
 
 
@@ -133,8 +146,12 @@ def _known(state: State, manifest: Manifest | None) -> dict[tuple[str, int], dic
     if manifest is None:
         return {}
     store = Store(state.store, manifest)
-    columns = ["doc_id", "channel", "path", "identity", "speaker"]
-    rows = {(row["doc_id"], row["channel"]): row for row in store.documents(columns=columns).to_pylist()}
+    columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+    rows = {
+        (row["doc_id"], row["channel"]): row
+        for row in store.documents(columns=columns).to_pylist()
+        if row["shard"] not in state.lost_shards
+    }
     for row in store.rejected().to_pylist():
         rows[row["id"], row["part"]] = row
     return rows
@@ -147,13 +164,15 @@ def _same(known: dict[str, Any] | None, row: dict[str, Any]) -> bool:
     )
 
 
-def _current(table: pa.Table, wanted: dict[tuple[str, int], dict[str, Any]], name: str, part: str) -> pa.Table:
-    """The rows of a table that are of the corpus as it is now."""
+def _current(
+    table: pa.Table, wanted: dict[tuple[str, int], dict[str, Any]], name: str, part: str, lost: frozenset[str]
+) -> pa.Table:
+    """The rows of a table that are of the corpus as it is now, and whose shard is there."""
+    needed = (name, part, "path", "identity", "speaker", "shard")
+    columns = [column for column in table.schema.names if column in needed]
     mask = [
-        (row[name], row[part]) in wanted and _same(row, wanted[row[name], row[part]])
-        for row in table.select(
-            [n for n in table.schema.names if n in (name, part, "path", "identity", "speaker")]
-        ).to_pylist()
+        row.get("shard") not in lost and (row[name], row[part]) in wanted and _same(row, wanted[row[name], row[part]])
+        for row in table.select(columns).to_pylist()
     ]
     return table.filter(pa.array(mask, pa.bool_()))
 

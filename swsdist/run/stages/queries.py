@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from swsdist.audio.clips import write_silence
 from swsdist.features.registry import create
 from swsdist.fingerprint import fingerprint
 from swsdist.run.state import State, identities
 from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.search.queries import extract, groups
 from swsdist.store import parquet
-from swsdist.types import EXAMPLES
+from swsdist.types import EXAMPLES, QUERIES
 
 
 def examples_name(fingerprint: str) -> str:
@@ -43,15 +43,21 @@ class Queries(Stage):
         cut = groups(list(by_query))
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
-            name = fingerprint(self.name, self.version, state.extractor_fingerprint, members)
+            matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
+            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters)
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield Task(self.name, name, label, len(members), {"examples": members})
 
     def warm(self, context: Context) -> None:
-        """Load what the extractor needs."""
+        """Extract a second of silence: decoder and extractor are then loaded."""
         features = context.config.features
         extractor = create(features.name, features.options)
-        extractor.extract(np.zeros(extractor.frame_length, np.float32))
+        with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+            path = f"{place}/silence.wav"
+            write_silence(path, extractor.sample_rate)
+            row = dict.fromkeys(QUERIES.names)
+            row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
+            extract([row], extractor, context.run)
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""

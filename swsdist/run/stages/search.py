@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.errors import DataError
 from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.queries import examples_name
 from swsdist.run.state import State
@@ -49,7 +50,15 @@ class Search(Stage):
         )
         common = fingerprint(settings.matters(), state.config.reduce.buckets, statistics)
         shards = [(shard, fingerprint(shard.name, sorted(by_shard[shard.name]))) for shard in manifest.shards]
-        for group in state.ended["queries"].receipts:
+        groups = state.ended["queries"].receipts
+        if groups and not any(group.summary["examples"] for group in groups):
+            first = groups[0].rejected[0]
+            raise DataError(
+                f"none of the {sum(len(group.rejected) for group in groups)} query examples could be used",
+                where=state.config.corpus.queries,
+                remedy=f"the first: {first['path']}: {first['message']}",
+            )
+        for group in groups:
             if group.summary["examples"] == 0:
                 continue
             for shard, content in shards:

@@ -1,0 +1,66 @@
+# What one types here. `make demo` and `make test` need nothing but Python 3.11 to 3.13 and a network for pip.
+#
+# They make a virtual environment in .venv, and use it again until pyproject.toml changes. To use an environment of your
+# own, in which swsdist[dev] is installed: make test BIN=/path/to/environment/bin
+
+VENV ?= .venv
+BIN ?=
+DEMO ?= demo
+PYTEST ?=
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+ifeq ($(strip $(BIN)),)
+bin := $(abspath $(VENV))/bin
+base := environment
+dev := environment-dev
+else
+bin := $(abspath $(BIN))
+base :=
+dev :=
+endif
+
+.PHONY: help demo test test-fast lint bench docs environment environment-dev clean
+
+help:
+	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
+	@echo "make test       all tests"
+	@echo "make test-fast  those that take no more than a few seconds each"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
+	@echo "make docs       write the generated pages anew, and run what the docs show"
+	@echo "make clean      remove .venv, demo and caches"
+
+demo: $(base)
+	@"$(bin)/swsdist" demo "$(DEMO)"
+
+test: $(dev)
+	"$(bin)/python" -m pytest $(PYTEST)
+
+test-fast: $(dev)
+	"$(bin)/python" -m pytest -m "not slow" $(PYTEST)
+
+lint: $(dev)
+	"$(bin)/ruff" check .
+	"$(bin)/ruff" format --check .
+	"$(bin)/mypy" -p swsdist
+
+bench: $(dev)
+	"$(bin)/python" -m benchmarks
+
+docs: $(dev)
+	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
+	"$(bin)/python" -c "from swsdist.report.schema import reference_page; print(reference_page(), end='')" > docs/reference/report-json.md
+	"$(bin)/python" -m pytest tests/docs $(PYTEST)
+
+# A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
+environment:
+	@VENV="$(VENV)" .ci/environment
+
+environment-dev:
+	@VENV="$(VENV)" .ci/environment dev
+
+clean:
+	rm -rf "$(VENV)" "$(DEMO)" .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,44 @@
+"""Links lead somewhere, pages can be found, and what the code says of the docs is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_pages import DOCS, ROOT, anchors, links, pages
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_resolve(page: Path) -> None:
+    for target in links(page):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), f"{target}: there is no {place}"
+        assert place.is_relative_to(ROOT), f"{target} leads out of the project"
+        if anchor:
+            assert anchor in anchors(place), f"{target}: {place.name} has no such heading"
+
+
+def test_every_page_is_in_the_index() -> None:
+    listed = {(DOCS / target.partition("#")[0]).resolve() for target in links(DOCS / "index.md")}
+    missing = {page for page in DOCS.rglob("*.md") if page.name != "index.md"} - listed
+    assert not missing
+    assert (DOCS / "index.md") in {(ROOT / target).resolve() for target in links(ROOT / "README.md")}
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    named = set()
+    for file in [*(ROOT / "swsdist").rglob("*.py"), ROOT / "pyproject.toml", ROOT / "Makefile"]:
+        named |= set(re.findall(r"docs/[\w/.-]+\.md", file.read_text(encoding="utf-8")))
+    assert named
+    for name in sorted(named):
+        assert (ROOT / name).is_file(), name
+
+
+def test_pictures_are_svg_and_small() -> None:
+    for picture in (DOCS / "images").iterdir():
+        assert picture.suffix == ".svg"
+        assert picture.stat().st_size < 100_000

@@ -1,0 +1,101 @@
+"""The README's two commands, the Makefile, and what continuous integration does with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_pages import ROOT, blocks
+
+BIN = str(Path(sys.executable).parent)
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_readme_begins_with_two_commands() -> None:
+    first = next(block for block in blocks(ROOT / "README.md") if block.language == "bash")
+    assert [line.split("#")[0].strip() for line in first.code.splitlines()] == ["make demo", "make test"]
+
+
+@pytest.mark.slow
+def test_make_demo(tmp_path: Path) -> None:
+    done = make("demo", f"BIN={BIN}", f"DEMO={tmp_path / 'demo'}")
+    assert done.returncode == 0, done.stderr
+    assert "MTWV" in done.stdout
+    assert f"{tmp_path / 'demo/run/report.html'}" in "".join(done.stdout.split())
+    assert (tmp_path / "demo/run/report.html").is_file()
+    assert json.loads((tmp_path / "demo/run/report.json").read_text())["measures"]["mtwv"] > 0.3
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "test-fast", "lint", "bench", "docs"])
+def test_targets_use_the_environment_that_is_named(target: str) -> None:
+    plain, own = make("-n", target), make("-n", target, f"BIN={BIN}")
+    assert plain.returncode == own.returncode == 0
+    assert ".ci/environment" in plain.stdout
+    assert ".ci/environment" not in own.stdout
+    assert f"{BIN}/" in own.stdout
+
+
+def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
+    """The stamp is the hash of pyproject.toml and the place of the checkout."""
+    checkout = tmp_path / "checkout"
+    (checkout / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/environment", checkout / ".ci")
+    (checkout / "pyproject.toml").write_text("one")
+    venv = checkout / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    said = venv / "said"
+    # Stands for the environment's Python: notes what it is asked to do.
+    (venv / "bin/python").write_text(f'#!/bin/sh\necho "$@" >> {said}\n')
+    (venv / "bin/python").chmod(0o755)
+
+    def environment(*arguments: str) -> str:
+        said.write_text("")
+        command = [str(checkout / ".ci/environment"), *arguments]
+        subprocess.run(command, env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
+        return said.read_text()
+
+    assert "pip install" in environment()
+    assert environment() == ""
+    assert ".[dev]" in environment("dev")
+    assert environment("dev") == environment() == ""
+    (checkout / "pyproject.toml").write_text("two")
+    assert "pip install" in environment()
+
+
+@pytest.mark.parametrize(
+    ("tests", "shared", "code"),
+    [
+        ("12 passed", True, 0),
+        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", True, 1),
+        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", False, 0),
+        ("SKIPPED [1] tests/a.py:1: no chromium on PATH\n11 passed, 1 skipped", True, 0),
+        ("FAILED tests/a.py::test\n1 failed", True, 2),
+    ],
+)
+def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: Path) -> None:
+    """`.ci/run` passes on what the tests say, and does not let tests that need ../shared be skipped in silence."""
+    checkout = tmp_path / "checkout"
+    (checkout / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/run", checkout / ".ci")
+    if shared:
+        (tmp_path / "shared").mkdir()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "make").write_text(f"#!/bin/sh\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n")
+    (tools / "chromium").write_text("#!/bin/sh\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [str(checkout / ".ci/run")], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert tests.splitlines()[-1] in done.stdout

@@ -1,0 +1,136 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+
+import click
+import pyarrow as pa
+import pytest
+from markdown_pages import DOCS, ROOT, rows, sections
+
+from swsdist import types
+from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
+from swsdist.cli.main import COMMANDS, cli
+from swsdist.features.mfcc import Mfcc
+from swsdist.kernels.fixed_point import DISTANCES
+from swsdist.run.stages import STAGES
+from swsdist.score import PROTOCOLS
+
+SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
+
+
+def _plain(cell: str) -> str:
+    return cell.strip("`")
+
+
+def _tables() -> dict[str, str]:
+    """Sections of tables.md by the schema that they begin with."""
+    found = {}
+    for title, text in sections(DOCS / "reference/tables.md").items():
+        match = re.match(r"\s*`swsdist\.types\.(\w+)`: ", text)
+        assert match, f"{title} does not say which schema it is"
+        found[match[1]] = text
+    return found
+
+
+def test_every_table_has_its_section() -> None:
+    assert set(_tables()) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_columns(name: str) -> None:
+    shown = [(_plain(column), kind, null) for column, kind, null, _ in rows(_tables()[name])]
+    assert shown == [(field.name, str(field.type), "yes" if field.nullable else "no") for field in SCHEMAS[name]]
+    assert all(meaning for *_, meaning in rows(_tables()[name]))
+
+
+def _commands() -> dict[str, click.Command]:
+    """All commands, those of groups as `store info`."""
+    context = click.Context(cli)
+    found = {}
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found |= {f"{name} {part}": below for part, below in command.commands.items()}
+        else:
+            found[name] = command
+    return found
+
+
+def test_every_command_has_its_section() -> None:
+    titles = list(sections(DOCS / "reference/commands.md"))
+    assert sorted(titles) == sorted([*_commands(), "Exit codes"])
+
+
+@pytest.mark.parametrize("name", list(_commands()))
+def test_every_option_is_told(name: str) -> None:
+    text = sections(DOCS / "reference/commands.md")[name]
+    assert f"`swsdist {name}" in text
+    options = {option for param in _commands()[name].params if isinstance(param, click.Option) for option in param.opts}
+    assert options <= set(re.findall(r"--[a-z][a-z0-9-]*", text)), name
+    assert set(re.findall(r"`(--[a-z][a-z0-9-]*)", text)) <= options | {
+        option for param in _commands()[name].params for option in param.secondary_opts
+    }
+
+
+def test_options_of_mfcc() -> None:
+    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "mfcc"))}
+    assert shown == {
+        name: ("null" if field.default is None else str(field.default), field.description)
+        for name, field in Mfcc.model_fields.items()
+    }
+
+
+def _section(page: str, title: str) -> str:
+    return sections(DOCS / "reference" / page)[title]
+
+
+def test_distances() -> None:
+    table = rows(sections(DOCS / "concepts/exact-numbers.md")["The distances"])
+    assert {_plain(row[0]): int(row[4]) for row in table} == {d.name: d.unit for d in DISTANCES.values()}
+
+
+def test_protocols() -> None:
+    table = rows(sections(DOCS / "concepts/scoring.md")["Protocols"])
+    shown = {_plain(name): (beta, tolerance, gap) for name, beta, tolerance, gap, _ in table}
+    assert set(shown) == set(PROTOCOLS)
+    for name, (beta, tolerance, gap) in shown.items():
+        rules = PROTOCOLS[name]
+        assert (tolerance, gap) == (f"{rules.tolerance:g} s", f"{rules.word_gap:g} s")
+        if not isinstance(rules.beta, str):
+            assert abs(float(beta) - rules.beta) < 0.01
+
+
+def test_stages() -> None:
+    text = (DOCS / "concepts/stages.md").read_text(encoding="utf-8").split("## Tasks and receipts")[0]
+    assert [_plain(row[0]) for row in rows(text)] == list(STAGES)
+
+
+def test_calibrations_are_named_as_they_are() -> None:
+    assert CALIBRATION == "swsdist-calibration/1"
+    table = {_plain(row[0]) for row in rows(sections(DOCS / "concepts/scoring.md")["The threshold"])}
+    assert table >= {"crossfit", "oracle", "none"}
+
+
+def test_dependencies_are_argued() -> None:
+    """Each dependency with its bound, and nothing else, has a row in decision 1."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (DOCS / "decisions/0001-dependencies.md").read_text(encoding="utf-8").split("## Measured")[0]
+    argued = {_plain(name): (why, version) for name, why, version in rows(text)}
+    assert sorted(argued) == sorted(project["dependencies"])
+    assert all(why and version for why, version in argued.values())
+
+
+def test_sources_name_what_is_there() -> None:
+    """Each place in sources.md is a file and a name in it."""
+    text = (DOCS / "sources.md").read_text(encoding="utf-8")
+    places = re.findall(r"\[(swsdist/[\w/]+\.py)\]\(\.\./\1\): ((?:`[\w.]+`(?:, (?=`))?)+)", text)
+    assert len(places) == text.count("[swsdist/"), "a place without a name, or a link that differs from its text"
+    for path, names in places:
+        module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+        for name in re.findall(r"`([\w.]+)`", names):
+            assert hasattr(module, name), f"{path} has no {name}"

@@ -1,0 +1,169 @@
+"""A store grows, changes and shrinks with its corpus; shards that are there stay as they are."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from swsdist.io.filesystem import Folder
+from swsdist.run.pipeline import Choice
+from swsdist.store.maintaining import check, compact
+from swsdist.store.reading import Store
+
+
+def shards(folder: Path) -> dict[str, tuple[str, int]]:
+    """SHA-256 and time of the last change of every shard."""
+    return {
+        path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in (folder / "store" / "shards").glob("*")
+    }
+
+
+def keep(scene: Any, table: str, wanted: set[str]) -> None:
+    """Rows of a table whose doc_id is among these; other rows wait in `<table>.all.csv`."""
+    path, whole = scene.corpus / f"{table}.csv", scene.corpus / f"{table}.all.csv"
+    if not whole.exists():
+        path.rename(whole)
+    with whole.open(newline="") as source, path.open("w", newline="") as target:
+        rows = csv.DictReader(source)
+        writer = csv.DictWriter(target, rows.fieldnames or [])
+        writer.writeheader()
+        writer.writerows(row for row in rows if row["doc_id"] in wanted)
+
+
+def documents(scene: Any, *numbers: int) -> None:
+    """Let the corpus be these documents."""
+    names = {f"d{k:03d}" for k in numbers}
+    keep(scene, "docs", names)
+    keep(scene, "refs", names)
+
+
+def live(scene: Any) -> dict[str, int]:
+    """Documents of the store, with their frames."""
+    table = Store(Folder(str(scene.folder / "run" / "store"))).documents()
+    return dict(zip(table["doc_id"].to_pylist(), table["frames"].to_pylist(), strict=True))
+
+
+def whole(scene: Any) -> bool:
+    """Whether `store check` finds nothing."""
+    return not list(check(Store(Folder(str(scene.folder / "run" / "store")))))
+
+
+def test_add_change_remove_compact(own_corpus: Any) -> None:
+    scene = own_corpus
+    run = scene.folder / "run"
+    documents(scene, 1, 2, 3, 4, 5)
+    scene.run("index.shards=2")
+    before = shards(run)
+    assert len(live(scene)) == 5
+
+    # More documents: a shard more, the others untouched, and their searches not done again.
+    documents(scene, *range(1, 9))
+    added = scene.run("index.shards=1")
+    assert added.outcome.state.ended["index"].done == 1
+    assert added.outcome.state.ended["search"].done == 1
+    assert added.outcome.state.ended["search"].skipped == 2
+    assert before.items() <= shards(run).items()
+    assert len(live(scene)) == 8
+    assert whole(scene)
+
+    # A changed one: replaced.
+    sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
+    soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
+    frames, before = live(scene)["d002"], shards(run)
+    changed = scene.run("index.shards=1")
+    assert changed.outcome.state.ended["index"].done == 1
+    assert before.items() <= shards(run).items()
+    assert live(scene)["d002"] < frames
+    assert len(live(scene)) == 8
+    assert whole(scene)
+
+    # A removed one: dropped, nothing computed anew but the search of its shard.
+    documents(scene, 1, 2, 3, 4, 6, 7, 8)
+    before = shards(run)
+    removed = scene.run()
+    assert removed.outcome.state.ended["index"].done == 0
+    assert removed.outcome.state.ended["search"].done == 1
+    assert shards(run) == before
+    assert "d005" not in live(scene)
+    assert "d005" not in set(removed.detections()["doc_id"])
+    assert whole(scene)
+
+    # Compacted: other files, the same results.
+    digest = scene.digest()
+    compacted = compact(Folder(str(run / "store")), 1.0)
+    assert (compacted.shards_before, compacted.shards) == (4, 1)
+    assert compacted.bytes < compacted.bytes_before
+    assert whole(scene)
+    again = scene.run()
+    assert again.outcome.state.ended["index"].done == 0
+    assert scene.digest() == digest
+    assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
+
+    # And after that it grows on.
+    documents(scene, *range(1, 9))
+    assert scene.run().outcome.state.ended["index"].done == 1
+    assert len(live(scene)) == 8
+    assert whole(scene)
+
+
+def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
+    scene = own_corpus
+    by_document = ("search.normalise=none",)  # statistics of the collection are frozen with its first part
+    scene.run(*by_document, run="once")
+    documents(scene, 3, 5, 7)
+    scene.run(*by_document)
+    documents(scene, *range(1, 9))
+    scene.run(*by_document)
+    assert scene.digest() == scene.digest("once")
+
+
+def test_index_alone_then_run(own_corpus: Any, undisturbed: dict[str, str]) -> None:
+    scene = own_corpus
+    scene.run(choice=Choice(until="index"))
+    assert not (scene.folder / "run" / "report.json").exists()
+    result = scene.run()
+    assert result.outcome.state.ended["index"].done == 0
+    assert scene.digest() == undisturbed
+
+
+def test_damage_is_found(own_corpus: Any) -> None:
+    scene = own_corpus
+    scene.run("index.shards=3", choice=Choice(until="index"))
+    store = scene.folder / "run" / "store"
+    names = sorted(path for path in (store / "shards").glob("part-*.parquet") if path.name.count(".") == 1)
+    data = bytearray(names[0].read_bytes())
+    data[len(data) // 2] ^= 1
+    names[0].write_bytes(data)
+    names[1].write_bytes(names[1].read_bytes()[:-100])
+    names[2].unlink()
+    problems = list(check(Store(Folder(str(store)))))
+    assert any("SHA-256 differs" in one for one in problems if names[0].name in one)
+    assert any("the manifest tells" in one for one in problems if names[1].name in one)
+    assert any("missing" in one for one in problems if names[2].name in one)
+
+
+@pytest.mark.slow
+def test_store_commands(scene: Any) -> None:
+    scene.run("index.shards=3")
+    store = str(scene.folder / "run" / "store")
+
+    def swsdist(*argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "swsdist.cli.main", "store", *argv], capture_output=True, text=True, env=scene.env
+        )
+
+    assert swsdist("check", store).returncode == 0
+    assert "8" in swsdist("info", store).stdout
+    compacted = swsdist("compact", store)
+    assert compacted.returncode == 0, compacted.stderr
+    victim = next(path for path in Path(store, "shards").glob("*.parquet") if path.name.count(".") == 1)
+    victim.write_bytes(victim.read_bytes()[:-1])
+    assert swsdist("check", store).returncode == 3

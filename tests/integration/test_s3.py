@@ -1,0 +1,149 @@
+"""Corpus, store and run folder on S3: a real server in a process of its own, and writers that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdist.io.filesystem import Folder
+from swsdist.store.maintaining import check
+from swsdist.store.reading import Store
+
+
+@pytest.fixture
+def on_s3(scene: Any, s3: Any) -> Any:
+    """The scene with its corpus on S3; `scene.base["run"]` is there too."""
+    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
+    target = Folder(f"{place}/corpus", s3.storage)
+    for path in sorted(scene.corpus.rglob("*")):
+        if path.is_file():
+            target.write_bytes(path.relative_to(scene.corpus).as_posix(), path.read_bytes())
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    scene.base = {
+        "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
+        "run": f"{place}/run",
+        "storage": s3.storage,
+    }
+    return scene
+
+
+@pytest.mark.slow
+def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
+    run = on_s3.base["run"]
+    first = on_s3.run("index.shards=3", run=run)
+    assert on_s3.digest(run, s3.storage) == undisturbed
+    folder = Folder(run, s3.storage)
+    names = set(folder.listing())
+    assert {"report.json", "report.html", "rejected.parquet", "config.yaml", "plan.json"} <= names
+    assert "exports/detections.csv" in names
+    assert "lock.json" not in names
+    assert first.report is not None
+    before = folder.listing()
+    again = on_s3.run("index.shards=3", run=run)
+    assert again.outcome.did == 0
+    assert folder.listing() == before
+    assert not list(check(Store(Folder(f"{run}/store", s3.storage))))
+
+
+@pytest.mark.slow
+def test_mixed_places(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
+    """Store on S3, run folder on disk."""
+    on_s3.run(f"index.store={on_s3.base['run']}-store")
+    assert on_s3.digest(storage=s3.storage) == undisturbed
+
+
+@pytest.mark.slow
+def test_driver_killed_then_ray(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
+    run = on_s3.base["run"]
+    folder = Folder(run, s3.storage)
+
+    def receipts() -> dict[str, str]:
+        return {name: info.identity for name, info in folder.listing().items() if "receipts/" in name}
+
+    for target in (2, 9):
+        process = on_s3.start("index.shards=7", run=run)
+        on_s3.wait(lambda target=target: len(receipts()) >= target, process)
+        process.kill()
+        process.communicate()
+    before = receipts()
+    last = on_s3.go("executor.kind=ray", "executor.workers=2", "index.shards=7", run=run)
+    assert last.returncode == 0, last.stderr
+    assert on_s3.digest(run, s3.storage) == undisturbed
+    assert before.items() <= receipts().items()
+
+
+@pytest.mark.slow
+def test_killed_in_mid_upload(on_s3: Any, s3: Any) -> None:
+    """The shard is so large that it goes up in parts; its writer dies between them."""
+    import s3fs
+
+    client = s3fs.S3FileSystem(**s3.storage, skip_instance_cache=True)
+    large = ("features.options={n_mfcc: 128, n_mels: 128, hop_length: 11}",)
+    run = on_s3.base["run"]
+    key = run.removeprefix(f"s3://{s3.bucket}/")
+
+    def uploading() -> list[str]:
+        answer = client.call_s3("list_multipart_uploads", Bucket=s3.bucket)
+        return [one["Key"] for one in answer.get("Uploads", []) if one["Key"].startswith(key)]
+
+    process = on_s3.start(*large, run=run, command="index")
+    on_s3.wait(uploading, process)
+    process.kill()
+    process.communicate()
+    (shard,) = uploading()
+    assert shard.startswith(f"{key}/store/shards/part-")
+    names = set(Folder(run, s3.storage).listing())
+    assert not any(name.startswith("store/") and name != "store/lock.json" for name in names), "nothing was published"
+    again = on_s3.go(*large, run=run, command="index")
+    assert again.returncode == 0, again.stderr
+    store = Store(Folder(f"{run}/store", s3.storage))
+    assert f"{run}/store/".removeprefix(f"s3://{s3.bucket}/") + store.manifest.shards[0].name == shard
+    assert store.manifest.shards[0].size > 100_000_000
+    assert not list(check(store))
+
+
+@pytest.mark.slow
+def test_a_writer_that_dies_publishes_nothing(s3: Any, tmp_path: Path) -> None:
+    """Also in one put: the server has a part of the body when the writer dies."""
+    code = (
+        "import sys, json, pathlib\n"
+        "from swsdist.io.filesystem import Folder\n"
+        "folder = Folder(sys.argv[1], json.loads(sys.argv[2]))\n"
+        "with folder.temporary() as path:\n"
+        "    path.write_bytes(bytes(90_000_000))\n"
+        "    print('uploading', flush=True)\n"
+        "    folder.publish(path, 'large')\n"
+    )
+    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
+    folder = Folder(place, s3.storage)
+    for delay in (0.0, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, place, json.dumps(s3.storage)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        sizes = {info.size for info in folder.listing().values()}
+        assert sizes <= {90_000_000}, "whole or not at all"
+
+
+@pytest.mark.slow
+def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
+    scene.base = {"storage": s3.storage}
+    nowhere = scene.go(run="s3://no-such-bucket-here/run")
+    assert nowhere.returncode == 2, nowhere.stderr
+    assert "no bucket 'no-such-bucket-here'" in nowhere.stderr
+    assert "Traceback" not in nowhere.stderr
