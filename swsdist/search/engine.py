@@ -20,7 +20,7 @@ from swsdist.search.example import Example
 from swsdist.search.lanes import BLOCK, Batch, Piece, batches, cut
 
 #: Found candidates are pruned to the best per query and document whenever so many have come together.
-_PRUNE_AT = 1_000_000
+_PRUNE_AT = 400_000
 
 #: Query frames that meet a block of document frames in one matrix product: its result (256 x 1024 float32) stays in cache.
 _GROUP_ROWS = 256

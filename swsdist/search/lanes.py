@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 #: Document frames in a block. With 64 lanes a block's product for 64 query frames is 256 kB and stays in cache.
 BLOCK = 16
 
+#: Pieces wait for others of their length until they are so large together: one batch of long ones, several of short ones.
+_WAITING_BYTES = 16_000_000
+
 
 class Piece(NamedTuple):
     """A stretch of a document.
@@ -91,14 +94,16 @@ def cut(document: int, blocks: Iterable[NDArray[np.float32]], piece: int, before
         offset, reported = offset + drop, stop
 
 
-def batches(pieces: Iterable[Piece], lanes: int, dimension: int, window: int = 16) -> Iterator[Batch]:
-    """Lay pieces into lanes, sorted by length within every `window` batches' worth, so that little is padding."""
+def batches(pieces: Iterable[Piece], lanes: int, dimension: int) -> Iterator[Batch]:
+    """Lay pieces into lanes, sorted by length among those that wait together, so that little is padding."""
     waiting: list[Piece] = []
+    held = 0
     for one in pieces:
         waiting.append(one)
-        if len(waiting) == lanes * window:
+        held += one.frames.nbytes
+        if len(waiting) == 16 * lanes or (len(waiting) % lanes == 0 and held >= _WAITING_BYTES):
             yield from _laid_out(waiting, lanes, dimension)
-            waiting = []
+            waiting, held = [], 0
     yield from _laid_out(waiting, lanes, dimension)
 
 
