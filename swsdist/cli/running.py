@@ -149,7 +149,7 @@ def _tell(result: Any) -> int:
     if result.report is not None:
         print_summary(result.report, _console())
     elif outcome.did == 0 and not outcome.failures:
-        print(f"nothing left to do: {result.folder} is up to date")
+        print(f"nothing left to do: {result.folder} is up to date; its report is {result.folder}/report.html")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
     exported = outcome.state.ended.get("export")

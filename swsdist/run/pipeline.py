@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import UserError
+from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import TEMPORARY, Folder
 from swsdist.run.accounts import DriverJournal
 from swsdist.run.executor import Executor, Serial
@@ -274,7 +274,11 @@ class _Machinery:
             self.save_plan()
             return
         run = self._state.run
-        if whole and not (run.exists(PLAN) and load_plan(run).same(self._outcome.plan)):
+        try:
+            same = run.exists(PLAN) and load_plan(run).same(self._outcome.plan)
+        except StoreError:  # of another version
+            same = False
+        if whole and not same:
             run.write_bytes("config.yaml", dump_config(without_secrets(self._state.config)).encode())
             run.remove("report.json")
             self.save_plan()

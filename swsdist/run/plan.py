@@ -51,4 +51,9 @@ def load_plan(run: Folder) -> Plan:
     if manifest is not None:
         shards = tuple(Shard(**shard) for shard in manifest.pop("shards"))
         manifest = Manifest(shards=shards, **manifest)
-    return Plan(manifest=manifest, **values)
+    try:
+        return Plan(manifest=manifest, **values)
+    except TypeError:
+        raise StoreError(
+            "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
+        ) from None
