@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from swsdist.errors import DataError
+
 RATE = 16000
 
 
@@ -154,16 +156,13 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
 
 
-def test_only_bad_queries(own_corpus: Any) -> None:
+def test_no_query_can_be_used(own_corpus: Any) -> None:
     scene = own_corpus
     for path in (scene.corpus / "queries").iterdir():
         path.write_bytes(b"")
-    result = scene.run()
-    assert len(scene.rejected()) == 3
-    assert not result.outcome.failures
-    assert len(result.detections()) == 0
-    # They were asked for and not found: they are misses, and the measure says so.
-    assert scene.report()["measures"]["mtwv"] == 0.0
+    with pytest.raises(DataError, match="none of the 3 query examples could be used"):
+        scene.run()
+    assert not (scene.folder / "run" / "lock.json").exists()
 
 
 @pytest.mark.slow

@@ -25,7 +25,8 @@ def test_a_task_that_kills_its_process(scene: Any, undisturbed: dict[str, str]) 
     (row,) = scene.rejected()
     assert (row["kind"], row["reason"]) == ("task", "killed")
     assert "died 2 times" in row["message"]
-    assert "1 tasks failed" in first.stderr
+    assert "FAILED shard 3 of 8" in first.stderr, "the progress says it at once"
+    assert "died 2 times" in first.stderr.partition("error: ")[2], "and the last line says it again"
     report = scene.report()
     assert report["counts"]["documents"] == 7
     assert report["counts"]["rejected"] == 1
