@@ -61,7 +61,7 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
 
     from swsdist import api
     from swsdist.config import load_config
-    from swsdist.errors import UserError
+    from swsdist.errors import IncompleteError, UserError
     from swsdist.report.page import det_plot
     from swsdist.run.pipeline import look
     from swsdist.run.publish import publish_report
@@ -70,14 +70,15 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     if not Path(path).is_file():
         raise UserError("there is no config here", where=path, remedy="name a run folder, or a config file")
     outcome = look(load_config(path, sets))
-    if outcome.state.manifest is None:
-        raise UserError("nothing was run here yet", where=path, remedy=f"run it first: swsdist run {path}")
     data = publish_report(outcome, force=True)
+    if data is None:
+        raise IncompleteError(
+            f"the run came as far as {outcome.stages[-1].name}", where=path, remedy=f"go on: swsdist run {path}"
+        )
     if det is not None:
-        plot = det_plot(data) if data is not None else None
+        plot = det_plot(data)
         if plot is None:
-            why = data.unscored if data is not None else "scoring was not reached"
-            raise UserError(f"there is no DET curve: {why}", remedy="give references (corpus.references)")
+            raise UserError(f"there is no DET curve: {data.unscored}", remedy="give references (corpus.references)")
         Path(det).write_text(plot, encoding="utf-8")
     return _tell(api.RunResult(outcome, data, outcome.state.run.root))
 

@@ -162,10 +162,15 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
 
 
 def look(config: Config) -> Outcome:
-    """What is done of a run, without doing anything: what is left counts as failed."""
+    """What is done of a run, without doing anything: of the stages that were begun, what is left counts as failed.
+
+    Raises:
+        StoreError: nothing was run in its folder.
+    """
     state = State(config)
     outcome = Outcome(state, Plan(store=state.store.root), time.time())
-    for stage in STAGES.values():
+    begun = load_plan(state.run).planned
+    for stage in (stage for name, stage in STAGES.items() if name in begun):
         planned = plan_stage(state, stage)
         left = [Failure(task, "not done", "it is not done", 0) for task in planned.todo]
         receipts = [planned.receipts[task.fingerprint] for task in planned.tasks if task not in planned.todo]

@@ -46,13 +46,17 @@ def folder(reader: Path) -> Iterator[Path]:
 @pytest.fixture
 def environment(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     """Of the blocks: our interpreter first on PATH, installs into a folder of the test's own, S3 where it is needed."""
-    site = tmp_path / "site"
+    site, programs = tmp_path / "site", tmp_path / "bin"
+    programs.mkdir()
+    # Not by PIP_TARGET: the pip that fetches what builds a package would heed it too, and older ones then give up.
+    pip = programs / "pip"
+    pip.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -m pip install --target "{site}" --no-deps "$@"\n')
+    pip.chmod(0o755)
+    path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
     found = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(path),
         "PYTHONPATH": str(site),
-        "PIP_TARGET": str(site),
-        "PIP_NO_DEPS": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "COLUMNS": "120",
     }
