@@ -1,11 +1,8 @@
-"""All that a report shows, as plain frozen values, and the formulas of the required resources.
+"""All that a report shows, as plain frozen values. The formulas of the required resources are in `score.resources`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
 s, probabilities from 0 to 1, `None` where a value does not exist. Field descriptions are the text of
 docs/reference/report-json.md.
-
-Sources: the paper that defines the performance measures of SWS 2013 (MediaEval 2013 Spoken Web Search), section 4.3
-"Required amount of processing resources", equations 46 to 48.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.errors import UserError
+from swsdist.score.resources import indexing_speed_factor, processing_load, searching_speed_factor
 
 Calibration = Literal["none", "crossfit", "oracle", "file"]
 Verdict = Literal["hit", "false alarm", "unknown"]
@@ -29,48 +26,6 @@ PL_CONVENTION = "SSF in CPU seconds per (query second x audio second)"
 
 def _says(text: str) -> object:
     return Field(description=text)
-
-
-def indexing_speed_factor(cpu_s: float, audio_s: float) -> float | None:
-    """ISF: CPU seconds of indexing, as if on a single CPU, per second of audio (section 4.3).
-
-    The source's example, 224 CPU hours for 300 hours of audio, gives 0.7467. None where there was no audio.
-    """
-    return cpu_s / audio_s if audio_s > 0 else None
-
-
-def searching_speed_factor(cpu_s: float, query_s: float, audio_s: float) -> float | None:
-    """SSF = T_searching / (T_Q T_Omega), equation 46, with all three in s; so it is in 1/s.
-
-    The source's example uses hours: 48 CPU hours, 0.25 hours of queries and 300 hours of audio give 0.64 (printed
-    there as 0.8, a slip). That is 3600 times this function's value. None where there was nothing to search.
-
-    Args:
-        cpu_s: CPU seconds of searching, as if on a single CPU.
-        query_s: T_Q of equation 47: the durations of all examples of all queries that were searched.
-        audio_s: T_Omega, the duration of the documents.
-    """
-    return cpu_s / (query_s * audio_s) if query_s > 0 and audio_s > 0 else None
-
-
-def processing_load(
-    isf: float | None, ssf: float | None, pmu_index_gb: float | None, pmu_search_gb: float | None, weight: float
-) -> float | None:
-    """PL = lambda ISF PMU_i + (1 - lambda) SSF PMU_s, equation 48; None where a factor is unknown.
-
-    The unit of `ssf` (1/s or 1/h) decides what the figure means: name it beside the figure.
-
-    Args:
-        weight: lambda, from 0 to 1; the source suggests 0.1.
-
-    Raises:
-        UserError: lambda is not within 0 and 1.
-    """
-    if not 0 <= weight <= 1:
-        raise UserError(f"the weight lambda of PL is {weight}", remedy="set report.pl_lambda between 0 and 1")
-    if isf is None or ssf is None or pmu_index_gb is None or pmu_search_gb is None:
-        return None
-    return weight * isf * pmu_index_gb + (1 - weight) * ssf * pmu_search_gb
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Formulas of the required resources, and the helpers that shrink curves and scores."""
+"""Resources that are derived from others, and the helpers that shrink curves and scores."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from swsdist.errors import UserError
-from swsdist.report.data import (
-    DetCurve,
-    Resources,
-    indexing_speed_factor,
-    processing_load,
-    searching_speed_factor,
-    thin_det,
-)
+from swsdist.report.data import DetCurve, Resources, thin_det
 
 COST = Resources(
     index_cpu_s=100.0,
@@ -27,29 +19,6 @@ COST = Resources(
     pmu_search_gb=4.0,
     wall_s=90.0,
 )
-
-
-def test_worked_example_of_isf() -> None:
-    assert indexing_speed_factor(224 * 3600, 300 * 3600) == pytest.approx(0.7467, abs=5e-5)
-
-
-def test_worked_example_of_ssf_gives_what_its_equation_says() -> None:
-    """48 CPU hours, 900 s of queries, 300 hours of audio: 0.64, where the source prints 0.8."""
-    ssf = searching_speed_factor(48 * 3600, 900, 300 * 3600)
-    assert ssf is not None
-    assert 3600 * ssf == pytest.approx(0.64, rel=1e-12)
-
-
-def test_processing_load_weighs_indexing_by_lambda() -> None:
-    assert processing_load(0.5, 0.2, 2.0, 4.0, 0.1) == pytest.approx(0.1 * 0.5 * 2.0 + 0.9 * 0.2 * 4.0)
-    assert processing_load(0.5, 0.2, 2.0, 4.0, 1.0) == pytest.approx(1.0)
-    assert processing_load(0.5, 0.2, None, 4.0, 0.1) is None
-
-
-@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
-def test_processing_load_refuses_a_weight_outside_its_range(weight: float) -> None:
-    with pytest.raises(UserError, match="lambda"):
-        processing_load(0.5, 0.2, 2.0, 4.0, weight)
 
 
 def test_derived_resources() -> None:

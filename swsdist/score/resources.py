@@ -1,0 +1,160 @@
+"""What finding the queries cost, as figures: ISF, SSF, PMU and PL of the SWS 2013 evaluation.
+
+Plain functions of numbers, whoever measured them: a run's accounts, or somebody with a stopwatch. CPU time is the total
+over all processors, "as if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.
+
+Conventions: time in s, memory in GB = 1e9 bytes; None where a figure does not exist.
+
+**Two units of SSF.** Equation 46 divides a time by a product of two times, so it is 1/s or 1/h. The source's worked
+example is in hours: 48 CPU hours for 0.25 h of queries in 300 h of audio. That is 0.64; the source prints 0.8, a slip.
+`searching_speed_factor` is in 1/s, and 3600 times it is what the example computes. PL inherits the unit: name it.
+
+Source: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
+section 4.3, "Required amount of processing resources", equations 46 to 48.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from swsdist.errors import UserError
+
+
+def indexing_speed_factor(cpu_s: float, audio_s: float) -> float | None:
+    """ISF: CPU seconds of indexing, as if on a single CPU, per second of audio (section 4.3).
+
+    The source's example, 224 CPU hours for 300 hours of audio, gives 0.7467. None where there was no audio.
+    """
+    return cpu_s / audio_s if audio_s > 0 else None
+
+
+def query_seconds(examples: Mapping[str, Iterable[float]]) -> float:
+    """T_Q of equation 47: the sum over queries q, and over the examples j in S(q) used to search for q, of T_j.
+
+    Args:
+        examples: query -> durations of its examples, s.
+    """
+    return math.fsum(seconds for durations in examples.values() for seconds in durations)
+
+
+def searching_speed_factor(cpu_s: float, query_s: float, audio_s: float) -> float | None:
+    """SSF = T_searching / (T_Q T_Omega), equation 46, with all three in s; so it is in 1/s.
+
+    The source's example uses hours: 48 CPU hours, 0.25 hours of queries and 300 hours of audio give 0.64 (printed
+    there as 0.8, a slip). That is 3600 times this function's value. None where there was nothing to search.
+
+    Args:
+        cpu_s: CPU seconds of searching, as if on a single CPU.
+        query_s: T_Q of equation 47, see `query_seconds`.
+        audio_s: T_Omega, the duration of the documents.
+    """
+    return cpu_s / (query_s * audio_s) if query_s > 0 and audio_s > 0 else None
+
+
+def peak_memory(gigabytes: Iterable[float]) -> float | None:
+    """PMU of a phase: the single highest value over all steps and nodes (section 4.3). None if there are none.
+
+    Args:
+        gigabytes: highest memory of each node or step, GB.
+    """
+    return max(gigabytes, default=None)
+
+
+def processing_load(
+    isf: float | None, ssf: float | None, pmu_index_gb: float | None, pmu_search_gb: float | None, weight: float
+) -> float | None:
+    """PL = lambda ISF PMU_i + (1 - lambda) SSF PMU_s, equation 48; None where a factor is unknown.
+
+    The unit of `ssf` (1/s or 1/h) decides what the figure means: name it beside the figure.
+
+    Args:
+        weight: lambda, from 0 to 1; the source suggests 0.1.
+
+    Raises:
+        UserError: lambda is not within 0 and 1.
+    """
+    if not 0 <= weight <= 1:
+        raise UserError(f"the weight lambda of PL is {weight}", remedy="set report.pl_lambda between 0 and 1")
+    if isf is None or ssf is None or pmu_index_gb is None or pmu_search_gb is None:
+        return None
+    return weight * isf * pmu_index_gb + (1 - weight) * ssf * pmu_search_gb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors:
+    """All figures together.
+
+    Attributes:
+        isf: indexing speed factor.
+        ssf: searching speed factor, 1/s.
+        ssf_hours: the same with all times in hours.
+        pmu_index_gb, pmu_search_gb: peak memory of the two phases, GB.
+        pl: processing load with `ssf`.
+        pl_hours: with `ssf_hours`.
+        pl_lambda: the weight of indexing in both.
+    """
+
+    isf: float | None
+    ssf: float | None
+    ssf_hours: float | None
+    pmu_index_gb: float | None
+    pmu_search_gb: float | None
+    pl: float | None
+    pl_hours: float | None
+    pl_lambda: float
+
+
+def factors(
+    *,
+    index_cpu_s: float | None = None,
+    search_cpu_s: float | None = None,
+    query_s: float | None = None,
+    audio_s: float | None = None,
+    index_peaks_gb: Iterable[float] = (),
+    search_peaks_gb: Iterable[float] = (),
+    weight: float = 0.1,
+) -> Factors:
+    """All figures that follow from what is known; the others are None.
+
+    Args:
+        index_cpu_s: CPU s of indexing.
+        search_cpu_s: CPU s of searching.
+        query_s: s of all query examples.
+        audio_s: s of the documents.
+        index_peaks_gb: highest memory of each node while indexing, GB.
+        search_peaks_gb: the same while searching.
+        weight: lambda of PL.
+
+    Raises:
+        UserError: a number is negative or not finite, or lambda is not within 0 and 1.
+    """
+    index_peaks, search_peaks = list(index_peaks_gb), list(search_peaks_gb)
+    given: dict[str, list[float | None]] = {
+        "CPU time of indexing": [index_cpu_s],
+        "CPU time of searching": [search_cpu_s],
+        "duration of the queries": [query_s],
+        "duration of the audio": [audio_s],
+        "peak memory": [*index_peaks, *search_peaks],
+    }
+    for name, values in given.items():
+        for value in values:
+            if value is not None and not 0 <= value < math.inf:
+                raise UserError(f"the {name} is {value}", remedy="give a finite number that is not negative")
+    isf = indexing_speed_factor(index_cpu_s, audio_s) if index_cpu_s is not None and audio_s is not None else None
+    ssf = None
+    if search_cpu_s is not None and query_s is not None and audio_s is not None:
+        ssf = searching_speed_factor(search_cpu_s, query_s, audio_s)
+    ssf_hours = None if ssf is None else 3600 * ssf
+    pmu_index, pmu_search = peak_memory(index_peaks), peak_memory(search_peaks)
+    return Factors(
+        isf=isf,
+        ssf=ssf,
+        ssf_hours=ssf_hours,
+        pmu_index_gb=pmu_index,
+        pmu_search_gb=pmu_search,
+        pl=processing_load(isf, ssf, pmu_index, pmu_search, weight),
+        pl_hours=processing_load(isf, ssf_hours, pmu_index, pmu_search, weight),
+        pl_lambda=weight,
+    )
