@@ -1,0 +1,289 @@
+"""Bootstrap intervals of mean term values, resampled over terms or over documents, for several systems at once.
+
+Two questions, two units:
+
+- **over terms**: what if other queries had been asked in the same speech? Q queries are drawn with replacement from the
+  Q with references; the estimator is the mean of their values, ATWV* = sum_q m_q TWV(q) / Q, with m_q the times q was
+  drawn.
+- **over documents**: what if other recordings had been searched for the same queries? D documents are drawn with
+  replacement; d is drawn w_d times. All counts change with them, as does the mean:
+
+      Ntrue*(q) = sum_d w_d Ntrue(q, d)        misses and false alarms alike
+      N* = rint(trials per second x sum_d w_d seconds(d))
+      ATWV* = mean over q with Ntrue*(q) > 0 of 1 - misses*(q) / Ntrue*(q) - beta FA*(q) / (N* - Ntrue*(q))
+
+  A query without a reference among the documents drawn is left out of that mean, as TWV leaves it out. A draw in which
+  no query has one, or a query has no non-target left, has no value; such draws are counted and left out. beta and the
+  decisions stay what they were. A document is a whole recording, all its channels.
+
+All systems see the same draws, so the interval of a difference is that of paired values. Intervals are percentiles of
+the draws, or BCa (bias corrected and accelerated, acceleration from the jackknife over the same unit); where BCa is not
+defined, because all draws lie on one side of the value observed, the percentiles are given and named as such.
+
+Draws come from numpy's PCG64 with the seed given, and are the same for any size of the pieces they are worked in. Counts
+are integers (in float64, exact); sums over queries run in the order of their ids: the same bytes everywhere.
+
+Sources: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapters 13 and 14; Bisani and Ney, "Bootstrap
+estimates for confidence intervals in ASR performance evaluation", ICASSP 2004.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import DataError, UserError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Method = Literal["percentile", "bca"]
+
+#: Weights (8 bytes each) that are held at once.
+_CELLS = 1 << 20
+
+
+class Interval(NamedTuple):
+    """From `low` to `high`, meant to hold the true value with probability `level`."""
+
+    low: float
+    high: float
+    level: float
+    method: Method
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Values of S systems in the same B draws.
+
+    Attributes:
+        observed: float64 (S,), values of what was really measured.
+        replicates: float64 (S, B), the estimator on each draw that has a value.
+        jackknife: float64 (S, n), the estimator with each unit left out.
+        undefined: draws without a value, which are not among `replicates`.
+    """
+
+    observed: Floats
+    replicates: Floats
+    jackknife: Floats
+    undefined: int = 0
+
+    def interval(
+        self, system: int, other: int | None = None, *, level: float = 0.95, method: Method = "percentile"
+    ) -> Interval:
+        """Of a system's value, or of its difference to another's.
+
+        Args:
+            system: index.
+            other: index of the system whose value is taken away, if any.
+            level: of confidence, between 0 and 1.
+            method: `percentile` or `bca`.
+
+        Raises:
+            UserError: the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise UserError(f"the level of confidence is {level}", remedy="give one between 0 and 1, such as 0.95")
+        observed, draws, left = (
+            values[system] if other is None else values[system] - values[other]
+            for values in (self.observed, self.replicates, self.jackknife)
+        )
+        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        corrected = _bca(float(observed), draws, left, tails) if method == "bca" else None
+        low, high = np.quantile(draws, tails if corrected is None else corrected)
+        return Interval(float(low), float(high), level, "percentile" if corrected is None else "bca")
+
+
+def bootstrap_terms(values: Floats, *, resamples: int = 10_000, seed: int = 0) -> Bootstrap:
+    """Resample terms.
+
+    Args:
+        values: float64 (S, Q), value of each system for each query with references; Q at least 1.
+        resamples: draws.
+        seed: of the generator.
+
+    Raises:
+        UserError: there is no query, or no draw is asked for.
+    """
+    systems, queries = values.shape
+    _check(queries, "query with references", resamples)
+    sums = np.array([math.fsum(row) for row in values])
+    pieces = []
+    for weights in _weights(queries, resamples, seed):
+        total = np.zeros((systems, weights.shape[1]))
+        for value, times in zip(values.T, weights, strict=True):
+            total += value[:, None] * times
+        pieces.append(total / queries)
+    left = (sums[:, None] - values) / (queries - 1) if queries > 1 else np.empty((systems, 0))
+    return Bootstrap(sums / queries, np.concatenate(pieces, axis=1), left)
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentCounts:
+    """Counts of one system by query and document, where there are any.
+
+    Attributes:
+        documents: ids of the D documents, ascending.
+        microseconds: int64 (D,), how much of each was searched, as trials are counted.
+        begin: int64 (Q + 1,), rows of query q are begin[q] to begin[q + 1]; queries with references, by id.
+        document: int64 (E,), index of the document.
+        counts: float64 (3, E), whole numbers: true occurrences, hits decided YES, false alarms decided YES.
+    """
+
+    documents: tuple[str, ...]
+    microseconds: Ints
+    begin: Ints
+    document: Ints
+    counts: Floats
+
+    @classmethod
+    def of(cls, aligned: pa.Table, documents: pa.Table) -> DocumentCounts:
+        """Count an aligned list.
+
+        Args:
+            aligned: schema TRIALS with all detections decided; all rows of each query.
+            documents: `doc_id` and `seconds` (s that were searched, as trials are counted); rows of one document add.
+
+        Raises:
+            UserError: a detection of a query with references is not decided.
+            DataError: the list holds a document that is not among `documents`.
+        """
+        summed = documents.group_by("doc_id").aggregate([("seconds", "sum")]).sort_by("doc_id")
+        names = summed["doc_id"].combine_chunks()
+        true = pc.is_valid(aligned["ref_start"])
+        kept = pc.is_in(aligned["query_id"], value_set=aligned.filter(true)["query_id"].combine_chunks().unique())
+        rows = aligned.filter(kept).sort_by([("query_id", "ascending"), ("doc_id", "ascending")])
+        detected = pc.is_valid(rows["score"]).to_numpy()
+        undecided = detected & pc.is_null(rows["decision"]).to_numpy()
+        if undecided.any():
+            raise UserError(
+                f"{int(undecided.sum())} detections are neither YES nor NO, so no actual value is defined",
+                remedy="decide them first",
+            )
+        document = pc.index_in(rows["doc_id"], value_set=names)
+        if document.null_count:
+            stranger = rows["doc_id"][pc.index(pc.is_null(document), True).as_py()]
+            raise DataError(
+                f"document {stranger} is in the list, but not among those that were searched",
+                remedy="give the durations of all documents",
+            )
+        true = pc.is_valid(rows["ref_start"]).to_numpy()
+        yes = pc.fill_null(rows["decision"], False).to_numpy() & detected
+        events = np.stack([true, yes & true, yes & ~true]).astype(np.int64)
+        query = rows["query_id"].combine_chunks().dictionary_encode()
+        code, where = query.indices.to_numpy().astype(np.int64), document.to_numpy().astype(np.int64)
+        first = np.flatnonzero((np.diff(code, prepend=-1) != 0) | (np.diff(where, prepend=-1) != 0))
+        sums = np.add.reduceat(events, first, axis=1) if len(first) else events
+        # Rows are sorted by query, so a dictionary's codes ascend with them.
+        begin = np.searchsorted(code[first], np.arange(len(query.dictionary) + 1))
+        seconds = summed["seconds_sum"].to_numpy()
+        microseconds = np.rint(seconds * 1e6).astype(np.int64)
+        return cls(tuple(names.to_pylist()), microseconds, begin, where[first], sums.astype(np.float64))
+
+
+def bootstrap_documents(
+    systems: Sequence[DocumentCounts],
+    *,
+    beta: float,
+    trials_per_second: float = 1.0,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Bootstrap:
+    """Resample documents.
+
+    Args:
+        systems: counts of each, over the same documents.
+        beta: weight of false alarms.
+        trials_per_second: trials in a second of audio.
+        resamples: draws.
+        seed: of the generator.
+
+    Raises:
+        UserError: documents differ, there are none, no draw is asked for, or no draw has a value.
+    """
+    first = systems[0]
+    _check(len(first.documents), "document", resamples)
+    if any(
+        one.documents != first.documents or not np.array_equal(one.microseconds, first.microseconds) for one in systems
+    ):
+        raise UserError(
+            "the systems searched different documents",
+            remedy="score all systems with the same documents (the same ECF) and compare again",
+        )
+
+    def values(weights: Floats) -> Floats:
+        trials = np.rint(trials_per_second * (first.microseconds.astype(np.float64) @ weights) / 1e6)
+        return np.stack([_values(one, weights, trials, beta) for one in systems])
+
+    size = len(first.documents)
+    observed = values(np.ones((size, 1)))[:, 0]
+    replicates = np.concatenate([values(weights) for weights in _weights(size, resamples, seed)], axis=1)
+    left = [values(1.0 - np.eye(size)[:, at]) for at in _pieces(size, size)] if size > 1 else []
+    jackknife = np.concatenate(left, axis=1) if left else np.empty((len(systems), 0))
+    defined = np.isfinite(replicates).all(axis=0)
+    if not defined.any() or not np.isfinite(observed).all():
+        raise UserError(
+            "no value is defined: no query has a reference, or one has no trial without",
+            remedy="check the references and the durations of the documents",
+        )
+    return Bootstrap(observed, replicates[:, defined], jackknife, int((~defined).sum()))
+
+
+def _values(system: DocumentCounts, weights: Floats, trials: Floats, beta: float) -> Floats:
+    """TWV for each column of weights (D, B), NaN where it is not defined."""
+    total, used = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
+    for low, high in zip(system.begin[:-1], system.begin[1:], strict=True):
+        # Whole numbers below 2^53: exact, whatever the order in which BLAS adds them.
+        ntrue, hits, false_alarms = system.counts[:, low:high] @ weights[system.document[low:high]]
+        there, nontargets = ntrue > 0, trials - ntrue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / np.where(nontargets > 0, nontargets, np.nan)))
+        total += np.where(there, value, 0.0)
+        used += there
+    with np.errstate(invalid="ignore"):
+        mean: Floats = total / np.where(used > 0, used, np.nan)
+    return mean
+
+
+def _check(units: int, name: str, resamples: int) -> None:
+    if units < 1:
+        raise UserError(f"there is no {name} to resample", remedy="check the references and the list of documents")
+    if resamples < 1:
+        raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
+
+
+def _pieces(units: int, columns: int) -> Iterator[slice]:
+    step = max(1, _CELLS // units)
+    for begin in range(0, columns, step):
+        yield slice(begin, min(begin + step, columns))
+
+
+def _weights(units: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each unit is drawn: (units, draws), some draws at a time. Each draw takes `units` doubles."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    for piece in _pieces(units, resamples):
+        draws = piece.stop - piece.start
+        drawn = (generator.random((draws, units)) * units).astype(np.int64) + units * np.arange(draws)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=units * draws).reshape(draws, units)
+        yield np.ascontiguousarray(times.T, dtype=np.float64)
+
+
+def _bca(observed: float, draws: Floats, left: Floats, tails: Floats) -> Floats | None:
+    """Corrected tails (Efron and Tibshirani 1993, eqs. 14.9 to 14.15); None where they are not defined."""
+    from scipy.special import ndtr, ndtri
+
+    bias = ndtri(((draws < observed).sum() + (draws <= observed).sum()) / (2 * len(draws)))
+    away = left.mean() - left if len(left) else left
+    spread = float((away**2).sum())
+    if not np.isfinite(bias) or not spread > 0:
+        return None
+    acceleration = float((away**3).sum()) / (6 * spread**1.5)
+    shifted = bias + ndtri(tails)
+    corrected: Floats = ndtr(bias + shifted / (1 - acceleration * shifted))
+    return corrected

@@ -1,0 +1,206 @@
+"""Comparisons and breakdowns against their definitions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.score import bootstrap
+from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.score.breakdown import breakdown, by_document, difference, grouped, scored_terms
+from swsdist.score.compare import compare, holm, paired, wilcoxon
+from swsdist.score.twv import Counts, atwv, per_term
+from swsdist.testing import oracles_compare as oracle
+from swsdist.testing.oracles_compare import Occurrences
+from swsdist.types import TRIALS
+
+BETA = 7.0
+SECONDS = {"d1": 40, "d2": 25, "d3": 60}
+DOCUMENTS = pa.table({"doc_id": [*SECONDS], "seconds": [float(s) for s in SECONDS.values()], "kind": ["x", "y", "x"]})
+
+#: A row of an aligned list: query, document, and what it is.
+ROW = st.tuples(
+    st.sampled_from(["a", "b", "c", "d"]),
+    st.sampled_from([*SECONDS]),
+    st.sampled_from(["hit", "hit decided NO", "false alarm", "false alarm decided NO", "miss"]),
+)
+ROWS = st.lists(ROW, max_size=40)
+
+
+def aligned(rows: list[tuple[str, str, str]]) -> pa.Table:
+    def one(query: str, document: str, kind: str) -> dict:
+        found = {"start": 0.0, "end": 1.0, "score": 0.5, "decision": "NO" not in kind} if kind != "miss" else {}
+        true = {} if kind.startswith("false") else {"ref_start": 0.0, "ref_end": 1.0}
+        return {"query_id": query, "doc_id": document, "channel": 1, **found, **true}
+
+    return pa.Table.from_pylist([one(*row) for row in rows], TRIALS)
+
+
+def has_reference(rows: list[tuple[str, str, str]]) -> bool:
+    return any(not kind.startswith("false") for _, _, kind in rows)
+
+
+def whole(table: pa.Table) -> float:
+    return atwv(Counts.of(table), trials=sum(SECONDS.values()), beta=BETA).twv
+
+
+def scored(table: pa.Table) -> pa.Table:
+    return scored_terms(per_term(table, trials=sum(SECONDS.values()), beta=BETA))
+
+
+# -- breakdowns -------------------------------------------------------------------------------------------------------
+
+BINS = st.sampled_from([None, "unit", "q1", "q3", "0", "0.5,1,2.5", "-1,40"])
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference), BINS, st.randoms(use_true_random=False))
+def test_parts_add_up_to_the_whole(rows: list[tuple[str, str, str]], bins: str | None, random) -> None:
+    table = aligned(rows)
+    terms = scored(table)
+    column = [random.choice([None, 0.0, 0.25, 1.0, 3.5]) for _ in range(terms.num_rows)]
+    groups = grouped(pa.array(column, pa.float64()), bins)
+    parts = breakdown(terms, groups).to_pylist()
+    assert sum(part["terms"] for part in parts) == terms.num_rows
+    assert math.fsum(part["total"] for part in parts) == pytest.approx(whole(table), abs=1e-12)
+    weighed = math.fsum(part["terms"] * part["twv"] for part in parts if part["terms"]) / terms.num_rows
+    assert weighed == pytest.approx(whole(table), abs=1e-12)
+    for name in ("ntrue", "ncorr", "nfa", "nmiss"):
+        assert sum(part[name] for part in parts) == pc.sum(terms[name]).as_py()
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference), st.lists(st.booleans(), min_size=40, max_size=40), BINS)
+def test_parts_of_a_difference_add_up(rows: list[tuple[str, str, str]], flips: list[bool], bins: str | None) -> None:
+    other = [
+        (query, document, "miss" if flip and kind == "hit" else kind)
+        for (query, document, kind), flip in zip(rows, flips, strict=False)
+    ]
+    one, two = scored(aligned(rows)), scored(aligned(other))
+    parts = difference(one, two, grouped(one["ntrue"], bins)).to_pylist()
+    expected = whole(aligned(rows)) - whole(aligned(other))
+    assert math.fsum(part["total"] for part in parts) == pytest.approx(expected, abs=1e-12)
+    for part in parts:
+        if part["terms"]:
+            assert part["first"] - part["second"] == pytest.approx(part["mean"], abs=1e-12)
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference))
+def test_counts_of_document_groups_add_up(rows: list[tuple[str, str, str]]) -> None:
+    table = aligned(rows)
+    parts = by_document(table, DOCUMENTS, "kind", trials_per_second=1.0, beta=BETA).to_pylist()
+    for name in ("ntrue", "ncorr", "nfa", "nmiss"):
+        assert sum(part[name] for part in parts) == pc.sum(scored(table)[name]).as_py()
+    for part in parts:
+        drawn = [
+            name for name, kind in zip(SECONDS, DOCUMENTS["kind"].to_pylist(), strict=True) if kind == part["group"]
+        ]
+        expected = oracle.drawn_twv(drawn, SECONDS, occurrences(rows), beta=BETA)
+        assert (part["twv"] is None) == (expected is None)
+        if expected is not None:
+            assert part["twv"] == pytest.approx(float(expected), abs=1e-12)
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-60, 60).filter(bool), min_size=1, max_size=9, unique_by=abs))
+def test_exact_wilcoxon_counts_all_signs(differences: list[int]) -> None:
+    found = wilcoxon(differences, [0] * len(differences))
+    assert found.exact
+    assert found.p == pytest.approx(float(oracle.signed_rank(differences)), rel=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=7))
+def test_holm_gives_the_least_level_that_rejects(thousandths: list[int]) -> None:
+    p = [value / 1000 for value in thousandths]
+    assert holm(p) == pytest.approx(oracle.holm(p), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference), st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_systems_does_not_matter(rows: list[tuple[str, str, str]], random) -> None:
+    one = per_term(aligned(rows), trials=125, beta=BETA)
+    two = per_term(aligned([(q, d, "miss" if k == "hit" else k) for q, d, k in rows]), trials=125, beta=BETA)
+    order = list(range(one.num_rows))
+    random.shuffle(order)
+    straight = compare({"one": one, "two": two}, resamples=20).pairs[0]
+    turned = compare({"two": two.take(order), "one": one.take(order[::-1])}, resamples=20).pairs[0]
+    assert turned.difference == -straight.difference
+    assert (turned.interval.low, turned.interval.high) == pytest.approx(
+        (-straight.interval.high, -straight.interval.low), abs=1e-12
+    )
+    assert (turned.wilcoxon.p, turned.wins, turned.losses) == (straight.wilcoxon.p, straight.losses, straight.wins)
+    assert paired({"one": one, "two": two}).values.mean(axis=1)[0] == pytest.approx(whole(aligned(rows)), abs=1e-12)
+
+
+# -- bootstrap --------------------------------------------------------------------------------------------------------
+
+
+def occurrences(rows: list[tuple[str, str, str]]) -> dict[tuple[str, str], Occurrences]:
+    found: dict[tuple[str, str], Occurrences] = {}
+    for query, document, kind in rows:
+        old = found.get((query, document), Occurrences(0, 0, 0))
+        true, yes = not kind.startswith("false"), kind in ("hit", "false alarm")
+        found[query, document] = Occurrences(old[0] + true, old[1] + (yes and true), old[2] + (yes and not true))
+    return found
+
+
+def draws(units: int, resamples: int, seed: int) -> list[list[int]]:
+    """What is drawn, from the generator's own numbers."""
+    numbers = np.random.Generator(np.random.PCG64(seed)).random((resamples, units))
+    return [[math.floor(number * units) for number in row] for row in numbers]
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS.filter(has_reference), st.integers(0, 5))
+def test_documents_drawn_are_scored_as_a_collection_of_their_own(rows: list[tuple[str, str, str]], seed: int) -> None:
+    counts = DocumentCounts.of(aligned(rows), DOCUMENTS)
+    found = bootstrap_documents([counts], beta=BETA, resamples=12, seed=seed)
+    names = sorted(SECONDS)
+    expected = [
+        oracle.drawn_twv([names[k] for k in draw], SECONDS, occurrences(rows), beta=BETA)
+        for draw in draws(len(names), 12, seed)
+    ]
+    defined = [float(value) for value in expected if value is not None]
+    assert found.undefined == len(expected) - len(defined)
+    np.testing.assert_allclose(found.replicates[0], defined, atol=1e-12)
+    for name, value in zip(names, found.jackknife[0], strict=True):
+        left = oracle.drawn_twv([other for other in names if other != name], SECONDS, occurrences(rows), beta=BETA)
+        assert math.isnan(value) if left is None else value == pytest.approx(float(left), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-4000, 1000), min_size=1, max_size=8), st.integers(0, 9))
+def test_terms_drawn_are_averaged(thousandths: list[int], seed: int) -> None:
+    values = np.array([thousandths], dtype=np.float64) / 1000
+    found = bootstrap_terms(values, resamples=9, seed=seed)
+    expected = [
+        float(Fraction(sum(thousandths[k] for k in draw), 1000 * len(draw)))
+        for draw in draws(len(thousandths), 9, seed)
+    ]
+    np.testing.assert_allclose(found.replicates[0], expected, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference), st.integers(1, 40))
+def test_pieces_do_not_matter(rows: list[tuple[str, str, str]], cells: int) -> None:
+    counts = DocumentCounts.of(aligned(rows), DOCUMENTS)
+    one = bootstrap_documents([counts], beta=BETA, resamples=15)
+    kept, bootstrap._CELLS = bootstrap._CELLS, cells
+    try:
+        two = bootstrap_documents([counts], beta=BETA, resamples=15)
+    finally:
+        bootstrap._CELLS = kept
+    np.testing.assert_array_equal(one.replicates, two.replicates)
+    np.testing.assert_array_equal(one.jackknife, two.jackknife)

@@ -1,0 +1,184 @@
+"""Breakdowns by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import DataError, TableError, UserError
+from swsdist.score.breakdown import (
+    breakdown,
+    by_document,
+    by_edges,
+    by_value,
+    difference,
+    grouped,
+    quantile_bins,
+    reference_durations,
+    scored_terms,
+    unit_bins,
+    word_counts,
+)
+from swsdist.score.twv import PER_TERM
+from swsdist.types import REFERENCES, TERMS, TRIALS
+
+
+def row(query: str, ntrue: int, ncorr: int, nfa: int, twv: float | None) -> dict:
+    pmiss = (ntrue - ncorr) / ntrue if ntrue else None
+    values = {"query_id": query, "ntrue": ntrue, "ncorr": ncorr, "nfa": nfa, "nmiss": ntrue - ncorr}
+    return {**values, "pmiss": pmiss, "pfa": nfa / 100, "twv": twv}
+
+
+TERMS_TABLE = pa.Table.from_pylist(
+    [row("d", 4, 1, 2, 0.1), row("a", 1, 1, 0, 1.0), row("b", 2, 1, 0, 0.5), row("c", 0, 0, 3, None)], PER_TERM
+)
+SCORED = scored_terms(TERMS_TABLE)
+
+
+def test_values_of_groups_by_hand() -> None:
+    assert SCORED["query_id"].to_pylist() == ["a", "b", "d"]
+    found = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
+    assert found[0] == {
+        "group": "en",
+        "terms": 2,
+        "ntrue": 5,
+        "ncorr": 2,
+        "nfa": 2,
+        "nmiss": 3,
+        "pmiss": pytest.approx(0.375),
+        "pfa": pytest.approx(0.01),
+        "twv": pytest.approx(0.55),
+        "total": pytest.approx(1.1 / 3),
+    }
+    assert (found[1]["group"], found[1]["terms"], found[1]["total"]) == ("es", 1, pytest.approx(0.5 / 3))
+
+
+def test_a_group_that_is_not_decided_has_no_value() -> None:
+    undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
+    found = breakdown(undecided, by_value([1, 2])).to_pylist()
+    assert (found[0]["ntrue"], found[0]["ncorr"], found[0]["twv"], found[0]["total"]) == (2, None, None, None)
+    assert found[1]["twv"] == 0.5
+
+
+def test_what_is_not_known_is_a_group() -> None:
+    groups = by_value([2, None, 10, 2])
+    assert (groups.labels, groups.member.tolist()) == (("2", "10", None), [0, 2, 1, 0])
+    assert by_value([0.5, math.nan]).labels == ("0.5", None)
+
+
+def test_edges_are_half_open() -> None:
+    groups = by_edges([0.5, 1.0, 2.0, math.nan, 0.4999], [0.5, 1, 1.5, 2])
+    assert groups.labels == ("< 0.5", "[0.5, 1)", "[1, 1.5)", "[1.5, 2)", ">= 2", None)
+    assert groups.member.tolist() == [1, 2, 4, 5, 0]
+    assert by_edges([0.7], [0.5, 1, 1.5]).labels == ("[0.5, 1)", "[1, 1.5)")
+
+
+def test_unit_bins_are_those_of_the_figures() -> None:
+    groups = unit_bins([0.0, 0.99, 1.0, 3.2])
+    assert groups.labels == ("[0, 1)", "[1, 2)", "[2, 3)", "[3, 4)")
+    assert groups.member.tolist() == [0, 0, 1, 3]
+    assert unit_bins([math.nan]).labels == (None,)
+    with pytest.raises(UserError, match="too many bins"):
+        unit_bins([0.0, 1e9])
+
+
+def test_quantiles_never_cut_equal_values() -> None:
+    groups = quantile_bins([1, 1, 1, 2, 3, 4], 3)
+    assert groups.labels == ("[1, 3)", ">= 3")
+    assert groups.member.tolist() == [0, 0, 0, 0, 1, 1]
+    assert quantile_bins([5, 5], 4).labels == (">= 5",)
+    with pytest.raises(UserError, match="0 bins"):
+        quantile_bins([1.0], 0)
+
+
+def test_bins_by_the_words_of_a_command_line() -> None:
+    column = pa.chunked_array([[1, 2, None, 9]])
+    assert grouped(column).labels == ("1", "2", "9", None)
+    assert grouped(column, "unit").labels[-2:] == ("[9, 10)", None)
+    assert grouped(column, "q2").labels == ("[1, 2)", ">= 2", None)
+    assert grouped(column, "2,5").labels == ("< 2", "[2, 5)", ">= 5", None)
+    for bins in ("qx", "few", "2,1", "1,nan", ""):
+        with pytest.raises(UserError, match="bins"):
+            grouped(column, bins)
+    with pytest.raises(UserError, match="need numbers"):
+        grouped(pa.chunked_array([["en", "es"]]), "q2")
+
+
+def test_difference_of_two_systems() -> None:
+    other = pa.Table.from_pylist([row("a", 1, 0, 0, 0.0), row("b", 2, 1, 0, 0.5), row("d", 4, 2, 0, 0.5)], PER_TERM)
+    found = difference(SCORED, other, by_value([1, 2, 1])).to_pylist()
+    first = {"group": "1", "terms": 2, "first": 0.55, "second": 0.25, "mean": 0.3, "total": 0.2}
+    assert found[0] == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in first.items()}
+    assert (found[1]["mean"], found[1]["total"]) == (0.0, 0.0)
+
+
+def test_what_cannot_be_broken_down_is_refused() -> None:
+    with pytest.raises(UserError, match="no query has a reference"):
+        scored_terms(TERMS_TABLE.slice(3))
+    with pytest.raises(UserError, match="without references"):
+        breakdown(TERMS_TABLE, by_value([1, 1, 1, 1]))
+    with pytest.raises(UserError, match="3 queries and groups of 2"):
+        breakdown(SCORED, by_value([1, 2]))
+    with pytest.raises(UserError, match="different queries"):
+        difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
+    with pytest.raises(UserError, match="'a' has no best_twv"):
+        difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
+
+
+def hit(query: str, document: str, decision: bool | None, *, found: bool = True, true: bool = True) -> dict:
+    side = {"start": 1.0, "end": 2.0, "score": 0.5, "decision": decision} if found else {}
+    return {"query_id": query, "doc_id": document, "channel": 1, **side, **({"ref_start": 1.0} if true else {})}
+
+
+ALIGNED = pa.Table.from_pylist(
+    [
+        hit("q1", "d1", True),
+        hit("q1", "d2", None, found=False),
+        hit("q1", "d2", True, true=False),
+        hit("q2", "d1", True, true=False),
+        hit("q2", "d3", True),
+        hit("q3", "d1", True, true=False),
+    ],
+    TRIALS,
+)
+DOCUMENTS = pa.table({"doc_id": ["d1", "d2", "d3"], "seconds": [101.0, 51.0, 50.0], "language": ["en", "es", "es"]})
+
+
+def test_documents_restrict_references_false_alarms_and_trials() -> None:
+    en, es = by_document(ALIGNED, DOCUMENTS, "language", trials_per_second=1.0, beta=10.0).to_pylist()
+    assert (en["group"], en["terms"], en["ntrue"], en["ncorr"], en["nfa"]) == ("en", 1, 1, 1, 1)
+    assert en["twv"] == 1.0  # q1 alone; q2's false alarm is counted, but q2 has no reference here
+    assert (es["terms"], es["ntrue"], es["ncorr"], es["nfa"], es["nmiss"]) == (2, 2, 1, 1, 1)
+    assert es["twv"] == pytest.approx(((1 - 1 - 10 / 100) + 1) / 2)
+    assert es["total"] is None
+
+
+@pytest.mark.parametrize(
+    ("documents", "kind", "message"),
+    [
+        (DOCUMENTS.drop_columns("language"), TableError, "no column 'language'"),
+        (DOCUMENTS.slice(1), DataError, "document d1"),
+        (
+            pa.concat_tables([DOCUMENTS, pa.table({"doc_id": ["d1"], "seconds": [1.0], "language": ["es"]})]),
+            TableError,
+            "two values of language",
+        ),
+        (DOCUMENTS.set_column(1, "seconds", pa.array([0.0, 51.0, 50.0])), UserError, "only 0.0 s"),
+    ],
+)
+def test_documents_that_do_not_fit_are_refused(documents: pa.Table, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        by_document(ALIGNED, documents, "language", trials_per_second=1.0, beta=10.0)
+
+
+def test_columns_that_can_be_made() -> None:
+    rows = [("a", 0.0, 0.5), ("b", 1.0, 2.0), ("a", 3.0, 3.7)]
+    references = pa.Table.from_pylist(
+        [{"query_id": q, "doc_id": "d", "channel": 1, "start": s, "end": e} for q, s, e in rows], REFERENCES
+    )
+    durations = reference_durations(references).to_pylist()
+    assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
+    terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
+    assert word_counts(terms)["words"].to_pylist() == [3, 1]

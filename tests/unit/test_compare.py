@@ -1,0 +1,322 @@
+"""Comparison of systems, by hand and against scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from swsdist.errors import DataError, TableError, UserError
+from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.score.compare import (
+    benjamini_hochberg,
+    cohen_d,
+    compare,
+    decided_at,
+    holm,
+    paired,
+    paired_t,
+    rank_biserial,
+    wilcoxon,
+)
+from swsdist.score.twv import PER_TERM, per_term
+from swsdist.types import TRIALS
+
+
+def table(values: dict[str, float | None], ntrue: dict[str, int] | None = None) -> pa.Table:
+    """A per-term table with these values of TWV; Ntrue is 1 where not said."""
+    rows = [{"query_id": q, "ntrue": (ntrue or {}).get(q, 1), "twv": v, "best_twv": 0.5} for q, v in values.items()]
+    return pa.Table.from_pylist(rows, PER_TERM)
+
+
+def trials(*rows: tuple[str, str, float | None, bool | None, bool]) -> pa.Table:
+    """An aligned list: query, document, score, decision, whether it is true."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "query_id": query,
+                "doc_id": document,
+                "channel": 1,
+                "start": None if score is None else 1.0,
+                "end": None if score is None else 2.0,
+                "score": score,
+                "decision": decision,
+                "ref_start": 1.0 if true else None,
+                "ref_end": 2.0 if true else None,
+            }
+            for query, document, score, decision, true in rows
+        ],
+        TRIALS,
+    )
+
+
+# -- bringing tables together -----------------------------------------------------------------------------------------
+
+
+def test_queries_are_brought_together_by_id_whatever_the_order() -> None:
+    found = paired({"a": table({"q2": 0.2, "q1": 0.1}), "b": table({"q1": 0.3, "q2": 0.4})})
+    assert found.queries == ("q1", "q2")
+    np.testing.assert_array_equal(found.values, [[0.1, 0.2], [0.3, 0.4]])
+
+
+def test_a_query_that_a_table_lacks_counts_as_all_missed() -> None:
+    found = paired({"a": table({"q1": 0.1, "q2": 0.9}), "b": table({"q1": 0.3})})
+    np.testing.assert_array_equal(found.values, [[0.1, 0.9], [0.3, 0.0]])
+    assert found.absent == {"a": 0, "b": 1}
+
+
+def test_queries_without_references_take_no_part() -> None:
+    found = paired({"a": table({"q1": 0.1, "q2": None}, {"q2": 0}), "b": table({"q1": 0.3})})
+    assert found.queries == ("q1",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "kind", "message"),
+    [
+        ({"a": table({"q": 1.0})}, UserError, "nothing to compare"),
+        ({"a": table({"q": 1.0}, {"q": 2}), "b": table({"q": 1.0})}, UserError, "'q' has 1 references here and 2 in a"),
+        ({"a": table({"q": 1.0}), "b": table({"q": None}, {"q": 0})}, UserError, "0 references here and 1 in a"),
+        ({"a": table({"q": 1.0}), "b": table({"q": None})}, UserError, "neither YES nor NO"),
+        ({"a": table({"q": 1.0}), "b": table({"q": 1.0}).drop_columns("twv")}, TableError, "no column 'twv'"),
+        ({"a": table({"q": 1.0}), "b": pa.concat_tables([table({"q": 1.0})] * 2)}, TableError, "twice"),
+        ({"a": table({"q": 1.0}), "b": table({"q": math.inf})}, TableError, "inf"),
+        ({"a": table({"q": None}, {"q": 0}), "b": table({})}, UserError, "no query has a reference"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tables: dict, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        paired(tables)
+
+
+def test_only_known_values_are_compared() -> None:
+    with pytest.raises(UserError, match="choose one of: twv"):
+        paired({"a": table({"q": 1.0}), "b": table({"q": 1.0})}, "ncorr")
+    assert paired({"a": table({"q": None}), "b": table({"q": None})}, "best_twv").values.tolist() == [[0.5], [0.5]]
+
+
+def test_a_list_is_decided_anew_at_a_threshold() -> None:
+    aligned = trials(("q", "d", 0.5, False, True), ("q", "d", 0.4, True, False), ("q", "d", None, None, True))
+    assert decided_at(aligned, 0.5)["decision"].to_pylist() == [True, False, None]
+    assert decided_at(aligned, None)["decision"].to_pylist() == [False, False, None]
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(3)
+A = RNG.normal(0.5, 0.2, 40)
+B = A - RNG.normal(0.03, 0.1, 40)
+
+
+def test_paired_t_is_scipys() -> None:
+    expected = stats.ttest_rel(A, B)
+    found = paired_t(A, B)
+    assert (found.n, found.statistic) == (40, pytest.approx(expected.statistic, rel=1e-9))
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_paired_t_where_it_is_not_defined() -> None:
+    assert paired_t([0.1, 0.2], [0.1, 0.2]).p == 1.0
+    assert paired_t([0.3, 0.4], [0.1, 0.2]).p is None
+    assert paired_t([0.3], [0.1]).p is None
+    assert paired_t([], []).p is None
+
+
+def test_wilcoxon_is_exact_without_ties() -> None:
+    expected = stats.wilcoxon(A, B, method="exact")
+    found = wilcoxon(A, B)
+    assert (found.exact, found.zeros, found.statistic, found.p) == (True, 0, expected.statistic, expected.pvalue)
+
+
+def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
+    first, second = [0.1 + 0.2, 0.5, 0.9, 0.4, 0.7, 0.2], [0.3, 0.4, 0.8, 0.5, 0.2, 0.9]
+    dropped = wilcoxon(first, second)
+    assert (dropped.n, dropped.zeros, dropped.exact) == (6, 1, False)  # 0.1 + 0.2 is 0.3; three differences are 0.1
+    tied = np.array([0.1, 0.1, -0.1, 0.5, -0.7])
+    assert dropped.p == pytest.approx(stats.wilcoxon(tied, method="asymptotic").pvalue, rel=1e-12)
+    pratt = wilcoxon(first, second, "pratt")
+    assert pratt.p == pytest.approx(stats.wilcoxon([0.0, *tied], zero_method="pratt", method="asymptotic").pvalue)
+    assert wilcoxon([1.0, 2.0], [1.0, 2.0]).p == 1.0
+    assert not wilcoxon(np.arange(51) ** 2.0, np.zeros(51) - 0.5).exact
+
+
+def test_unequal_lengths_make_no_pairs() -> None:
+    with pytest.raises(UserError, match="no pairs"):
+        paired_t([1.0, 2.0], [1.0])
+    with pytest.raises(UserError, match="not a finite number"):
+        wilcoxon([math.nan], [1.0])
+
+
+def test_corrections_by_hand() -> None:
+    assert holm([0.01, 0.04, None, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), None, pytest.approx(0.06)]
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert benjamini_hochberg([0.01, 0.04, None, 0.03]) == [
+        pytest.approx(0.03),
+        pytest.approx(0.04),
+        None,
+        pytest.approx(0.04),
+    ]
+    assert (holm([]), benjamini_hochberg([None])) == ([], [None])
+
+
+def test_effect_sizes_by_hand() -> None:
+    assert cohen_d([1.0, 2.0, 3.0], [0.0, 0.0, 0.0]) == pytest.approx(2.0)
+    assert cohen_d([1.0, 1.0], [0.0, 0.0]) is None
+    # Ranks of |+3|, |-1|, |+2| are 3, 1, 2.
+    assert rank_biserial([3.0, 0.0, 2.0, 5.0], [0.0, 1.0, 0.0, 5.0]) == pytest.approx((5 - 1) / 6)
+    assert rank_biserial([1.0], [1.0]) is None
+
+
+# -- bootstrap over terms ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_intervals_are_those_that_scipy_takes_from_the_same_draws(method: str, level: float) -> None:
+    values = np.stack([A**3, B])
+
+    class Earlier:  # scipy goes on from a distribution that it is given
+        def __init__(self, draws: np.ndarray) -> None:
+            self.bootstrap_distribution = draws
+
+    draws = bootstrap_terms(values, resamples=2000, seed=5)
+    for found, sample, mine in (
+        (draws.interval(0, level=level, method=method), values[0], draws.replicates[0]),
+        (
+            draws.interval(0, 1, level=level, method=method),
+            values[0] - values[1],
+            draws.replicates[0] - draws.replicates[1],
+        ),
+    ):
+        expected = stats.bootstrap(
+            (sample,),
+            np.mean,
+            n_resamples=0,
+            bootstrap_result=Earlier(mine),
+            confidence_level=level,
+            method="percentile" if method == "percentile" else "BCa",
+        ).confidence_interval
+        assert (found.low, found.high) == (
+            pytest.approx(expected.low, abs=1e-9),
+            pytest.approx(expected.high, abs=1e-9),
+        )
+        assert (found.level, found.method) == (level, method)
+
+
+def test_the_distribution_is_that_of_scipys_own_draws() -> None:
+    draws = bootstrap_terms(A[None], resamples=20_000, seed=1)
+    own = stats.bootstrap((A,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2))
+    found = draws.interval(0)
+    assert found.low == pytest.approx(own.confidence_interval.low, abs=0.003)
+    assert found.high == pytest.approx(own.confidence_interval.high, abs=0.003)
+    assert draws.replicates.std() == pytest.approx(own.standard_error, rel=0.03)
+
+
+def test_draws_do_not_depend_on_the_pieces_they_are_worked_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
+    monkeypatch.setattr("swsdist.score.bootstrap._CELLS", 130)
+    pieces = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
+    np.testing.assert_array_equal(whole.replicates, pieces.replicates)
+    other = bootstrap_terms(np.stack([A, B]), resamples=500, seed=10)
+    assert not np.array_equal(whole.replicates, other.replicates)
+
+
+def test_one_query_has_an_interval_without_width() -> None:
+    found = bootstrap_terms(np.array([[0.25]]), resamples=10).interval(0, method="bca")
+    assert (found.low, found.high, found.method) == (0.25, 0.25, "percentile")
+
+
+def test_what_cannot_be_resampled_is_refused() -> None:
+    with pytest.raises(UserError, match="no query"):
+        bootstrap_terms(np.zeros((2, 0)))
+    with pytest.raises(UserError, match="0 resamples"):
+        bootstrap_terms(np.zeros((1, 3)), resamples=0)
+    with pytest.raises(UserError, match="level of confidence"):
+        bootstrap_terms(np.zeros((1, 3)), resamples=2).interval(0, level=1.0)
+
+
+# -- bootstrap over documents -----------------------------------------------------------------------------------------
+
+ALIGNED = trials(
+    ("q1", "d1", 0.9, True, True),
+    ("q1", "d1", 0.8, True, False),
+    ("q1", "d2", None, None, True),
+    ("q2", "d3", 0.7, True, True),
+    ("q2", "d1", 0.6, True, False),
+    ("q3", "d2", 0.5, None, False),  # a query without references need not be decided
+)
+DOCUMENTS = pa.table({"doc_id": ["d3", "d1", "d2", "d1"], "seconds": [100.0, 100.0, 50.0, 50.0]})
+
+
+def test_counts_by_document_add_up() -> None:
+    counts = DocumentCounts.of(ALIGNED, DOCUMENTS)
+    assert counts.documents == ("d1", "d2", "d3")
+    assert counts.microseconds.tolist() == [150_000_000, 50_000_000, 100_000_000]
+    assert counts.begin.tolist() == [0, 2, 4]
+    np.testing.assert_array_equal(counts.counts.sum(axis=1), [3, 2, 2])
+
+
+def test_what_was_observed_is_atwv() -> None:
+    found = bootstrap_documents([DocumentCounts.of(ALIGNED, DOCUMENTS)], beta=10.0, resamples=50)
+    values = per_term(ALIGNED, trials=300, beta=10.0)["twv"].drop_null().to_numpy()
+    assert found.observed[0] == pytest.approx(values.mean(), rel=1e-14)
+    assert found.jackknife.shape == (1, 3)
+    assert found.replicates.shape[1] + found.undefined == 50
+
+
+def test_draws_without_any_reference_are_counted_and_left_out() -> None:
+    aligned = trials(("q1", "d1", 0.9, True, True))
+    documents = pa.table({"doc_id": ["d1", "d2"], "seconds": [10.0, 10.0]})
+    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
+    assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
+    assert set(found.replicates[0]) == {1.0}
+
+
+def test_documents_must_be_known_and_the_same() -> None:
+    with pytest.raises(DataError, match="document d3"):
+        DocumentCounts.of(ALIGNED, DOCUMENTS.slice(1))
+    with pytest.raises(UserError, match="neither YES nor NO"):
+        DocumentCounts.of(trials(("q", "d1", 0.1, None, False), ("q", "d1", None, None, True)), DOCUMENTS)
+    other = pa.table({"doc_id": ["d1", "d2", "d3"], "seconds": [150.0, 50.0, 101.0]})
+    with pytest.raises(UserError, match="different documents"):
+        bootstrap_documents([DocumentCounts.of(ALIGNED, one) for one in (DOCUMENTS, other)], beta=1.0)
+    with pytest.raises(UserError, match="no value is defined"):
+        bootstrap_documents([DocumentCounts.of(ALIGNED.slice(0, 0), DOCUMENTS)], beta=1.0)
+
+
+# -- all of it --------------------------------------------------------------------------------------------------------
+
+
+def test_three_systems() -> None:
+    names = [f"q{k}" for k in range(40)]
+    tables = {
+        "one": table(dict(zip(names, A, strict=True))),
+        "two": table(dict(zip(names, B, strict=True))),
+        "half": table(dict(zip(names[:20], A[:20], strict=True))),
+    }
+    found = compare(tables, resamples=300)
+    assert [row.system for row in found.systems] == ["one", "two", "half"]
+    assert found.systems[0].mean == pytest.approx(A.mean())
+    assert found.systems[2].absent == 20
+    assert [(row.first, row.second) for row in found.pairs] == [("one", "two"), ("one", "half"), ("two", "half")]
+    first, second, _ = found.pairs
+    assert first.difference == pytest.approx((A - B).mean())
+    assert first.interval.low < first.difference < first.interval.high
+    assert (first.wins, first.losses, first.ties) == (int((A > B).sum()), int((A < B).sum()), 0)
+    assert (second.wins + second.losses, second.ties) == (20, 20)
+    assert second.wilcoxon.zeros == 20
+    for row in found.pairs:
+        assert row.t.p is not None
+        assert row.t_holm is not None
+        assert row.t_fdr is not None
+        assert row.t.p <= row.t_fdr <= row.t_holm <= 1
+        assert row.wilcoxon.p <= row.wilcoxon_fdr <= row.wilcoxon_holm
+
+
+def test_of_miss_rates_the_lesser_is_better() -> None:
+    rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
+    tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
+    pair = compare(tables, value="pmiss", resamples=1).pairs[0]
+    assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
