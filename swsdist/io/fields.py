@@ -1,0 +1,62 @@
+"""Fields of lines of text that are split at blanks and tabs, and numbers in them: plain ASCII decimals, nothing else.
+
+Python's own `split`, `float` and `int` take more than the formats allow (every Unicode blank and digit, `1_000`, `nan`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from swsdist.errors import DataError
+
+_FIELD = re.compile(r"[^ \t]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+#: What would end a field, or a line, in a file that is written; a byte order mark is lost at its begin.
+_BREAKS = re.compile(r"[ \t\r\n\x00]|^\ufeff")
+
+
+def split(line: str) -> list[str]:
+    """The fields of a line."""
+    return _FIELD.findall(line)
+
+
+def number(text: str, name: str, where: str) -> float:
+    """A finite decimal number.
+
+    Raises:
+        DataError: it is something else.
+    """
+    value = float(text) if _DECIMAL.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} as a finite decimal number")
+    return value
+
+
+def time(text: str, name: str, where: str) -> float:
+    """A finite number of seconds, not negative.
+
+    Raises:
+        DataError: it is something else.
+    """
+    value = number(text, name, where)
+    if value < 0:
+        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} in seconds, from 0")
+    return value + 0.0
+
+
+def whole(text: str, name: str, where: str) -> int:
+    """A whole number from 0, of at most 9 digits.
+
+    Raises:
+        DataError: it is something else.
+    """
+    if not _WHOLE.fullmatch(text):
+        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} as a whole number from 0")
+    return int(text)
+
+
+def fits(text: str) -> bool:
+    """Whether a text can be written as one field."""
+    return bool(text) and not _BREAKS.search(text)

@@ -1,0 +1,278 @@
+"""Kaldi's results: by hand, against what its own script wrote, and hostile."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.io.kaldi import RESULTS, as_kwslist, read_results, write_results
+from swsdist.io.kaldi_data import Utterances, read_utterances
+
+GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "lattices" / "synthetic" / "collection"
+
+
+def data_folder(folder: Path, **files: str) -> Utterances:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return read_utterances(**{name: str(folder / name) for name in files})
+
+
+def results(path: Path, text: str, utterances: Utterances | None = None) -> list[tuple]:
+    path.write_text(text, encoding="utf-8")
+    return [tuple(row.values()) for row in read_results(str(path), utterances).to_pylist()]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_frames_and_costs(tmp_path: Path) -> None:
+    rows = results(tmp_path / "results", "KW-1 utt1 0 6 0.693147180559945\n\nKW-2\tutt2 123 123 -0.5 \n")
+    assert rows == [
+        ("KW-1", "utt1", 1, 0.0, 0.06, 0.06, pytest.approx(0.5), None),
+        ("KW-2", "utt2", 1, 1.23, 1.23, 0.0, 1.0, None),
+    ]
+
+
+def test_utterances_are_placed_by_the_data_folder(tmp_path: Path) -> None:
+    known = data_folder(
+        tmp_path,
+        utter_id="talk-0001 1\ntalk-0002 2\n",
+        segments="talk-0001 rec 0.0 9.5\ntalk-0002 rec 12.345 20\n",
+        recordings="rec talk B\n",
+    )
+    assert results(tmp_path / "results", "KW 2 100 150 0\n", known) == [
+        ("KW", "talk", 2, 13.345, 13.845, 0.5, 1.0, None),
+    ]
+
+
+def test_a_map_of_recordings_may_be_a_wav_scp(tmp_path: Path) -> None:
+    known = data_folder(tmp_path, recordings="utt1 /data/sph/talk.v2.sph\nutt2 other\n")
+    rows = results(tmp_path / "results", "KW utt1 1 2 0\nKW utt2 1 2 0\n", known)
+    assert [row[1] for row in rows] == ["talk.v2", "other"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("KW utt1 0 6", "there are 4 fields"),
+        ("KW utt1 0 6 1 2", "there are 6 fields"),
+        ("KW utt1 0.5 6 1", "first frame is '0.5'"),
+        ("KW utt1 0 -6 1", "end frame is '-6'"),
+        ("KW utt1 7 6 1", "end frame 6 is before first frame 7"),
+        ("KW utt1 0 6 nan", "cost is 'nan'"),
+        ("KW utt1 0 6 inf", "cost is 'inf'"),
+        ("KW utt9 0 6 1", "'utt9' is not in segments"),
+        ("KW utt2 0 6 1", "'gone' is not in the map"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    known = data_folder(tmp_path, segments="utt1 rec 0 9\nutt2 gone 0 9\n", recordings="rec talk\n")
+    with pytest.raises(DataError, match=message) as caught:
+        results(tmp_path / "results", f"KW utt1 0 6 1\n{line}\n", known)
+    assert caught.value.where == f"{tmp_path / 'results'}, line 2"
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("segments", "utt rec 0\n", "there are 3 fields"),
+        ("segments", "utt rec 5 5\n", "from 5.0 to 5.0 s"),
+        ("segments", "utt rec -1 5\n", "start is '-1'"),
+        ("segments", "utt rec 0 5\nutt rec 5 6\n", "'utt' stands there twice"),
+        ("recordings", "rec sph2pipe -f wav a.sph |\n", "is a command"),
+        ("recordings", "rec\n", "there are 1 fields"),
+        ("recordings", "rec talk X9\n", "channel is 'X9'"),
+        ("utter_id", "a 1\nb 1\n", "'b' and 'a' have the number 1"),
+        ("utter_id", "a x\n", "number is 'x'"),
+    ],
+)
+def test_a_wrong_data_folder_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        data_folder(tmp_path, **{name: text})
+    assert str(tmp_path / name) in str(caught.value.where)
+
+
+def test_an_index_must_know_its_utterances(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="'3' is not in utter_id"):
+        results(tmp_path / "results", "KW 3 0 6 1\n", data_folder(tmp_path, utter_id="a 1\n"))
+    with pytest.raises(UserError, match="frame shift"):
+        read_results(str(tmp_path / "results"), frame_shift=0.0)
+    with pytest.raises(UserError, match="no such file"):
+        read_results(str(tmp_path / "gone"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"KW utt 0 6 1\n" * 50)[:-9])
+    with pytest.raises(DataError, match="cut off"):
+        read_results(str(tmp_path / "cut.gz"))
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def table(**values: object) -> pa.Table:
+    row = {"query_id": "KW", "doc_id": "d", "channel": 1, "start": 1.0, "end": 2.0, "duration": 1.0, "score": 0.5}
+    return pa.Table.from_pylist([{**row, **values}], RESULTS)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        ({"score": 1.5}, DataError, "has the score 1.5"),
+        ({"score": math.nan}, DataError, "has the score nan"),
+        ({"start": 3.0}, DataError, "from 3.0 to 2.0 s"),
+        ({"query_id": "a b"}, DataError, "'a b' cannot stand"),
+        ({"channel": 2}, UserError, "no utterance holds"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(tmp_path: Path, values: dict, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        write_results(table(**values), tmp_path / "results")
+
+
+def test_the_utterance_that_holds_a_detection_is_found(tmp_path: Path) -> None:
+    known = data_folder(tmp_path, segments="a rec 0 5\nb rec 4 9\nc rec 20 21\n")
+    write_results(table(doc_id="rec", start=4.5, end=4.75), tmp_path / "results", known)
+    assert (tmp_path / "results").read_text().split()[:4] == ["KW", "b", "50", "75"]
+    with pytest.raises(UserError, match=r"no utterance holds 8\.5 to 9\.5 s"):
+        write_results(table(doc_id="rec", start=8.5, end=9.5), tmp_path / "results", known)
+
+
+LINE = st.tuples(
+    st.sampled_from(["KW-1", "KW-2", "über"]),
+    st.sampled_from(["1", "2", "3"]),
+    st.integers(0, 90_000),
+    st.integers(0, 900),
+    st.one_of(st.floats(0, 40), st.sampled_from([0.0, 1e-17, 700.0, 746.0, 1e5])),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(LINE, max_size=6))
+def test_read_written_and_read_is_the_same(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple]) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    known = Utterances(
+        segments={"a": ("r1", 0.0, 1e4), "b": ("r1", 10_000.125, 2e4), "c": ("r2", 7.3, 1e4)},
+        recordings={"r1": ("talk", 1), "r2": ("talk", 2)},
+        numbers={"1": "a", "2": "b", "3": "c"},
+    )
+    text = "".join(f"{q} {u} {first} {first + length} {cost!r}\n" for q, u, first, length, cost in rows)
+    (folder / "one").write_text(text, encoding="utf-8")
+    once = read_results(str(folder / "one"), known)
+    write_results(once, folder / "two", known)
+    assert read_results(str(folder / "two"), known) == once
+    assert [line.split()[:4] for line in (folder / "two").read_text("utf-8").splitlines()] == [
+        line.split()[:4] for line in text.splitlines()
+    ]
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1))
+def test_any_posterior_comes_back_to_a_few_units_in_the_last_place(
+    tmp_path_factory: pytest.TempPathFactory, score: float
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "posterior"
+    write_results(table(score=score), path)
+    assert read_results(str(path))["score"][0].as_py() == pytest.approx(score, rel=1e-13)
+
+
+def error_of(call: Callable[[], object]) -> SwsdistError | None:
+    """What it raises, if that is one of ours; any other exception comes through."""
+    try:
+        call()
+    except SwsdistError as error:
+        return error
+    return None
+
+
+NASTY = st.one_of(
+    st.binary(max_size=200),
+    st.lists(st.sampled_from([b"KW", b"utt1", b"0", b"7", b"-1", b"nan", b"\xff", b"\n", b"\t", b"9" * 400]), max_size=30)
+    .map(b" ".join),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(NASTY, st.sampled_from(["results", "segments", "recordings", "utter_id"]))
+def test_nothing_but_our_errors(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "nasty"
+    path.write_bytes(data)
+    error = error_of(lambda: read_results(str(path)) if name == "results" else read_utterances(**{name: str(path)}))
+    assert error is None or (str(path) in str(error.where) and error.remedy)
+
+
+# -- what Kaldi's recipes do with results -----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared golden files are not there")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("kwslist.xml", {}),
+        ("kwslist.norm.xml", {"normalize": True}),
+        ("kwslist.dedup.xml", {"normalize": True, "remove_duplicates": True}),
+    ],
+)
+def test_as_write_kwslist(name: str, options: dict) -> None:
+    found = as_kwslist(
+        read_results(str(GOLDEN / "kws-search.txt"), read_utterances(utter_id=str(GOLDEN / "utter_id"))),
+        seconds=3600,
+        digits=6,
+        **options,
+    )
+
+    def key(query: str, file: str, begin: float, duration: float, decision: str, score: float) -> tuple:
+        return query, file, f"{begin:.2f}", f"{duration:.2f}", decision, round(score, 6)
+
+    mine = [
+        key(
+            row["query_id"],
+            row["doc_id"],
+            row["start"],
+            row["duration"],
+            "YES" if row["decision"] else "NO",
+            float(f"{row['score']:g}"),
+        )
+        for row in found.to_pylist()
+    ]
+    expected = [
+        key(
+            group.attrib["kwid"],
+            one.attrib["file"],
+            float(one.attrib["tbeg"]),
+            float(one.attrib["dur"]),
+            one.attrib["decision"],
+            float(one.attrib["score"]),
+        )
+        for group in ElementTree.parse(GOLDEN / name).getroot()
+        for one in group
+    ]
+    assert len(mine) > 700
+    assert sorted(mine) == sorted(expected)
+
+
+def test_thresholds_by_hand() -> None:
+    two = pa.concat_tables([table(score=0.5, start=1.0), table(score=0.25, start=1.4)])
+    # N = 0.75, thr = 0.75 / (100 / 10 + 0.9 * 0.75)
+    limit = 0.75 / (10 + 0.675)
+    found = as_kwslist(two, seconds=100, beta=10, normalize=True).to_pylist()
+    for row, score in zip(found, (0.5, 0.25), strict=True):
+        assert row["decision"]
+        assert row["score"] == pytest.approx((1 - limit) * score / ((1 - limit) * score + limit * (1 - score)))
+    kept = as_kwslist(two, seconds=100, beta=10, remove_duplicates=True).to_pylist()
+    assert [row["start"] for row in kept] == [1.0]
+    assert as_kwslist(two, seconds=100, beta=10, remove_duplicates=True, duptime=0.3).num_rows == 2
+    assert not as_kwslist(two, seconds=1, beta=10)["decision"][1].as_py()
+    assert as_kwslist(two, seconds=100, digits=1)["score"].to_pylist() == [0.5, 0.2]
+
+
+def test_a_list_that_cannot_be_decided_is_refused() -> None:
+    with pytest.raises(UserError, match="T is 0"):
+        as_kwslist(table(), seconds=0)
