@@ -163,3 +163,30 @@ REJECTED = pa.schema(
         pa.field("remedy", pa.string()),
     ]
 )
+
+#: Words of a reference transcript (RTTM, CTM), in the order of the file. `kind` is the RTTM's sub-type (`lex`, `fp`, ...).
+LEXEMES = pa.schema(
+    [
+        *_key,
+        pa.field("start", pa.float64(), False),
+        pa.field("duration", pa.float64(), False),
+        pa.field("word", pa.string(), False),
+        pa.field("kind", pa.string()),
+        pa.field("speaker", pa.string()),
+    ]
+)
+
+#: What an ECF says is to be searched. `file` is the name as it stands there.
+EXCERPTS = pa.schema(
+    [
+        pa.field("file", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("duration", pa.float64(), False),
+        pa.field("source_type", pa.string(), False),
+        pa.field("language", pa.string()),
+    ]
+)
+
+#: What a term list asks for. A list's own attributes of a term follow as further string columns.
+TERMS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("term", pa.string(), False)])

@@ -142,7 +142,9 @@ class Calibrate(Section):
 class Score(Section):
     """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
 
-    protocol: Literal["sws2012", "sws2013", "nist-std06"] = Field("sws2013", description="named set of the rules below")
+    protocol: Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"] = Field(
+        "sws2013", description="named set of the rules below"
+    )
     beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
         None, description="s between a detection's mid-point and the reference's span"

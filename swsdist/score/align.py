@@ -1,4 +1,4 @@
-"""Alignment of detections with true occurrences, as NIST's STDEval 0.7 does it.
+"""Alignment of detections with true occurrences, as NIST's STDEval 0.7 and KWSEval (F4DE 3.5) do it.
 
 Per (query_id, doc_id, channel), a detection may be paired with a reference if its mid-point lies within the
 reference's span widened by the tolerance, both borders included. Pairs are one to one. Of all ways to pair, the one
@@ -8,15 +8,17 @@ with the greatest sum of (kernel + 1) over its pairs is taken, where
     t = (min(ends) - max(starts)) / max(1e-5, duration of the reference)
     s = (score - low) / (high - low), or 0 if low = high
 
-so the number of pairs comes first, then scores, then overlap. `low` and `high` are the least and greatest score of
-the whole list (see `score_limits`); with them the alignment of a group depends on nothing outside of it, so groups
-can be aligned in any number of parts. YES and NO play no role. Equal sums are decided by the order (start, score,
+so the number of pairs comes first, then scores, then overlap. For STDEval `low` and `high` are the least and greatest
+score of the whole list (see `score_limits`); with them the alignment of a group depends on nothing outside of it, so
+groups can be aligned in any number of parts. For KWSEval they are those of the list's header, or else of the group
+itself, and at least 1e-5 apart. YES and NO play no role. Equal sums are decided by the order (start, score,
 end, decision) of the detections, never by the order of rows.
 
 Doubles decide cases on the border, so they are formed as STDEval forms them from the files that we export:
 mid-point = start + duration / 2 and end = start + duration, where the duration is the decimal that the file holds.
 A detection's duration is the column `duration` if there is one, else end - start at 6 decimals; a reference's is
-end - start at 4 decimals, which is what STDEval makes of its RTTM.
+end - start at 4 decimals, which is what STDEval makes of its RTTM (it then adds it to the start again, where KWSEval
+takes the end as it is: the last bit differs).
 
 Sources: NIST STD 2006 evaluation plan, section 4.5.1; Fiscus et al., "Results of the 2006 spoken term detection
 evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and what the program does.
@@ -24,7 +26,8 @@ evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and wha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +35,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import TableError
+from swsdist.score.assignment import best_assignment
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
@@ -54,7 +58,15 @@ def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) 
     return float(values.min(initial=low)), float(values.max(initial=high))
 
 
-def align(detections: pa.Table, references: pa.Table, *, tolerance: float, low: float, high: float) -> pa.Table:
+def align(
+    detections: pa.Table,
+    references: pa.Table,
+    *,
+    tolerance: float,
+    low: float | None,
+    high: float | None,
+    conventions: Literal["stdeval", "kwseval"] = "stdeval",
+) -> pa.Table:
     """Pair detections with references; any number of groups, rows in any order.
 
     Args:
@@ -62,8 +74,9 @@ def align(detections: pa.Table, references: pa.Table, *, tolerance: float, low: 
             columns are allowed.
         references: query_id, doc_id, channel, start, end (s).
         tolerance: s, of the mid-point rule, inclusive.
-        low: least score of the whole list.
-        high: greatest score of the whole list.
+        low: least score of the whole list; None (KWSEval): of each group.
+        high: greatest score of the whole list; None (KWSEval): of each group.
+        conventions: whose rules.
 
     Returns:
         A table of schema TRIALS: hits with both sides, false alarms (detections without reference), misses
@@ -73,7 +86,8 @@ def align(detections: pa.Table, references: pa.Table, *, tolerance: float, low: 
         TableError: a column is missing, a value is null, not finite, or an end lies before its start.
     """
     found = _Spans.read(detections, "detections", scored=True)
-    true = _Spans.read(references, "references", scored=False)
+    # KWSEval's links in an unsorted transcript may lead backwards.
+    true = _Spans.read(references, "references", scored=False, forward=conventions == "stdeval")
     keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
 
     det_order = np.lexsort((found.decision, found.end, found.score, found.start, det_group))
@@ -81,8 +95,16 @@ def align(detections: pa.Table, references: pa.Table, *, tolerance: float, low: 
     found, det_group = found.take(det_order), det_group[det_order]
     true, ref_group = true.take(ref_order), ref_group[ref_order]
 
-    dets, refs = _candidates(found, det_group, true, ref_group, tolerance)
-    chosen = _best_pairs(dets, refs, _kernel(found, dets, true, refs, low, high) + 1)
+    tail = true.tail if conventions == "stdeval" else true.end
+    dets, refs, part = _candidates(found, det_group, true.start - tolerance, tail + tolerance, ref_group)
+    if conventions == "stdeval":
+        if low is None or high is None:
+            raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
+        lows, highs = np.array(low), np.array(high)
+    else:
+        lows, highs = _group_limits(found.score, det_group, low, high)
+        lows, highs = lows[det_group[dets]], highs[det_group[dets]]
+    chosen = _best_pairs(dets, refs, part, _kernel(found, dets, true, tail, refs, lows, highs) + 1)
     return _trials(keys, found, det_group, true, ref_group, dets[chosen], refs[chosen])
 
 
@@ -107,7 +129,7 @@ class _Spans(NamedTuple):
         return _Spans(self.start[order], self.end[order], self.duration[order], self.score[order], self.decision[order])
 
     @classmethod
-    def read(cls, table: pa.Table, what: str, *, scored: bool) -> _Spans:
+    def read(cls, table: pa.Table, what: str, *, scored: bool, forward: bool = True) -> _Spans:
         start, end = _column(table, "start", what), _column(table, "end", what)
         score = _column(table, "score", what) if scored else np.zeros(len(start))
         decision = np.full(len(start), -1, dtype=np.int8)
@@ -117,7 +139,7 @@ class _Spans(NamedTuple):
             duration = _column(table, "duration", what)
         else:
             duration = decimals(end - start, 6 if scored else 4)
-        if (backward := np.flatnonzero((end < start) | (duration < 0))).size:
+        if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
             raise TableError(
                 "an end lies before its start", where=_row(table, what, backward[0]), remedy="correct the times"
             )
@@ -184,9 +206,13 @@ def _groups(left: pa.Table, right: pa.Table) -> tuple[pa.Table, Ints, Ints]:
     return keys.take(first), group[: len(left)], group[len(left) :]
 
 
-def _candidates(found: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, tolerance: float) -> tuple[Ints, Ints]:
-    """Rows (detection, reference) of all pairs that the mid-point rule allows, by reference."""
-    lower, upper = true.start - tolerance, true.tail + tolerance
+def _candidates(
+    found: _Spans, det_group: Ints, lower: Floats, upper: Floats, ref_group: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """All pairs that the mid-point rule allows: rows of detections and of references, and their connected component.
+
+    Pairs come by the begin of their reference's range; components are numbered in that order.
+    """
     # One sort of mid-points and borders, a lower border before and an upper border after the mid-points it equals:
     # the number of mid-points before a border is then where its range begins or ends, whatever the group.
     refs, dets = len(lower), len(det_group)
@@ -197,48 +223,55 @@ def _candidates(found: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, t
     passed = np.empty(len(order), dtype=np.int64)
     passed[order] = np.cumsum(kind[order] == 1)
     by_middle = order[kind[order] == 1] - refs
-    begin, length = passed[:refs], passed[refs + dets :] - passed[:refs]
-    pair_ref = np.repeat(np.arange(refs), length)
-    offset = np.arange(len(pair_ref)) - np.repeat(np.cumsum(length) - length, length)
-    return by_middle[begin[pair_ref] + offset], pair_ref
+    begin, end = passed[:refs], passed[refs + dets :]
+    # A reference's mid-points are a range of them, and ranges that overlap are one component.
+    ref = np.lexsort((end, begin))
+    ref = ref[begin[ref] < end[ref]]
+    begin, end = begin[ref], end[ref]
+    reached = np.maximum.accumulate(end) if len(end) else end
+    component = np.cumsum(np.append(False, begin[1:] >= reached[:-1])[: len(ref)])
+    length = end - begin
+    offset = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    return by_middle[np.repeat(begin, length) + offset], np.repeat(ref, length), np.repeat(component, length)
 
 
-def _kernel(found: _Spans, dets: Ints, true: _Spans, refs: Ints, low: float, high: float) -> Floats:
-    """STDEval's kernel of each pair, computed as it computes it."""
-    overlap = np.minimum(found.tail[dets], true.tail[refs]) - np.maximum(found.start[dets], true.start[refs])
+def _group_limits(score: Floats, group: Ints, low: float | None, high: float | None) -> tuple[Floats, Floats]:
+    """Of each group: least and greatest score, or those that are given."""
+    size = int(group.max()) + 1 if len(group) else 0
+    lows, highs = np.full(size, math.inf), np.full(size, -math.inf)
+    np.minimum.at(lows, group, score)
+    np.maximum.at(highs, group, score)
+    if low is not None and high is not None:
+        lows[:], highs[:] = low, high
+    return lows, lows + np.maximum(highs - lows, 1e-5)
+
+
+def _kernel(
+    found: _Spans, dets: Ints, true: _Spans, tail: Floats, refs: Ints, low: NDArray[Any], high: NDArray[Any]
+) -> Floats:
+    """The kernel of each pair, computed as the programs compute it; `low`, `high` one for all, or one a pair."""
+    overlap = np.minimum(found.tail[dets], tail[refs]) - np.maximum(found.start[dets], true.start[refs])
     t = overlap / np.maximum(1e-5, true.duration[refs])
-    s = (found.score[dets] - low) / (high - low) if high > low else np.zeros(len(dets))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = np.where(high > low, (found.score[dets] - low) / (high - low), 0.0)
     return 1.0 + 1e-8 * t + 1e-6 * s
 
 
-def _best_pairs(dets: Ints, refs: Ints, weight: Floats) -> Ints:
+def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
     """Which of the pairs make the assignment with the greatest sum of weights; indices into the pairs.
 
-    Connected components are solved apart. Where all pairs of one share a detection or a reference, the heaviest is
-    the answer; ties go to the lowest detection, then reference.
+    Components are solved apart. Where all pairs of one share a detection or a reference, the heaviest is the answer;
+    ties go to the lowest detection, then reference.
     """
     if not len(dets):
         return np.zeros(0, dtype=np.int64)
-    # Imported here: whoever needs a protocol's name only should not wait for scipy.
-    from scipy.optimize import linear_sum_assignment
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    _, det = np.unique(dets, return_inverse=True)
-    _, ref = np.unique(refs, return_inverse=True)
-    many = int(det.max()) + 1
-    nodes = many + int(ref.max()) + 1
-    graph = coo_array((np.ones(len(det), dtype=np.int8), (det, many + ref)), shape=(nodes, nodes))
-    _, label = connected_components(graph, directed=False)
-    part = label[det]
-
     order = np.lexsort((refs, dets, -weight, part))
     first = np.flatnonzero(np.diff(part[order], prepend=-1))
-    size = np.diff(first, append=len(order))
-    detections = np.bincount(label[:many])[part[order[first]]]
-    references = np.bincount(label[many:])[part[order[first]]]
-    obvious = (detections == 1) | (references == 1)
+    same_det = np.minimum.reduceat(dets[order], first) == np.maximum.reduceat(dets[order], first)
+    same_ref = np.minimum.reduceat(refs[order], first) == np.maximum.reduceat(refs[order], first)
+    obvious = same_det | same_ref
     chosen = [order[first[obvious]]]
+    size = np.diff(first, append=len(order))
     for begin, length in zip(first[~obvious], size[~obvious], strict=True):
         pairs = order[begin : begin + length]
         rows, row = np.unique(dets[pairs], return_inverse=True)
@@ -248,7 +281,7 @@ def _best_pairs(dets: Ints, refs: Ints, weight: Floats) -> Ints:
         index = np.full(gain.shape, -1, dtype=np.int64)
         gain[row, column] = weight[pairs]
         index[row, column] = pairs
-        best = index[linear_sum_assignment(gain, maximize=True)]
+        best = index[best_assignment(gain)]
         chosen.append(best[best >= 0])
     return np.concatenate(chosen)
 

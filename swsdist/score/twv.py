@@ -71,7 +71,7 @@ class Counts:
     """What TWV needs of an aligned list: a value that adds, with a zero.
 
     Attributes:
-        classes: int64 (K,), the distinct Ntrue > 0, ascending.
+        classes: int64 (K,), the distinct Ntrue, ascending; without 0 unless it was asked for.
         terms: int64 (K,), queries that have that many true occurrences.
         ntrue: int64 (E,), with `score` the key of the rows below; ordered by ntrue, then score, no key twice.
         score: float64 (E,).
@@ -99,20 +99,24 @@ class Counts:
         return cls(none, none, none, np.zeros(0), none, none, none, none, none)
 
     @classmethod
-    def of(cls, aligned: pa.Table) -> Counts:
+    def of(cls, aligned: pa.Table, terms: int | None = None) -> Counts:
         """Count an aligned list.
 
         Args:
             aligned: schema TRIALS, rows in any order. All rows of a query must be in it, as Ntrue is a property of
                 the query.
+            terms: how many queries there are, those without any row included. If given, those without references are
+                counted too, as class 0: for what is pooled (`pooled`), and for KWSEval's `-inc`.
         """
         rows = _Rows.read(aligned)
         ntrue = rows.ntrue[rows.query]
-        used = rows.detected & (ntrue > 0)
+        used = rows.detected & ((ntrue > 0) | (terms is not None))
         hit, decision = rows.true[used], rows.decision[used]
         events = np.stack([hit, ~hit, hit & (decision == 1), ~hit & (decision == 1), decision < 0], axis=1)
-        classes, terms = np.unique(rows.ntrue[rows.ntrue > 0], return_counts=True)
-        return _summed(classes, terms, ntrue[used], rows.score[used], events.astype(np.int64))
+        classes, sizes = np.unique(rows.ntrue[rows.ntrue > 0], return_counts=True)
+        if terms is not None and terms > sizes.sum():
+            classes, sizes = np.append(0, classes), np.append(terms - sizes.sum(), sizes)
+        return _summed(classes, sizes, ntrue[used], rows.score[used], events.astype(np.int64))
 
     def __add__(self, other: Counts) -> Counts:
         return _summed(
@@ -136,6 +140,13 @@ class Counts:
 def total(parts: Iterable[Counts]) -> Counts:
     """The sum of counts, in any order; the zero if there are none."""
     return reduce(Counts.__add__, parts, Counts.zero())
+
+
+def pooled(counts: Counts) -> Counts:
+    """All queries taken as one, those without references included if they were counted."""
+    none = np.zeros(len(counts.score), dtype=np.int64)
+    true = np.array([(counts.classes * counts.terms).sum()], dtype=np.int64)
+    return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
 
 
 class Point(NamedTuple):
@@ -162,27 +173,36 @@ class Curve:
     twv: Floats
 
 
-def twv_curve(counts: Counts, *, trials: int, beta: float) -> Curve:
+def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = True) -> Curve:
     """Mean Pmiss, Pfa and TWV at every threshold.
+
+    Queries without references count only if they are in `counts`, as KWSEval's `-inc` has it: Pfa is then a mean over
+    all queries, and Pmiss one over those with references.
 
     Args:
         counts: of the whole list.
         trials: N, trials of each query (`swsdist.score.protocol.number_of_trials`).
         beta: weight of false alarms.
+        reject_all: whether there is a point, the last, that rejects everything. KWSEval has none (but where there are no
+            scores at all), so its maximum may be negative.
 
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
     """
     scores = np.unique(counts.score)
+    reject_all = reject_all or not len(scores)
 
     def accepted(ntrue: int) -> tuple[Ints, Ints]:
         mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
-        # Past the class's highest score, and at the point that rejects everything, nothing is accepted.
-        at = np.append(np.searchsorted(counts.score[mine], scores), mine.stop - mine.start)
+        # Past the class's highest score nothing is accepted, nor at the point that rejects everything.
+        at = np.searchsorted(counts.score[mine], scores)
+        at = np.append(at, mine.stop - mine.start) if reject_all else at
         return _from_top(counts.hits[mine])[at], _from_top(counts.false_alarms[mine])[at]
 
     pmiss, pfa, twv = _means(counts, accepted, trials, beta)
-    return Curve(np.append(scores, scores[-1] if len(scores) else math.nan), pmiss, pfa, twv)
+    if reject_all:
+        scores = np.append(scores, scores[-1] if len(scores) else math.nan)
+    return Curve(scores, pmiss, pfa, twv)
 
 
 def mtwv(curve: Curve) -> Point:
@@ -352,8 +372,8 @@ def _means(
     counts: Counts, accepted: Callable[[int], tuple[Ints, Ints]], trials: int, beta: float
 ) -> tuple[Floats, Floats, Floats]:
     """Mean Pmiss, mean Pfa and TWV; `accepted` gives a class's hits and false alarms at each point."""
-    queries = int(counts.terms.sum())
-    if not queries:
+    queries, referenced = int(counts.terms.sum()), int(counts.terms[counts.classes > 0].sum())
+    if not referenced:
         raise UserError(
             "no query has a reference, so TWV is not defined",
             remedy="check that query ids of references and detections are the same; a run without references exports",
@@ -363,9 +383,9 @@ def _means(
     # One class after the other: numpy's own sums may order their terms by the machine.
     for ntrue, terms, left in zip(counts.classes, counts.terms, nontargets, strict=True):
         hits, false_alarms = accepted(ntrue)
-        pmiss = pmiss + (terms * ntrue - hits) / ntrue
+        pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
         pfa = pfa + false_alarms / left
-    pmiss, pfa = pmiss / queries, pfa / queries
+    pmiss, pfa = pmiss / referenced, pfa / queries
     return pmiss, pfa, 1 - (pmiss + beta * pfa)
 
 

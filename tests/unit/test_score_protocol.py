@@ -13,14 +13,20 @@ def test_operating_points() -> None:
     assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
     assert beta(protocol("sws2013"), 1e5, 3) == pytest.approx(66.66, abs=1e-2)
     assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == {
+        "kwseval": (0.5, 0.5),
         "nist-std06": (0.5, 0.5),
+        "openkws13": (0.5, 0.5),
+        "quesst": (math.inf, 0.5),
+        "stdeval": (0.5, 0.5),
+        "sws2011": (20.0, 20.0),
         "sws2012": (0.5, 1.0),
         "sws2013": (0.5, 0.5),
     }
 
 
 def test_the_config_allows_what_is_registered() -> None:
-    assert {Score(protocol=name).protocol for name in PROTOCOLS} == set(PROTOCOLS)  # type: ignore[arg-type]
+    timed = {name for name, known in PROTOCOLS.items() if known.trials == "time"}
+    assert {Score(protocol=name).protocol for name in timed} == timed  # type: ignore[arg-type]
 
 
 def test_beta_from_the_data() -> None:
@@ -71,3 +77,23 @@ def test_unknown_name() -> None:
     with pytest.raises(UserError, match="sws2031") as error:
         protocol("sws2031")
     assert "sws2013" in (error.value.remedy or "")
+
+
+def test_costs_and_prior_make_beta() -> None:
+    assert protocol("stdeval", cost=1, value=100, prior=0.00015).beta == protocol("sws2013").beta
+    assert protocol("sws2012", cost=21.03).beta == 21.03
+    assert protocol("sws2013").prior == pytest.approx(0.00015, rel=1e-12)
+    assert protocol("quesst").beta == pytest.approx((1 - 0.0741289) / 0.0741289)
+    with pytest.raises(UserError, match="parts that it is made of"):
+        protocol("sws2013", beta=3, prior=0.5)
+
+
+def test_sws2012_as_it_was_run() -> None:
+    rules = protocol("sws2012", as_run=True)
+    assert (rules.tolerance, rules.word_gap) == (1.0, 0.5)
+    with pytest.raises(UserError, match="only sws2012"):
+        protocol("sws2013", as_run=True)
+
+
+def test_kwseval_divides_by_the_rate() -> None:
+    assert number_of_trials(protocol("kwseval", trials_per_second=2.0), 1000) == 500

@@ -113,14 +113,14 @@ def _csv(payload: dict[str, Any], context: Context, place: Path) -> None:
 
 
 def _stdlist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist import write_stdlist
+    from swsdist.io.systemlist_writing import write_stdlist
 
     system = context.config.system
     write_stdlist(_batches(payload, context), payload["query_ids"], place / "stdlist.xml", system=system)
 
 
 def _kwslist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist import write_kwslist
+    from swsdist.io.systemlist_writing import write_kwslist
 
     system = context.config.system
     write_kwslist(_batches(payload, context), payload["query_ids"], place / "kwslist.xml", system=system)

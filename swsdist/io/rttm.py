@@ -1,0 +1,121 @@
+"""RTTM, NIST's rich transcription: the words of the references (`LEXEME`), and who speaks when (`SPEAKER`).
+
+A line holds type, file, channel, begin, duration, token, sub-type, speaker and confidence, split at blanks. `;;` begins
+a comment anywhere in a line. Of other types nothing is read but that they are well-formed lines. STDEval takes lines
+that miss fields at the end (then the speaker is empty), KWSEval takes exactly nine. (NIST, RTTM-format-v13.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.nist_xml import channel_number
+from swsdist.io.packed import lines
+from swsdist.types import LEXEMES
+
+_LEAST = 6  # fields of a LEXEME: the token is the last that is needed
+
+
+class Rttm(NamedTuple):
+    """An RTTM's content, both tables in the order of the file.
+
+    Attributes:
+        lexemes: table LEXEMES.
+        speakers: table LEXEMES without words: the stretches of speech (`word` is empty).
+    """
+
+    lexemes: pa.Table
+    speakers: pa.Table
+
+
+def read_rttm(path: str, storage: Mapping[str, Any] | None = None, *, fields: int | None = None) -> Rttm:
+    """Words and stretches of speech of an RTTM.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+        fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line lacks fields, or a time is not a finite number from 0.
+    """
+    kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
+    channels: dict[str, int] = {}
+    for number, line in lines(path, storage):
+        values = line.split(";;", 1)[0].split(None, 8)
+        if not values:
+            continue
+        kind = values[0].upper()
+        count = len(line.split(";;", 1)[0].split()) if fields else len(values)
+        if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
+            wanted = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
+            raise DataError(
+                f"a {kind} line has {count} fields",
+                where=f"{path}, line {number}",
+                remedy=f"give {wanted}: type file channel begin duration token sub-type speaker confidence",
+            )
+        if kind not in kept:
+            continue
+        values += [""] * (9 - len(values))
+        columns = kept[kind]
+        if values[2] not in channels:
+            channels[values[2]] = channel_number(values[2], f"{path}, line {number}")
+        columns[0].append(values[1])
+        columns[1].append(channels[values[2]])
+        columns[2].append(_seconds(values[3], "begin", path, number))
+        columns[3].append(_seconds(values[4], "duration", path, number))
+        columns[4].append(values[5] if kind == "LEXEME" else "")
+        columns[5].append(values[6])
+        columns[6].append(values[7])
+    tables = {
+        kind: pa.table([pa.array(column, field.type) for column, field in zip(columns, LEXEMES, strict=True)], LEXEMES)
+        for kind, columns in kept.items()
+    }
+    return Rttm(tables["LEXEME"], tables["SPEAKER"])
+
+
+def write_rttm(lexemes: pa.Table, out: Path, speakers: pa.Table | None = None) -> None:
+    """Write an RTTM that both programs read, in the order of the rows, stretches of speech first.
+
+    Args:
+        lexemes: table LEXEMES.
+        out: local file to write.
+        speakers: table LEXEMES, of stretches of speech.
+
+    Raises:
+        DataError: a name or word holds a blank or `;;`, which an RTTM cannot hold.
+    """
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        text.writelines(_lines("SPEAKER", speakers.to_batches() if speakers is not None else ()))
+        text.writelines(_lines("LEXEME", lexemes.to_batches()))
+
+
+def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            token = row["word"] if kind == "LEXEME" else "<NA>"
+            names = [row["doc_id"], token, row["kind"] or "<NA>", row["speaker"] or "<NA>"]
+            for name in names:
+                if not name or ";;" in name or len(name.split()) != 1:
+                    raise DataError(f"{name!r} cannot stand in an RTTM", remedy="take out blanks and ;;")
+            file, token, sub, speaker = names
+            yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
+
+
+def _seconds(text: str, name: str, path: str, number: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (0 <= value < math.inf):
+        raise DataError(
+            f"{name} is {text!r}", where=f"{path}, line {number}", remedy=f"give the {name} in seconds, from 0"
+        )
+    return value

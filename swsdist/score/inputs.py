@@ -1,0 +1,404 @@
+"""What is scored against what: from the files of an evaluation to tables, by the rules of a protocol.
+
+A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
+table of them. A system is a STDLIST, KWSLIST, or a table of detections. What the NIST programs pass over in silence is
+noted with a count (`swsdist.io.notices`), and refused where `strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import DataError, UserError
+from swsdist.io.notices import Notices
+from swsdist.score.excerpts import Conventions, excerpt_document, inside, seconds, system_document
+from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials
+from swsdist.types import REFERENCES, TERMS
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a system was asked.
+
+    Attributes:
+        protocol: the rules.
+        references: table REFERENCES, of the queries in `terms`.
+        terms: table TERMS, in the order of the list, maybe with more columns.
+        excerpts: table EXCERPTS; None where the seconds were given instead.
+        seconds: T.
+        trials: N of every query (of segment trials, the number of segments).
+        beta: weight of false alarms.
+        segments: table SEGMENTS of segment trials, else None.
+        notices: what was odd.
+    """
+
+    protocol: Protocol
+    references: pa.Table
+    terms: pa.Table
+    excerpts: pa.Table | None
+    seconds: float
+    trials: int
+    beta: float
+    segments: pa.Table | None = None
+    notices: Notices = field(default_factory=Notices)
+
+    @property
+    def conventions(self) -> Conventions:
+        """Whose rules of counting hold."""
+        return "kwseval" if self.protocol.conventions == "kwseval" else "stdeval"
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """What a system answered.
+
+    Attributes:
+        detections: query_id, doc_id, channel, start, end, duration (s), score, decision (may be null).
+        attributes: of the list's outermost element; of a table, nothing.
+        search_times: of each query that has a list (maybe an empty one), as written; None of a table, where a query
+            without detections cannot be told from one that was not searched.
+        path: where it was read.
+    """
+
+    detections: pa.Table
+    attributes: dict[str, str]
+    search_times: dict[str, str] | None
+    path: str
+
+
+def read_task(
+    *,
+    ecf: str | None = None,
+    rttm: str | None = None,
+    ctm: str | None = None,
+    terms: str | None = None,
+    references: str | None = None,
+    protocol: Protocol | str = "sws2013",
+    total_seconds: float | None = None,
+    ecf_filter: bool = False,
+    notices: Notices | None = None,
+    storage: Mapping[str, Any] | None = None,
+) -> Task:
+    """Read a task.
+
+    Args:
+        ecf: the ECF, or else `total_seconds`.
+        rttm: transcript to look the terms up in; or `ctm`, or a table of references.
+        ctm: word alignments, in its place.
+        terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
+        references: table (CSV or Parquet) of schema REFERENCES.
+        protocol: its name, or one that was adapted.
+        total_seconds: T.
+        ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
+        notices: takes what is odd.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: files are missing, too many, or cannot be scored by that protocol.
+        DataError: a file is broken.
+    """
+    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
+    if isinstance(rules, str):
+        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    notices = notices if notices is not None else Notices()
+    sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
+    if len(sources) != 1:
+        raise UserError(
+            f"references are to come from {' and '.join(sources) or 'nothing'}",
+            remedy="give one of: an RTTM, a CTM, or a table of references",
+        )
+    if (ecf is None) == (total_seconds is None):
+        raise UserError("the amount of audio is not clear", remedy="give an ECF, or the seconds that were searched")
+    if terms is None and references is None:
+        raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
+    conventions: Conventions = "kwseval" if rules.conventions == "kwseval" else "stdeval"
+    excerpts = None
+    if ecf is not None:
+        from swsdist.io.ecf import read_ecf
+
+        excerpts = read_ecf(ecf, storage)
+    listed, lowercase = _terms(terms, conventions, notices, storage)
+    speakers: pa.Table | None = None
+    if references is not None:
+        true, first_end = _table_of_references(references, storage), None
+        if listed is None:
+            ids = sorted(set(true["query_id"].to_pylist()))
+            listed = pa.table({"query_id": ids, "term": ids}, schema=TERMS)
+        true = _of_terms(true, listed, references, notices)
+    else:
+        assert listed is not None
+        true, first_end, speakers = _looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
+    if excerpts is not None:
+        true = _within(true, first_end, excerpts, conventions, ecf_filter, notices)
+    total = total_seconds if excerpts is None else seconds(excerpts, conventions)
+    assert total is not None
+    cut = None
+    if rules.trials == "segment":
+        cut = _segments(excerpts, speakers)
+        trials = cut.num_rows
+    else:
+        trials = number_of_trials(rules, total)
+    weight = beta(rules, total, true.num_rows)
+    return Task(rules, true, listed, excerpts, total, trials, weight, cut, notices)
+
+
+def read_system(
+    path: str,
+    *,
+    conventions: Conventions = "stdeval",
+    notices: Notices | None = None,
+    storage: Mapping[str, Any] | None = None,
+) -> System:
+    """Read a STDLIST, KWSLIST, or table (CSV, Parquet) of detections, told by its content.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        conventions: whose rules for document names and for oddities.
+        notices: takes what is odd; None: oddities are errors.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is broken; with file and line.
+    """
+    from swsdist.io.packed import opened
+
+    with opened(path, storage) as stream:
+        head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+        from swsdist.io.systemlist import read_systemlist
+
+        raw = read_systemlist(path, storage, notices=notices, duplicates=conventions == "stdeval")
+        names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
+        known = pa.array([system_document(name, conventions) for name in names.dictionary.to_pylist()], pa.string())
+        # Two names may become one, so the codes are made anew.
+        documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
+        place = raw.detections.schema.get_field_index("doc_id")
+        detections = raw.detections.set_column(place, "doc_id", documents)
+        return System(detections, raw.attributes, raw.queries, path)
+    return System(_table_of_detections(path, storage), {}, None, path)
+
+
+def _terms(
+    path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
+) -> tuple[pa.Table | None, bool]:
+    if path is None:
+        return None, True
+    from swsdist.io.termlist import read_termlist
+
+    found = read_termlist(path, storage, notices=notices, duplicates=conventions == "stdeval")
+    return found.terms, found.lowercase
+
+
+def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+    from swsdist.io.tables import read_table
+
+    return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
+
+
+def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+    from swsdist.io.tables import read_table
+
+    kinds: dict[str, pa.DataType] = {"query_id": pa.string(), "doc_id": pa.string(), "channel": pa.int32()}
+    kinds |= dict.fromkeys(("start", "end", "score"), pa.float64())
+    schema = pa.schema(
+        [*(pa.field(name, kind, False) for name, kind in kinds.items()), pa.field("decision", pa.bool_())]
+    )
+    table = read_table(path, schema, storage=storage)
+    from swsdist.score.align import decimals
+
+    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
+    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
+
+
+def _looked_up(
+    rttm: str | None,
+    ctm: str | None,
+    terms: pa.Table,
+    rules: Protocol,
+    conventions: Conventions,
+    lowercase: bool,
+    notices: Notices,
+    storage: Mapping[str, Any] | None,
+) -> tuple[pa.Table, np.ndarray, pa.Table | None]:
+    from swsdist.score.lookup import look_up
+
+    speakers: pa.Table | None = None
+    if rttm is not None:
+        from swsdist.io.rttm import read_rttm
+
+        lexemes, speakers = read_rttm(rttm, storage, fields=9 if conventions == "kwseval" else None)
+    else:
+        from swsdist.io.ctm import read_ctm
+
+        lexemes = read_ctm(str(ctm), storage)
+    found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
+    if found.repeated:
+        effect = "; as in STDEval each gets its occurrences once more" if conventions == "stdeval" else ""
+        notices.add(
+            f"terms have the text of another term{effect}",
+            where=found.repeated[0],
+            remedy="list each text once",
+            count=len(found.repeated),
+        )
+    if found.unsorted:
+        effect = "KWSEval links the wrong words then" if conventions == "kwseval" else "the order of the file counts"
+        notices.add(
+            f"documents have words that are not in the order of time; {effect}",
+            where=f"{rttm or ctm}: {found.unsorted[0]}",
+            remedy="sort the transcript by file, channel and begin",
+            count=len(found.unsorted),
+        )
+    return found.references, found.first_end, speakers
+
+
+def _of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
+    known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
+    strange = references.filter(pc.invert(known))
+    if strange.num_rows:
+        notices.add(
+            "references are of queries that the term list lacks, and are left out",
+            where=f"{path}: {strange['query_id'][0]}",
+            remedy="give the term list that belongs to the references",
+            count=strange.num_rows,
+        )
+    return references.filter(known)
+
+
+def _within(
+    references: pa.Table,
+    first_end: np.ndarray | None,
+    excerpts: pa.Table,
+    conventions: Conventions,
+    ecf_filter: bool,
+    notices: Notices,
+) -> pa.Table:
+    """References inside of the ECF, or all of them with a notice."""
+    tail = first_end
+    if conventions == "stdeval":
+        from swsdist.score.align import decimals
+
+        start = references["start"].to_numpy()
+        tail = start + decimals(references["end"].to_numpy() - start, 4)
+    kept = inside(references, excerpts, conventions, tail=tail)
+    if kept.all():
+        return references
+    dropping = ecf_filter or conventions == "kwseval"
+    first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
+    notices.add(
+        f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
+        where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s",
+        remedy="look at the names, channels and times of the ECF",
+        count=int((~kept).sum()),
+    )
+    return references.filter(pa.array(kept)) if dropping else references
+
+
+def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
+    from swsdist.score.segments import segments
+
+    if excerpts is None or speakers is None or not speakers.num_rows:
+        raise UserError(
+            "segment trials need stretches of speech",
+            remedy="give an ECF, and an RTTM that has SPEAKER records besides the words",
+        )
+    return segments(excerpts, speakers)
+
+
+def fitted_system(task: Task, system: System, *, ecf_filter: bool = False) -> pa.Table:
+    """The detections of a system that count for a task; what is left out, or odd, is noted.
+
+    Args:
+        task: the task.
+        system: what it answered.
+        ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
+
+    Raises:
+        DataError: by KWSEval's rules, a query is not in the term list.
+    """
+    detections, notices = system.detections, task.notices
+    known = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
+    strange = detections.filter(pc.invert(known))
+    lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
+    if strange.num_rows or lists:
+        query = lists[0] if lists else strange["query_id"][0].as_py()
+        where = f"{system.path}: {query}"
+        if task.conventions == "kwseval":
+            raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
+        notices.add(
+            "queries or detections are not of the term list, and are left out",
+            where=where,
+            remedy="give the list that it answers",
+            count=max(len(lists), strange.num_rows),
+        )
+        detections = detections.filter(known)
+    if task.excerpts is not None:
+        detections = _detections_within(detections, task, system.path, ecf_filter)
+    if system.search_times is not None:
+        missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
+        if missing:
+            notices.add(
+                "terms are missing from the system's list, and count as not found",
+                where=f"{system.path}: {missing[0]}",
+                remedy="a system answers every term, if with an empty list",
+                count=len(missing),
+            )
+    _check_order(detections, task, system.path)
+    return detections
+
+
+def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: bool) -> pa.Table:
+    assert task.excerpts is not None
+    tail = detections["start"].to_numpy() + detections["duration"].to_numpy()
+    kept = inside(detections, task.excerpts, task.conventions, tail=tail)
+    if kept.all():
+        return detections
+    dropping = ecf_filter or task.conventions == "kwseval"
+    outside = detections.filter(pa.array(~kept))
+    documents = {excerpt_document(file, task.conventions) for file in task.excerpts["file"].to_pylist()}
+    named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
+    effect = "left out" if dropping else "scored as false alarms, as STDEval does without -E"
+    for rows, message in (
+        (outside.filter(pc.invert(named)), f"detections are in documents that the ECF lacks, and are {effect}"),
+        (outside.filter(named), f"detections lie outside of the ECF's excerpts, and are {effect}"),
+    ):
+        if rows.num_rows:
+            first = rows.slice(0, 1).to_pylist()[0]
+            notice = (
+                f"{path}: {first['query_id']} in {first['doc_id']}, channel {first['channel']}, at {first['start']} s"
+            )
+            task.notices.add(
+                message, where=notice, remedy="look at the names, channels and times of the ECF", count=rows.num_rows
+            )
+    return detections.filter(pa.array(kept)) if dropping else detections
+
+
+def _check_order(detections: pa.Table, task: Task, path: str) -> None:
+    """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
+    highest_no, lowest_yes = decision_limits(detections)
+    if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
+        task.notices.add(
+            f"decisions are inconsistent: the highest score of a NO is {highest_no}, the lowest of a YES {lowest_yes}",
+            where=path,
+            remedy="decide by one threshold, if the scores are meant to be comparable",
+        )
+
+
+def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
+    """Highest score of a NO and lowest of a YES; None where there is none."""
+    decided = pc.fill_null(detections["decision"], False)
+    no = detections["score"].filter(pc.and_(pc.invert(decided), pc.is_valid(detections["decision"])))
+    yes = detections["score"].filter(decided)
+    return pc.max(no).as_py(), pc.min(yes).as_py()
+
+
+#: What a trial is, for the command line.
+Trials = Literal["time", "segment", "document"]

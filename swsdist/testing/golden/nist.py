@@ -1,0 +1,329 @@
+"""NIST scorers: a case's inputs in both programs' formats, and what STDEval 0.7 and KWSEval (F4DE 3.5) made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import tarfile
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from swsdist.io.notices import Notices
+from swsdist.score.evaluation import Evaluation, evaluate
+from swsdist.score.inputs import read_system, read_task
+from swsdist.score.protocol import protocol
+from swsdist.score.twv import Curve, Point
+from swsdist.testing.golden.runner import Case, needed, place, text, values
+
+NAME = "NIST scorers"
+
+_SAME = 1e-9
+_FILES = {"stdeval": ("ecf.xml", "tlist.xml", "stdlist.xml"), "kwseval": ("ecf_kws.xml", "kwlist.xml", "kwslist.xml")}
+
+Program = Literal["stdeval", "kwseval"]
+
+
+def handles(folder: Path) -> bool:
+    """Has it a system list of either program, or all inputs packed together?"""
+    return place(folder, "params.json") is not None and any(
+        place(folder, name) for name in ("stdlist.xml", "kwslist.xml", "inputs.tar")
+    )
+
+
+def run(folder: Path) -> Case:
+    """Score with both programs' rules."""
+    case = Case.of(folder)
+    params, expected = values(folder, "params.json"), values(folder, "expected.json")
+    with _inputs(folder) as inputs, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "a query has .* its false-alarm rate is negative")
+        for program, check in (("stdeval", _stdeval), ("kwseval", _kwseval)):
+            if program in expected:
+                ours = score(inputs, params, program)  # type: ignore[arg-type]
+                check(case, folder, ours, expected[program], params)
+    return case
+
+
+def score(folder: Path, params: dict[str, Any], program: Program) -> Evaluation:
+    """Our evaluation of a case's inputs."""
+    rules = protocol(
+        program,
+        tolerance=params["similarity_threshold"],
+        word_gap=params["find_threshold"],
+        trials_per_second=params["trials_per_sec"],
+        cost=params["koef_c"],
+        value=params["koef_v"],
+        prior=params["prob_term"],
+        trials="segment" if params["segment"] and program == "kwseval" else "time",
+    )
+    ecf, terms, system = (needed(folder, name) for name in _FILES[program])
+    notices = Notices()
+    task = read_task(
+        ecf=ecf,
+        rttm=needed(folder, "ref.rttm"),
+        terms=terms,
+        protocol=rules,
+        ecf_filter=params["ecf_filter"],
+        notices=notices,
+    )
+    return evaluate(
+        task,
+        read_system(system, conventions=program, notices=notices),
+        ecf_filter=params["ecf_filter"],
+        include_refless=params["include_no_targ"],
+        only_answered=params["just_system_terms"],
+    )
+
+
+@contextmanager
+def _inputs(folder: Path) -> Iterator[Path]:
+    """The folder of the inputs; unpacked if they lie in one archive."""
+    packed = place(folder, "inputs.tar")
+    if packed is None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as temporary, tarfile.open(packed) as archive:
+        archive.extractall(temporary, filter="data")
+        yield Path(temporary)
+
+
+def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any], params: dict[str, Any]) -> None:
+    if theirs.get("status") == "died":
+        case.treated.append("STDEval died of the list; it is scored as one that found nothing")
+        case.equal("S: detections", ours.whole.totals.detections, 0)
+        return
+    task, whole = ours.task, ours.whole
+    case.equal("S: trials", task.trials, theirs["num_trials"])
+    case.close("S: seconds", task.seconds, theirs["speech_dur"], _SAME * max(1.0, task.seconds))
+    case.close("S: beta", task.beta, theirs["beta"], 1e-12 * theirs["beta"])
+    case.equal("S: least score", ours.low, theirs["min_score"])
+    case.equal("S: greatest score", ours.high, theirs["max_score"])
+    case.equal("S: max NO", max(-9999.0, _or(ours.highest_no, -9999.0)), theirs["max_no"])
+    case.equal("S: min YES", min(9999.0, _or(ours.lowest_yes, 9999.0)), theirs["min_yes"])
+    totals = whole.totals
+    sums = {"ref": totals.ntrue, "corr": totals.ncorr, "fa": totals.nfa, "miss": totals.nmiss}
+    case.equal("S: totals", sums, theirs["totals"])
+    referenced = whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
+    case.equal("S: terms with references", referenced.num_rows, theirs["n_terms_with_refs"])
+    rows = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    ratio = params["koef_c"] / params["koef_v"]
+    occurrence = []
+    for term, want in theirs["terms"].items():
+        row = rows.get(term)
+        if row is None:
+            case.equal(f"S: term {term}", None, want)
+            continue
+        _rates(case, "S", term, row, want)
+        if want.get("value") is not None:
+            value = (row["ncorr"] - ratio * row["nfa"]) / row["ntrue"]
+            occurrence.append(value)
+            case.close("S: occurrence-weighted value", value, want["value"], _SAME, what=f"S: value of {term}")
+    if occurrence:
+        case.close("S: mean value", math.fsum(occurrence) / len(occurrence), theirs["mean_value"], _SAME)
+    _pairs(case, ours, theirs["terms"])
+    if whole.actual is not None:
+        _point(case, "S: ATWV", whole.actual, theirs["atwv"], theirs["mean_pmiss"], theirs["mean_pfa"])
+    _stdeval_curves(case, folder, ours, theirs)
+
+
+def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+    det, whole = theirs["det"], ours.whole
+    if det["status"] != "ok":
+        case.treated.append("STDEval gives no curve of fewer than two terms or of no score; ours is defined")
+    elif whole.maximum is not None and whole.curve is not None:
+        if det.get("original_dies_on_negative_variance"):
+            case.treated.append("STDEval dies of a negative variance; the curve is compared with its guarded one")
+        case.close("S: MTWV", whole.maximum.twv, det["max_value"], _SAME)
+        _unique(case, "S", whole.curve, whole.maximum, det)
+        _curve(case, folder, "stdeval_det", whole.curve)
+    want = theirs.get("pooled_det", {})
+    if want.get("status") == "ok" and ours.pooled is not None and ours.pooled_maximum is not None:
+        case.close("S: pooled maximum", ours.pooled_maximum.twv, want["max_value"], _SAME)
+        _unique(case, "S pooled", ours.pooled, ours.pooled_maximum, want)
+        _curve(case, folder, "stdeval_pooled_det", ours.pooled)
+
+
+def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any], params: dict[str, Any]) -> None:
+    if theirs["status"] != "ok":
+        case.treated.append("KWSEval stops at inconsistent decisions; its numbers up to there are compared")
+    task, whole = ours.task, ours.whole
+    case.equal("K: trials", task.trials, theirs["tot_trials"])
+    if theirs["tot_dur"] is not None:
+        case.close("K: seconds", task.seconds, theirs["tot_dur"], _SAME * max(1.0, task.seconds))
+    case.close("K: beta", task.beta, theirs["beta"], 1e-12 * theirs["beta"])
+    pooled = params["pooled"]
+    if pooled:
+        _kwseval_pooled(case, folder, ours, theirs)
+        return
+    rows = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    border = 0
+    for term, want in theirs["terms"].items():
+        row = rows.get(term)
+        if row is None:
+            case.equal(f"K: term {term}", None, want["ntrue"])
+            continue
+        if (
+            params["segment"]
+            and row["ntrue"] == want["ntrue"]
+            and row["ncorr"] + row["nfa"] != want["ncorr"] + want["nfa"]
+        ):
+            border += 1
+            continue
+        counts = {name: row[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")}
+        case.equal(f"K: counts of {term}", counts, {name: want[name] for name in counts})
+        for name in ("pmiss", "pfa", "twv"):
+            mine = row[name]
+            if row["ntrue"] == 0:
+                continue
+            case.close(f"K: {name}", mine, want[name], _SAME, what=f"K: {name} of {term}")
+    if border:
+        case.treated.append(
+            f"{border} term(s) have a detection on the border of two segments, which KWSEval counts by the order of a hash: "
+            "they, and all means, are not compared"
+        )
+        return
+    totals = whole.totals
+    sums = {"targ": totals.ntrue, "corr": totals.ncorr, "fa": totals.nfa, "miss": totals.nmiss}
+    case.equal("K: totals", sums, {name: theirs["totals"][name] for name in sums})
+    if whole.actual is not None and theirs["atwv"] is not None:
+        _point(case, "K: ATWV", whole.actual, theirs["atwv"], theirs["mean_pmiss"], theirs["mean_pfa"])
+    _kwseval_curve(case, folder, ours, theirs)
+
+
+def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+    whole, want = ours.whole, theirs["max"]
+    if whole.maximum is not None and whole.curve is not None and want["twv"] is not None:
+        case.close("K: MTWV", whole.maximum.twv, want["twv"], _SAME)
+        _unique(case, "K", whole.curve, whole.maximum, {"max_value": want["twv"], **want})
+        _curve(case, folder, "kwseval_points", whole.curve)
+    best = ours.optimum
+    if best is not None and theirs["optimum"]["twv"] is not None:
+        ids = best.names.to_pylist()
+        rated = [k for k, term in enumerate(ids) if theirs["terms"][term]["optimum"]["twv"] is not None]
+        otwv = best.otwv
+        if len(rated) < len(ids):
+            case.treated.append(
+                f"with -inc KWSEval gave only {len(rated)} of {len(ids)} terms an optimum, by the order of a hash: "
+                "OTWV is compared over these"
+            )
+            pmiss, pfa = (math.fsum(values[rated]) / len(rated) for values in (best.pmiss, best.pfa))
+            otwv = Point(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
+        _point(case, "K: OTWV", otwv, *(theirs["optimum"][name] for name in ("twv", "pmiss", "pfa")))
+        _point(case, "K: STWV", best.supremum, *(theirs["supremum"][name] for name in ("twv", "pmiss", "pfa")))
+        place_of = {name: k for k, name in enumerate(ids)}
+        for term, want in theirs["terms"].items():
+            if term in place_of and want["optimum"]["twv"] is not None:
+                k = place_of[term]
+                case.close(
+                    "K: optimum of a term",
+                    float(best.twv[k]),
+                    want["optimum"]["twv"],
+                    _SAME,
+                    what=f"K: optimum of {term}",
+                )
+                case.close(
+                    "K: supremum of a term",
+                    float(best.stwv[k]),
+                    want["supremum_twv"],
+                    _SAME,
+                    what=f"K: supremum of {term}",
+                )
+
+
+def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+    one = next(iter(theirs["terms"].values()))
+    totals = [sum(row[name] for row in ours.whole.per_term.to_pylist()) for name in ("ntrue", "ncorr", "nfa", "nmiss")]
+    case.equal("K pooled: counts", totals, [one[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")])
+    ntrue, _, nfa, nmiss = totals
+    pmiss, pfa = nmiss / ntrue, nfa / (ours.task.trials - ntrue)
+    actual = Point(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
+    _point(case, "K pooled: actual", actual, theirs["atwv"], theirs["mean_pmiss"], theirs["mean_pfa"])
+    if ours.pooled is not None and ours.pooled_maximum is not None:
+        case.close("K pooled: maximum", ours.pooled_maximum.twv, theirs["max"]["twv"], _SAME)
+        _curve(case, folder, "kwseval_points", ours.pooled)
+
+
+def _rates(case: Case, program: str, term: str, row: dict[str, Any], want: dict[str, Any]) -> None:
+    counts = {name: row[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")}
+    case.equal(f"{program}: counts of {term}", counts, {name: want[name] for name in counts})
+    for name in ("pmiss", "pfa"):
+        if want[name] is None or row[name] is None:
+            case.equal(f"{program}: {name} of {term}", row[name], want[name])
+        else:
+            case.close(f"{program}: {name}", row[name], want[name], 1e-12, what=f"{program}: {name} of {term}")
+
+
+def _pairs(case: Case, ours: Evaluation, terms: dict[str, Any]) -> None:
+    """Which detection went to which reference."""
+    if not all(isinstance(want.get("pairs"), list) for want in terms.values()):
+        return
+    aligned = ours.aligned
+    hits = aligned.filter(pc.and_(pc.is_valid(aligned["score"]), pc.is_valid(aligned["ref_start"])))
+    mine: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in hits.to_pylist():
+        place_of = (row["doc_id"], str(row["channel"]), row["ref_start"], row["start"], row["score"], row["decision"])
+        mine[row["query_id"]].append(place_of)
+    ambiguous = 0
+    for term, want in terms.items():
+        theirs = sorted((p[0], str(p[1]), p[2], p[4], p[6], p[7] == "YES") for p in want["pairs"])
+        own = sorted(mine[term])
+        if own != theirs and sorted(p[4:] for p in own) == sorted(p[4:] for p in theirs):
+            ambiguous += 1
+            continue
+        case.equal(f"S: pairs of {term}", own, theirs)
+    if ambiguous:
+        case.treated.append(
+            f"{ambiguous} term(s) can be paired in equally good ways: only counts and scores are compared"
+        )
+
+
+def _point(case: Case, measure: str, ours: Point, twv: float, pmiss: float, pfa: float) -> None:
+    case.close(measure, ours.twv, twv, _SAME * max(1.0, abs(twv)))
+    case.close(f"{measure}, Pmiss", ours.pmiss, pmiss, _SAME)
+    case.close(f"{measure}, Pfa", ours.pfa, pfa, _SAME)
+
+
+def _unique(case: Case, program: str, curve: Curve, ours: Point, want: dict[str, Any]) -> None:
+    """Threshold and rates of a maximum, if no other point comes as near to it as the order of a sum may bring it."""
+    if np.count_nonzero(curve.twv > ours.twv - _SAME) != 1:
+        case.treated.append(
+            f"{program}: several points reach the maximum to 1e-9; threshold and rates are not compared"
+        )
+        return
+    if want["threshold"] is not None and ours.threshold is not None:
+        case.close(f"{program}: threshold of the maximum", ours.threshold, want["threshold"], 0.0)
+    case.close(f"{program}: Pmiss of the maximum", ours.pmiss, want["pmiss"], _SAME)
+    case.close(f"{program}: Pfa of the maximum", ours.pfa, want["pfa"], _SAME)
+
+
+def _curve(case: Case, folder: Path, name: str, curve: Curve) -> None:
+    """The curve's file has every n-th point and the last, with 12 digits."""
+    kept = values(folder, "expected.json")["det_files"].get(name)
+    if kept is None or place(folder, f"det.{name}.csv") is None:
+        return
+    columns = np.stack([curve.threshold, curve.pmiss, curve.pfa, curve.twv], axis=1)
+    case.equal(f"{name}: points", len(columns), kept["n_points"])
+    if len(columns) != kept["n_points"]:
+        return
+    taken = [*range(0, len(columns), kept["kept_every"])]
+    if taken[-1] != len(columns) - 1:
+        taken.append(len(columns) - 1)
+    rows = list(csv.reader(io.StringIO(text(folder, f"det.{name}.csv"))))[1:]
+    theirs = np.array([[math.nan if x in ("", "NA") else float(x) for x in row] for row in rows])
+    for k, column in enumerate(("threshold", "Pmiss", "Pfa", "value")):
+        scale = np.maximum(1.0, np.abs(theirs[:, k]))
+        apart = np.abs(columns[taken, k] - theirs[:, k]) / scale
+        same = np.isnan(columns[taken, k]) & np.isnan(theirs[:, k])
+        case.close(f"{name}: {column}", float(np.where(same, 0.0, apart).max(initial=0.0)), 0.0, 1e-10)
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value
