@@ -131,13 +131,15 @@ class DocumentCounts:
     Attributes:
         documents: ids of the D documents, ascending.
         microseconds: int64 (D,), how much of each was searched, as trials are counted.
-        begin: int64 (Q + 1,), rows of query q are begin[q] to begin[q + 1]; queries with references, by id.
+        queries: ids of the Q queries with references, ascending.
+        begin: int64 (Q + 1,), rows of query q are begin[q] to begin[q + 1].
         document: int64 (E,), index of the document.
         counts: float64 (3, E), whole numbers: true occurrences, hits decided YES, false alarms decided YES.
     """
 
     documents: tuple[str, ...]
     microseconds: Ints
+    queries: tuple[str, ...]
     begin: Ints
     document: Ints
     counts: Floats
@@ -184,7 +186,31 @@ class DocumentCounts:
         begin = np.searchsorted(code[first], np.arange(len(query.dictionary) + 1))
         seconds = summed["seconds_sum"].to_numpy()
         microseconds = np.rint(seconds * 1e6).astype(np.int64)
-        return cls(tuple(names.to_pylist()), microseconds, begin, where[first], sums.astype(np.float64))
+        queries = tuple(query.dictionary.to_pylist())
+        return cls(tuple(names.to_pylist()), microseconds, queries, begin, where[first], sums.astype(np.float64))
+
+    @classmethod
+    def concat(cls, parts: Sequence[DocumentCounts]) -> DocumentCounts:
+        """Counts of parts of a list that hold their queries whole, over the same documents, as one.
+
+        Raises:
+            UserError: there is no part, or a query is in two.
+        """
+        owner = sorted((query, k, q) for k, part in enumerate(parts) for q, query in enumerate(part.queries))
+        queries = tuple(query for query, _, _ in owner)
+        if not parts or len(set(queries)) < len(queries):
+            raise UserError("the parts of a list must hold their queries whole", remedy="put each query in one part")
+        slices = [slice(parts[k].begin[q], parts[k].begin[q + 1]) for _, k, q in owner]
+        document = [parts[k].document[rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
+        counts = [parts[k].counts[:, rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
+        return cls(
+            parts[0].documents,
+            parts[0].microseconds,
+            queries,
+            np.cumsum([0, *(len(one) for one in document)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *document]),
+            np.concatenate([np.zeros((3, 0)), *counts], axis=1),
+        )
 
 
 def bootstrap_documents(

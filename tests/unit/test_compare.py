@@ -6,22 +6,14 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
 from swsdist.errors import DataError, TableError, UserError
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare import (
-    benjamini_hochberg,
-    cohen_d,
-    compare,
-    decided_at,
-    holm,
-    paired,
-    paired_t,
-    rank_biserial,
-    wilcoxon,
-)
+from swsdist.score.compare import compare, compare_paired, conditions, decided_at, paired
+from swsdist.score.significance import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
 from swsdist.score.twv import PER_TERM, per_term
 from swsdist.types import TRIALS
 
@@ -258,6 +250,17 @@ def test_counts_by_document_add_up() -> None:
     np.testing.assert_array_equal(counts.counts.sum(axis=1), [3, 2, 2])
 
 
+def test_counts_of_parts_are_those_of_the_whole() -> None:
+    whole = DocumentCounts.of(ALIGNED, DOCUMENTS)
+    parts = [DocumentCounts.of(ALIGNED.filter(pc.equal(ALIGNED["query_id"], q)), DOCUMENTS) for q in ("q3", "q2", "q1")]
+    joined = DocumentCounts.concat(parts)
+    assert (joined.queries, joined.begin.tolist()) == (whole.queries, whole.begin.tolist())
+    np.testing.assert_array_equal(joined.document, whole.document)
+    np.testing.assert_array_equal(joined.counts, whole.counts)
+    with pytest.raises(UserError, match="hold their queries whole"):
+        DocumentCounts.concat([whole, parts[1]])
+
+
 def test_what_was_observed_is_atwv() -> None:
     found = bootstrap_documents([DocumentCounts.of(ALIGNED, DOCUMENTS)], beta=10.0, resamples=50)
     values = per_term(ALIGNED, trials=300, beta=10.0)["twv"].drop_null().to_numpy()
@@ -313,6 +316,15 @@ def test_three_systems() -> None:
         assert row.t_fdr is not None
         assert row.t.p <= row.t_fdr <= row.t_holm <= 1
         assert row.wilcoxon.p <= row.wilcoxon_fdr <= row.wilcoxon_holm
+
+
+def test_systems_under_two_conditions() -> None:
+    joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
+    pair = compare_paired(joined, resamples=200).pairs[0]
+    assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
+    assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
+    with pytest.raises(UserError, match="no pairs: kst has 1 systems, sto has 2 systems"):
+        conditions({"kst": {"s1": 0.3}, "sto": {"s1": 0.1, "s2": 0.2}})
 
 
 def test_of_miss_rates_the_lesser_is_better() -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from swsdist.score import bootstrap
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.breakdown import breakdown, by_document, difference, grouped, scored_terms
-from swsdist.score.compare import compare, holm, paired, wilcoxon
+from swsdist.score.compare import compare, paired
+from swsdist.score.significance import holm, wilcoxon
 from swsdist.score.twv import Counts, atwv, per_term
 from swsdist.testing import oracles_compare as oracle
 from swsdist.testing.oracles_compare import Occurrences
