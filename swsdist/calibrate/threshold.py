@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.errors import ConfigError, UserError
 from swsdist.fingerprint import stable_hash
@@ -90,6 +91,15 @@ class Calibration:
 def fold_of(query_id: str, folds: int) -> int:
     """The fold of a query: a stable hash, so that it never depends on the other queries."""
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
+
+
+def by_fold(table: pa.Table, folds: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each fold that has any, folds ascending; the table has a column `query_id`."""
+    query = table["query_id"].combine_chunks().dictionary_encode()
+    fold = np.array([fold_of(name, folds) for name in query.dictionary.to_pylist()], dtype=np.int64)
+    of_row = pa.array(fold[query.indices.to_numpy()] if table.num_rows else fold)
+    for k in np.unique(of_row.to_numpy()).tolist():
+        yield k, table.filter(pc.equal(of_row, k))
 
 
 def fit(

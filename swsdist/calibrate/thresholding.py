@@ -1,0 +1,187 @@
+"""A threshold for each term: keyword specific thresholding (KST) and sum-to-one normalisation (STO).
+
+TWV weighs a miss of term w by 1 / Ntrue(w) and a false alarm by beta / (T - Ntrue(w)). So if a detection is right with
+probability p, keeping it pays from
+
+    thr = beta n / (T + (beta - 1) n)                                                     n = Ntrue(w)     (eq. 3)
+
+on. T is the number of trials, as in TWV. Three ways from there, S(w) being the sum of the probabilities of w's
+detections (`swsdist.calibrate.posterior`):
+
+==========  ==================================  =====================================================================
+method      threshold on p                      normalised score, and the one threshold for it
+==========  ==================================  =====================================================================
+oracle-kst  eq. 3, n = Ntrue(w)                 as kst
+kst         eq. 3, n = alpha S(w)      (eq. 4)  p (1 - thr) / (p (1 - thr) + (1 - p) thr), 1/2
+sto         thr(alpha) S(w)            (eq. 6)  p / S(w), thr(alpha): eq. 3 with n = alpha             (eq. 5)
+==========  ==================================  =====================================================================
+
+The normalised score of KST divides the odds of p by those of the threshold. Published normalisations raise p to the power
+ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of the two only the odds keep their meaning
+at other thresholds: x in place of 1/2 decides as KST does with x / (1 - x) times the beta. And they need no logarithm, so
+they are the same on every machine.
+
+Decisions are those of the thresholds on p, ``p >= thr``; where the last bit of a normalised score would say otherwise,
+that score is the nearest which agrees. So both make the same decisions, always. Rules at the edges: n counts as T at most
+(thr is 1 there); a detection of probability 0 is never kept; for the oracle a term that does not occur keeps nothing.
+
+Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
+normalization", eqs. 3 to 6; Miller et al. 2007 (KST); Mamou et al. 2013 (STO).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.calibrate.posterior import PosteriorSums, checked
+from swsdist.errors import UserError
+from swsdist.types import DETECTIONS
+
+Floats = NDArray[np.float64]
+Method = Literal["kst", "sto", "oracle-kst"]
+
+METHODS: tuple[Method, ...] = get_args(Method)
+
+#: alpha that the source found best.
+ALPHA = 1.5
+
+_LEAST = 5e-324  # no probability but 0 is below it
+
+
+def kst_threshold(occurrences: ArrayLike, *, trials: ArrayLike, beta: ArrayLike) -> Floats:
+    """Eq. 3: the probability from which on keeping a detection pays.
+
+    Args:
+        occurrences: n, true occurrences of the term, or an estimate; not negative, counted as `trials` at most.
+        trials: T.
+        beta: weight of false alarms.
+
+    Returns:
+        float64 in [0, 1], of the common shape; it rises with n.
+    """
+    n = np.minimum(np.asarray(occurrences, dtype=np.float64), trials)
+    weighted = np.asarray(beta, dtype=np.float64) * n
+    result: Floats = weighted / ((np.asarray(trials, dtype=np.float64) - n) + weighted)
+    return result
+
+
+def thresholds(
+    method: Method, sums: ArrayLike, ntrue: ArrayLike, *, alpha: ArrayLike, beta: ArrayLike, trials: ArrayLike
+) -> Floats:
+    """Thresholds on the probabilities of terms: eq. 3, 4 or 6. All arguments may be arrays of one common shape.
+
+    Args:
+        method: which.
+        sums: S(w).
+        ntrue: Ntrue(w); only the oracle looks at it.
+        alpha: factor on S(w); the oracle has none.
+        beta: weight of false alarms.
+        trials: T.
+
+    Returns:
+        float64, above 0. STO's may be above 1, the oracle's is infinite where Ntrue is 0.
+    """
+    if method == "oracle-kst":
+        true = np.asarray(ntrue)
+        found = np.where(true > 0, kst_threshold(true, trials=trials, beta=beta), math.inf)
+    elif method == "kst":
+        found = kst_threshold(np.multiply(alpha, sums), trials=trials, beta=beta)
+    else:
+        found = kst_threshold(alpha, trials=trials, beta=beta) * np.asarray(sums, dtype=np.float64)
+    result: Floats = np.maximum(found, _LEAST)
+    return result
+
+
+@dataclass(frozen=True)
+class Thresholding:
+    """One of the methods at one operating point.
+
+    Attributes:
+        method: which.
+        trials: T, positive.
+        beta: weight of false alarms, positive.
+        alpha: factor on S(w), positive.
+    """
+
+    method: Method
+    trials: int
+    beta: float
+    alpha: float = ALPHA
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UserError(f"there is no method {self.method!r}", remedy=f"choose one of: {', '.join(METHODS)}")
+        for name in ("trials", "beta", "alpha"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UserError(f"{name} is {getattr(self, name)}", remedy="it must be finite and greater than 0")
+
+    @property
+    def threshold(self) -> float:
+        """The one threshold for normalised scores: 1/2, or eq. 5."""
+        return float(kst_threshold(self.alpha, trials=self.trials, beta=self.beta)) if self.method == "sto" else 0.5
+
+    def thresholds(self, sums: ArrayLike, ntrue: ArrayLike = 0) -> Floats:
+        """Thresholds on the probabilities of terms, from their S(w) and Ntrue(w)."""
+        return thresholds(self.method, sums, ntrue, alpha=self.alpha, beta=self.beta, trials=self.trials)
+
+    def normalised(self, probability: ArrayLike, sums: ArrayLike, ntrue: ArrayLike = 0) -> Floats:
+        """Normalised scores; those from `threshold` on are the detections to keep.
+
+        Args:
+            probability: float64 in [0, 1], of detections.
+            sums: S(w) of each one's term.
+            ntrue: Ntrue(w) of each one's term, for the oracle.
+
+        Returns:
+            float64 of the common shape, not negative; within a term it never falls as p rises.
+
+        Raises:
+            UserError: a score is not a probability.
+        """
+        p, limit = np.broadcast_arrays(checked(probability), self.thresholds(sums, ntrue))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if self.method == "sto":
+                score = p / np.maximum(sums, p)  # only a p too small for the sum is above it
+            else:
+                known = np.minimum(limit, 1.0)
+                score = 1.0 / (1.0 + ((1.0 - p) * known) / (p * (1.0 - known)))
+        below = np.nextafter(self.threshold, 0.0)
+        # Comparisons with NaN (0 / 0: p is 0, or p and the threshold are 1) yield the other value.
+        kept: Floats = np.where(score >= self.threshold, score, self.threshold)
+        dropped: Floats = np.where(score < self.threshold, score, below)
+        result: Floats = np.where(p >= limit, kept, np.where(p > 0, dropped, 0.0))
+        return result
+
+    def apply(self, table: pa.Table, *, true: Mapping[str, int] | None = None, scores: bool = True) -> pa.Table:
+        """Decide a list whose scores are probabilities; rows without score (misses) stay as they are.
+
+        Args:
+            table: DETECTIONS or TRIALS, all rows of each term.
+            true: Ntrue(w), for the oracle; a term that is not in it does not occur.
+            scores: also put the normalised scores in the place of the probabilities.
+
+        Raises:
+            UserError: a score is not a probability, or the oracle is not told Ntrue.
+        """
+        if self.method == "oracle-kst" and true is None:
+            raise UserError("oracle KST needs the true occurrences", remedy="give references, or use kst")
+        query = table["query_id"].combine_chunks().dictionary_encode()
+        names, code = query.dictionary.to_pylist(), query.indices.to_numpy().astype(np.int64)
+        sums = PosteriorSums.of(table).values(names)
+        ntrue = np.array([(true or {}).get(name, 0) for name in names], dtype=np.int64)
+        probability = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
+        missing = np.isnan(probability)
+        score = self.normalised(np.where(missing, 0.0, probability), sums[code], ntrue[code])
+        decision = pa.array(score >= self.threshold, mask=missing)
+        table = table.set_column(table.schema.get_field_index("decision"), DETECTIONS.field("decision"), decision)
+        if not scores:
+            return table
+        place = table.schema.get_field_index("score")
+        return table.set_column(place, table.schema.field(place), pa.array(score, mask=missing))

@@ -1,0 +1,311 @@
+"""The logistic by hand and against its likelihood, its edges, its files; fusion."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.calibrate.fusion import fit_fusion
+from swsdist.calibrate.logistic import SCHEMA, Labelled, Logistic, Logistics, fit_logistic, fit_logistics
+from swsdist.calibrate.regression import PRIOR_DEVIATION, exponential, sigmoid
+from swsdist.calibrate.threshold import fold_of
+from swsdist.errors import ConfigError, UserError
+from swsdist.testing.oracles_calibrate import deviation, penalised_loss
+from swsdist.types import TRIALS
+
+
+def labelled(*rows: tuple[float, int, int]) -> Labelled:
+    """Of rows (score, hits, false alarms)."""
+    parts = [
+        Labelled(np.array([score]), np.array([hits], dtype=np.int64), np.array([false], dtype=np.int64))
+        for score, hits, false in rows
+    ]
+    return sum(parts, Labelled.zero())
+
+
+def table(*rows: tuple[str, float | None, bool]) -> pa.Table:
+    """An aligned list of rows (query, score or None of a miss, whether there is a reference)."""
+    return pa.Table.from_pylist(
+        [
+            {"query_id": q, "doc_id": "d", "channel": 1, "score": s, "ref_start": 1.0 if hit else None}
+            for q, s, hit in rows
+        ],
+        TRIALS,
+    )
+
+
+# -- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(-700, 700))
+def test_exponential_is_within_two_units(x: float) -> None:
+    assert float(exponential(x)) == pytest.approx(math.exp(x), rel=4.5e-16)
+
+
+def test_sigmoid_at_the_ends() -> None:
+    assert sigmoid([0.0, 800.0, -800.0]).tolist() == [0.5, 1.0, pytest.approx(0.0, abs=1e-300)]
+    assert float(sigmoid(1e308)) == 1.0
+
+
+# -- fitting --------------------------------------------------------------------------------------------------------
+
+
+def test_two_scores_have_their_own_rates() -> None:
+    """A logistic goes through both: 1 of 4 right at score 0, 3 of 4 at score 2, so p = 1/4 and 3/4."""
+    found = fit_logistic(labelled((0.0, 100, 300), (2.0, 300, 100)))
+    assert found.probability([0.0, 2.0]) == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert found.slope == pytest.approx(math.log(9) / 2, rel=1e-4)
+
+
+def test_an_effective_prior_moves_the_odds() -> None:
+    """Weighted to a prior, the log-odds are the likelihood ratio's plus the prior's, whatever the numbers of trials."""
+    prior = 0.01
+    found = fit_logistic(labelled((0.0, 100, 3000), (2.0, 300, 1000)), prior=prior)
+    llr = np.array([math.log((100 / 400) / (3000 / 4000)), math.log((300 / 400) / (1000 / 4000))])
+    assert found.log_odds([0.0, 2.0]) == pytest.approx(llr + math.log(prior / (1 - prior)), abs=1e-3)
+
+
+rows = st.lists(
+    st.tuples(st.floats(-100, 100).map(lambda x: round(x, 3)), st.integers(0, 50), st.integers(0, 50)),
+    min_size=2,
+    max_size=12,
+    unique_by=lambda row: row[0],
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows)
+@pytest.mark.filterwarnings("ignore:the logistic's slope")
+def test_no_other_logistic_is_better(given_rows: list[tuple[float, int, int]]) -> None:
+    """The loss is convex, so a point that is better than all about it, at any distance, is the best."""
+    data = labelled(*given_rows)
+    if not data.hits.sum() or not data.false_alarms.sum():
+        with pytest.raises(UserError, match="there is no"):
+            fit_logistic(data)
+        return
+    found = fit_logistic(data)
+    used = [(s, h, f) for s, h, f in given_rows if h + f]
+    spread = deviation(used)
+    best = penalised_loss(found.slope, found.offset, used, spread, PRIOR_DEVIATION)
+    middle = sum(s * (h + f) for s, h, f in used) / sum(h + f for _, h, f in used)
+    for size in (1e-3, 0.1, 3.0):
+        for turn in np.linspace(0, 2 * math.pi, 16, endpoint=False):
+            slope = size * math.cos(turn) / (spread or 1.0)
+            offset = size * math.sin(turn) - slope * middle
+            other = penalised_loss(found.slope + slope, found.offset + offset, used, spread, PRIOR_DEVIATION)
+            assert other >= best - 1e-9 * (1 + abs(best))
+    # The offset is free, so the probabilities sum to the number of hits.
+    assert (found.probability(data.score) * (data.hits + data.false_alarms)).sum() == pytest.approx(data.hits.sum())
+
+
+@given(rows, st.randoms())
+@pytest.mark.filterwarnings("ignore:the logistic's slope")
+def test_the_order_and_the_cut_do_not_matter(given_rows: list[tuple[float, int, int]], random: Any) -> None:
+    whole = labelled(*given_rows, (0.5, 1, 1))
+    shuffled = [*given_rows, (0.5, 1, 1)]
+    random.shuffle(shuffled)
+    assert fit_logistic(labelled(*shuffled)) == fit_logistic(whole)
+
+
+def test_separable_scores_have_a_steep_and_finite_slope() -> None:
+    """Likelihood alone would make it infinite. Probabilities come close to 0 and 1, and stay apart from them."""
+    found = fit_logistic(labelled((-1.0, 0, 50), (0.0, 0, 50), (1.0, 20, 0), (2.0, 20, 0)))
+    low, high = found.probability([0.0, 1.0])
+    assert 0 < low < 0.01 < 0.99 < high < 1
+    assert math.isfinite(found.slope)
+
+
+def test_a_single_score_has_no_slope() -> None:
+    with pytest.warns(UserWarning, match="slope is 0"):
+        found = fit_logistic(labelled((0.3, 1, 3)))
+    assert found.slope == 0.0
+    assert float(found.probability(17.0)) == pytest.approx(0.25)
+
+
+def test_scores_the_wrong_way_round_are_told() -> None:
+    with pytest.warns(UserWarning, match="higher scores are not more likely"):
+        assert fit_logistic(labelled((0.0, 30, 10), (1.0, 10, 30))).slope < 0
+
+
+@pytest.mark.parametrize(("rows", "kind"), [([(0.0, 5, 0), (1.0, 5, 0)], "false alarm"), ([(0.0, 0, 5)], "hit")])
+def test_one_class_cannot_be_fitted(rows: list[tuple[float, int, int]], kind: str) -> None:
+    with pytest.raises(UserError, match=f"there is no {kind}"):
+        fit_logistic(labelled(*rows))
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, math.nan])
+def test_a_prior_is_a_probability(prior: float) -> None:
+    with pytest.raises(UserError, match="effective prior"):
+        fit_logistic(labelled((0.0, 1, 1)), prior=prior)
+
+
+def test_large_lists_of_far_scores() -> None:
+    """A million trials of which few are right, scores in the thousands: it converges to the likelihood's maximum."""
+    rng = np.random.default_rng(3)
+    score = np.round(np.concatenate([rng.normal(1e4, 300, 20_000), rng.normal(1.1e4, 300, 200)]), 1)
+    hit = np.arange(len(score)) >= 20_000
+    distinct, which = np.unique(score, return_inverse=True)
+    data = Labelled(
+        distinct,
+        np.bincount(which[hit], minlength=len(distinct)),
+        50 * np.bincount(which[~hit], minlength=len(distinct)),
+    )
+    found = fit_logistic(data)
+    # Two normal classes of one variance have exactly this log-odds ratio.
+    assert found.slope == pytest.approx(1000 / 300**2, rel=0.1)
+    p = found.probability(distinct)
+    assert (p * (data.hits + data.false_alarms)).sum() == pytest.approx(200, rel=1e-9)
+
+
+# -- labels ---------------------------------------------------------------------------------------------------------
+
+
+def test_labels_of_an_aligned_list() -> None:
+    """Queries without true occurrences count too, and the misses are counted apart."""
+    found = Labelled.of(
+        table(("a", 1.0, True), ("a", None, True), ("b", 1.0, False), ("c", -0.0, False), ("a", 0.0, False))
+    )
+    assert found.score.tolist() == [0.0, 1.0]
+    assert (found.hits.tolist(), found.false_alarms.tolist(), found.missed) == ([0, 1], [2, 1], 1)
+
+
+def test_trials_that_were_not_submitted_stand_at_the_least_score() -> None:
+    data = Labelled.of(table(("a", 1.0, True), ("a", None, True), ("a", 0.5, False)))
+    found = data.imputed(10)
+    assert (found.score.tolist(), found.hits.tolist(), found.false_alarms.tolist()) == ([0.5, 1.0], [1, 1], [8, 0])
+    with pytest.raises(UserError, match="2 trials cannot hold"):
+        data.imputed(2)
+    with pytest.raises(UserError, match="there is no detection"):
+        Labelled.zero().imputed(5)
+
+
+# -- folds and files ------------------------------------------------------------------------------------------------
+
+
+def test_crossfit_learns_from_the_others() -> None:
+    data = {
+        0: labelled((0.0, 10, 30), (1.0, 30, 10)),
+        1: labelled((0.0, 20, 30), (1.0, 30, 20)),
+        2: labelled((0.0, 1, 90), (1.0, 90, 1)),
+    }
+    found = fit_logistics(data, 3, trained_on={"of": "this"})
+    assert (found.fit, found.trained_on) == ("crossfit", {"of": "this"})
+    assert found.models == (
+        fit_logistic(data[1] + data[2]),
+        fit_logistic(data[0] + data[2]),
+        fit_logistic(data[0] + data[1]),
+    )
+    assert found.of("a query") == found.models[fold_of("a query", 3)]
+    oracle = fit_logistics(data, 1, trained_on={})
+    assert (oracle.fit, oracle.models) == ("oracle", (fit_logistic(data[0] + data[1] + data[2]),))
+
+
+def test_apply_puts_probabilities_in_place() -> None:
+    names = [f"q{k}" for k in range(8)]
+    found = Logistics("crossfit", tuple(Logistic(1.0 + k, -0.5 * k) for k in range(5)), {})
+    trials = table(*((name, 0.3, True) for name in names), ("q0", None, True))
+    applied = found.apply(trials)
+    expected = [float(found.of(name).probability(0.3)) for name in names]
+    assert applied["score"].to_pylist() == [*expected, None]
+    assert applied.drop_columns("score").equals(trials.drop_columns("score"))
+    assert applied.schema.equals(TRIALS)
+    assert found.apply(TRIALS.empty_table()).schema.equals(TRIALS)
+    assert found.of_fold(3).apply(trials)["score"][0].as_py() == float(found.models[3].probability(0.3))
+
+
+def test_files_come_back() -> None:
+    found = Logistics("crossfit", (Logistic(1.0, -2.0), Logistic(3.0, -0.1)), {"queries": 3})
+    data = found.to_json(method="kst")
+    assert json.loads(data)["schema"] == SCHEMA
+    assert Logistics.from_json(data, "there", average=False) == found
+    assert Logistics.from_json(data, "there") == Logistics("file", (Logistic(2.0, -1.05),), {"queries": 3})
+
+
+GOOD = {"schema": SCHEMA, "fit": "oracle", "models": [{"slope": 1.0, "offset": 0.0}], "trained_on": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"schema": "swsdist-calibration/1"}, "its schema is swsdist-calibration/1"),
+        ({"models": []}, "it holds no logistic"),
+        ({"models": [{"slope": 1.0}]}, "not a logistic"),
+        ({"models": 3}, "not a logistic"),
+        ({"models": [{"slope": float("nan"), "offset": 0.0}]}, "not finite"),
+        ({"models": [{"slope": "steep", "offset": 0.0}]}, "not a logistic"),
+    ],
+)
+def test_wrong_files_are_refused(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        Logistics.from_json(json.dumps({**GOOD, **change}).encode(), "wrong.json")
+    assert str(caught.value).startswith("wrong.json: ")
+    assert Logistics.from_json(json.dumps(GOOD).encode(), "right.json").models == (Logistic(1.0, 0.0),)
+
+
+# -- fusion ---------------------------------------------------------------------------------------------------------
+
+
+def scores_of_two(seed: int, rows: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """Two systems with independent errors, the second half as informative."""
+    rng = np.random.default_rng(seed)
+    hit = rng.random(rows) < 0.3
+    scores = np.round(rng.normal(np.outer(hit, [2.0, 1.0]), 1.0), 2)
+    return scores, hit
+
+
+def test_fusion_weighs_systems_by_what_they_know() -> None:
+    """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
+    scores, hit = scores_of_two(1)
+    found = fit_fusion(scores, hit)
+    assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
+    assert found.probability(scores).sum() == pytest.approx(hit.sum())
+    order = np.random.default_rng(2).permutation(len(hit))
+    assert fit_fusion(scores[order], hit[order]) == found
+
+
+def test_fusion_of_one_is_the_logistic() -> None:
+    scores, hit = scores_of_two(3)
+    one = fit_fusion(scores[:, :1], hit)
+    distinct, which = np.unique(scores[:, 0], return_inverse=True)
+    count = [np.bincount(which[kind], minlength=len(distinct)) for kind in (hit, ~hit)]
+    logistic = fit_logistic(Labelled(distinct, *count))
+    assert (one.weights, one.offset) == ((logistic.slope,), logistic.offset)
+
+
+def test_missing_scores_are_the_systems_least() -> None:
+    scores, hit = scores_of_two(4)
+    scores[::3, 1] = np.nan
+    found = fit_fusion(scores, hit)
+    filled = np.where(np.isnan(scores), np.nanmin(scores, axis=0), scores)
+    assert found == fit_fusion(filled, hit)
+    assert found.least == tuple(np.nanmin(scores, axis=0))
+    assert np.array_equal(found.probability(scores), found.probability(filled))
+
+
+def test_the_same_system_twice_shares_its_weight() -> None:
+    scores, hit = scores_of_two(5)
+    once, twice = fit_fusion(scores[:, :1], hit), fit_fusion(scores[:, [0, 0]], hit)
+    assert twice.weights[0] == pytest.approx(twice.weights[1])
+    assert sum(twice.weights) == pytest.approx(once.weights[0], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("scores", "hits", "complaint"),
+    [
+        ([1.0, 2.0], [True, False], "shape"),
+        ([[1.0], [2.0]], [True], "labels"),
+        ([[1.0, math.nan], [2.0, math.nan]], [True, False], "system 2 has no score"),
+        ([[1.0], [math.inf]], [True, False], "infinite"),
+        ([[1.0], [2.0]], [True, True], "no false alarm"),
+    ],
+)
+def test_what_cannot_be_fused_is_told(scores: Any, hits: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        fit_fusion(scores, hits)

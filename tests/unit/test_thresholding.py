@@ -1,0 +1,148 @@
+"""KST and STO by hand, and their edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.calibrate.posterior import PosteriorSums, checked
+from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.thresholding import Thresholding, kst_threshold
+from swsdist.errors import UserError
+from swsdist.types import DETECTIONS, TRIALS
+
+
+def detections(*rows: tuple[str, float]) -> pa.Table:
+    blank = {**dict.fromkeys(DETECTIONS.names), "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0}
+    return pa.Table.from_pylist([{**blank, "query_id": q, "score": p} for q, p in rows], DETECTIONS)
+
+
+def test_thresholds_by_hand() -> None:
+    """T = 101, beta = 2. Eq. 3 with n = 1: 2 / 102. S(w) = 2 and alpha = 1.5, so n = 3: 6 / 104. Eq. 5: 3 / 102.5."""
+    assert float(kst_threshold(1, trials=101, beta=2)) == pytest.approx(2 / 102)
+    assert float(Thresholding("kst", 101, 2.0).thresholds(2.0)) == pytest.approx(6 / 104)
+    sto = Thresholding("sto", 101, 2.0)
+    assert sto.threshold == pytest.approx(3 / 102.5)
+    assert float(sto.thresholds(2.0)) == pytest.approx(6 / 102.5)
+    assert Thresholding("oracle-kst", 101, 2.0).thresholds([0.3, 0.3], [1, 0]).tolist() == [
+        pytest.approx(2 / 102),
+        math.inf,
+    ]
+
+
+def test_normalised_scores_by_hand() -> None:
+    """A threshold of 1/5 has odds of 1/4: p = 1/2 then has four times these, so 4/5. STO's scores of a term sum to one."""
+    how = Thresholding("oracle-kst", 5, 1.0)  # beta 1: the threshold is n / T
+    assert how.normalised([0.5, 0.2, 0.1, 0.0, 1.0], 0.0, 1) == pytest.approx([0.8, 0.5, 4 / 13, 0.0, 1.0])
+    sto = Thresholding("sto", 100, 2.0).apply(detections(("a", 0.3), ("a", 0.1), ("b", 0.2)))
+    assert sto["score"].to_pylist() == pytest.approx([0.75, 0.25, 1.0])
+
+
+def test_other_thresholds_of_kst_are_other_betas() -> None:
+    """x in place of 1/2 decides as x / (1 - x) times the beta does: what the odds are taken for."""
+    p = np.linspace(0.001, 0.999, 999)
+    score = Thresholding("kst", 3600, 66.66).normalised(p, 4.2)
+    for x in (0.1, 0.3, 0.9):
+        other = Thresholding("kst", 3600, 66.66 * x / (1 - x))
+        assert ((score >= x) == (p >= other.thresholds(4.2))).all()
+
+
+def test_apply_decides_and_leaves_all_else() -> None:
+    """T = 11, beta = 1, alpha = 1.1: the threshold of `a`, S = 1, is 0.1; that of `b`, S = 0.05, is 0.005."""
+    given = detections(("a", 0.95), ("a", 0.05), ("b", 0.05))
+    how = Thresholding("kst", 11, 1.0, 1.1)
+    found = how.apply(given, scores=False)
+    assert found["decision"].to_pylist() == [True, False, True]
+    assert found.drop_columns("decision").equals(given.drop_columns("decision"))
+    scored = how.apply(given)
+    assert scored["decision"].equals(found["decision"])
+    assert scored.schema.equals(DETECTIONS)
+    assert (np.array(scored["score"]) >= how.threshold).tolist() == [True, False, True]
+    assert how.apply(DETECTIONS.empty_table()).equals(DETECTIONS.empty_table())
+
+
+def test_the_oracle_must_be_told() -> None:
+    with pytest.raises(UserError, match="needs the true occurrences"):
+        Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5)))
+    found = Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5), ("b", 0.5)), true={"a": 2})
+    assert found["decision"].to_pylist() == [True, False]
+
+
+def test_nothing_of_probability_zero_is_kept() -> None:
+    for method in ("kst", "sto"):
+        found = Thresholding(method, 100, 1.0).apply(detections(("a", 0.0), ("a", 0.0)))
+        assert found["decision"].to_pylist() == [False, False]
+        assert found["score"].to_pylist() == [0.0, 0.0]
+
+
+def test_more_expected_than_trials_keeps_the_certain_only() -> None:
+    """n counts as T at most, and the threshold is 1 there."""
+    found = Thresholding("kst", 2, 5.0).apply(detections(("a", 1.0), ("a", 0.999)))
+    assert found["decision"].to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.0000001, math.nan, 7.3])
+def test_scores_that_are_no_probabilities_name_the_remedy(bad: float) -> None:
+    with pytest.raises(UserError, match=r"1 of 2 scores are not probabilities.*not in \[0, 1\]") as caught:
+        checked([0.5, bad])
+    assert "logistic first" in str(caught.value)
+    if not math.isnan(bad):
+        with pytest.raises(UserError, match="not probabilities"):
+            PosteriorSums.of(detections(("a", bad)))
+        with pytest.raises(UserError, match="not probabilities"):
+            Thresholding("kst", 10, 1.0).apply(detections(("a", bad)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("kts", 10, 1.0), "no method 'kts'"),
+        (("kst", 0, 1.0), "trials is 0"),
+        (("kst", 10, -1.0), "beta is -1"),
+        (("kst", 10, 1.0, math.nan), "alpha is nan"),
+        (("kst", 10, math.inf), "beta is inf"),
+    ],
+)
+def test_impossible_points_are_refused(arguments: tuple[object, ...], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        Thresholding(*arguments)  # type: ignore[arg-type]
+
+
+def aligned(*rows: tuple[str, float | None, bool]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {"query_id": q, "doc_id": "d", "channel": 1, "score": p, "ref_start": 1.0 if hit else None}
+            for q, p, hit in rows
+        ],
+        TRIALS,
+    )
+
+
+def test_sweep_by_hand() -> None:
+    """One term, Ntrue = 2, T = 12, detections 0.9 (hit) and 0.6 (false alarm), so S = 1.5; beta = 10.
+
+    alpha = 1 (n = 1.5): threshold 15 / 25.5 = 0.588, both are kept: 1 - 1/2 - 10 * 1/10. alpha = 2 (n = 3): 30 / 39 = 0.77,
+    the first is: 1 - 1/2.
+    """
+    sweep = Sweep.of(aligned(("a", 0.9, True), ("a", 0.6, False), ("a", None, True), ("b", 0.99, False)))
+    assert sweep.names.to_pylist() == ["a"]
+    assert sweep.sums.tolist() == [1.5]
+    found = sweep.atwv("kst", [1.0, 2.0], 10.0, trials=12)
+    assert found.twv == pytest.approx([-0.5, 0.5])
+    assert found.pmiss.tolist() == [0.5, 0.5]
+    assert found.pfa.tolist() == [0.1, 0.0]
+
+
+def test_a_sweep_needs_what_twv_needs() -> None:
+    with pytest.raises(UserError, match="no query has a reference"):
+        Sweep.of(aligned(("a", 0.5, False)))
+    with pytest.raises(UserError, match="not probabilities"):
+        Sweep.of(aligned(("a", 1.5, True)))
+    sweep = Sweep.of(aligned(("a", 0.5, True)))
+    with pytest.raises(UserError, match="1 true occurrences in 1 trials"):
+        sweep.atwv("kst", 1.0, 1.0, trials=1)
+    with pytest.raises(UserError, match="alpha is not finite and positive"):
+        sweep.atwv("kst", [1.0, 0.0], 1.0, trials=10)
