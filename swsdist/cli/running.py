@@ -47,7 +47,6 @@ def run(
 
 index = _stages_command("index", "index", "Make or extend the feature store of CONFIG.")
 reduce = _stages_command("reduce", "normalise", "Merge candidates to detections and normalise their scores.")
-score = _stages_command("score", "score", "Align, decide and score; then write the report.")
 export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
 
 

@@ -77,7 +77,7 @@ def read_termlist(
             row = {"query_id": _id(element, dialect, where)}
         elif element.attributes is None:
             if element.name == dialect.text:
-                row["term"] = element.text.strip()
+                row["term"] = " ".join(element.text.split())
             elif element.name == "name":
                 name = element.text.strip()
             elif element.name == "value" and name and name not in TERMS.names:

@@ -71,9 +71,10 @@ class Groups:
 
 
 def by_value(values: Sequence[Any]) -> Groups:
-    """A group for each distinct value of a column, ascending; None (and NaN) last."""
+    """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
     values = [None if value != value else value for value in values]
-    labels = [*sorted({value for value in values if value is not None}), *([None] if None in values else [])]
+    known = sorted({value for value in values if value is not None}, key=_natural)
+    labels = [*known, *([None] if None in values else [])]
     place = {value: index for index, value in enumerate(labels)}
     member = np.array([place[value] for value in values], dtype=np.int64)
     return Groups(tuple(None if value is None else str(value) for value in labels), member)
@@ -337,6 +338,14 @@ def word_counts(terms: pa.Table) -> pa.Table:
         terms: schema TERMS.
     """
     return pa.table({"query_id": terms["query_id"], "words": [len(text.split()) for text in terms["term"].to_pylist()]})
+
+
+def _natural(value: Any) -> tuple[float, str]:
+    """Numbers before other text, by their value."""
+    try:
+        return (float(value), str(value)) if math.isfinite(float(value)) else (math.inf, str(value))
+    except ValueError:
+        return math.inf, str(value)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

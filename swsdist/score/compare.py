@@ -44,6 +44,7 @@ from swsdist.score.significance import (
     rank_biserial,
     wilcoxon,
 )
+from swsdist.score.twv import PER_TERM
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -122,6 +123,22 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         values=np.array([[found[system].get(query, VALUES[value]) for query in queries] for system in tables]),
         absent={system: len(queries) - len(found[system]) for system in tables},
     )
+
+
+def completed(table: pa.Table, joined: Paired) -> pa.Table:
+    """A system's rows of the queries of a comparison, in their order; those that it lacks count as all missed.
+
+    Args:
+        table: schema PER_TERM.
+        joined: what `paired` made of this and other tables.
+    """
+    rows = {row["query_id"]: row for row in table.to_pylist()}
+    missed = {"ncorr": 0, "nfa": 0, **VALUES}
+    full = [
+        rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
+        for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
+    ]
+    return pa.Table.from_pylist(full, PER_TERM)
 
 
 def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.score.align import align, score_limits
-from swsdist.score.excerpts import excerpt_document, seconds
+from swsdist.score.excerpts import excerpt_document, rows_by_document, seconds
 from swsdist.score.inputs import System, Task, decision_limits, fitted_system
 from swsdist.score.optimum import Optimum, optimum
 from swsdist.score.protocol import number_of_trials
@@ -32,8 +33,7 @@ Floats = NDArray[np.float64]
 TYPES = ("bnews", "cts", "confmtg")
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over terms. STDEval takes all terms, KWSEval those it evaluates."""
 
     terms: int
@@ -247,17 +247,17 @@ def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
 
 def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
     assert task.excerpts is not None
-    kinds: dict[str, str] = {}
-    for file, kind in zip(task.excerpts["file"].to_pylist(), task.excerpts["source_type"].to_pylist(), strict=True):
-        kinds[excerpt_document(file, "stdeval")] = kind.lower()
-    documents = aligned["doc_id"].dictionary_encode().combine_chunks()
-    of_row = pa.array([kinds.get(name) for name in documents.dictionary.to_pylist()], pa.string()).take(
-        documents.indices
-    )
+    kinds: dict[tuple[str, int], str] = {}
+    columns = (task.excerpts[name].to_pylist() for name in ("file", "channel", "source_type"))
+    for file, channel, kind in zip(*columns, strict=True):
+        kinds[excerpt_document(file, "stdeval"), channel] = kind.lower()
+    of_row = np.full(aligned.num_rows, None, dtype=object)
+    for key, rows in rows_by_document(aligned):
+        of_row[rows] = kinds.get(key)
     present = sorted(set(kinds.values()), key=lambda kind: (TYPES.index(kind) if kind in TYPES else len(TYPES), kind))
     parts: dict[str, Part] = {}
     for kind in present:
-        mine = aligned.filter(pc.fill_null(pc.equal(of_row, kind), False))
+        mine = aligned.filter(pa.array(of_row == kind))
         if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
             continue
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))

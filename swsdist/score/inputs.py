@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from swsdist.errors import DataError, UserError
 from swsdist.io.notices import Notices
 from swsdist.score.excerpts import Conventions, excerpt_document, inside, seconds, system_document
-from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials
+from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.types import REFERENCES, TERMS
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -400,5 +400,34 @@ def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
     return pc.max(no).as_py(), pc.min(yes).as_py()
 
 
-#: What a trial is, for the command line.
-Trials = Literal["time", "segment", "document"]
+def protocol_for(
+    name: str | None,
+    terms: str | None,
+    *,
+    segments: bool = False,
+    storage: Mapping[str, Any] | None = None,
+    **parts: Any,
+) -> Protocol:
+    """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
+
+    Args:
+        name: of a protocol; None: by the term list.
+        terms: path of the term list.
+        segments: segment trials.
+        storage: options for s3fs.
+        parts: in place of its own (see `swsdist.score.protocol.protocol`).
+
+    Raises:
+        UserError: as of `protocol`; or segment trials by other conventions than KWSEval's.
+        DataError: the term list cannot be read.
+    """
+    if name is None:
+        name = "stdeval"
+        if terms is not None:
+            from swsdist.io.nist_xml import elements
+
+            name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
+    rules = protocol(name, trials="segment" if segments else None, **parts)
+    if rules.trials == "segment" and rules.conventions != "kwseval":
+        raise UserError("segment trials are KWSEval's", where=f"protocol {name}", remedy="use kwseval or openkws13")
+    return rules

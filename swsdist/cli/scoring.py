@@ -1,0 +1,205 @@
+"""The command that scores: a run's detections, or any system's list against NIST's files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+_FILE = click.Path(dir_okay=False)
+
+
+@click.command()
+@click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
+@click.option("-e", "--ecf", metavar="FILE", help="ECF: what was searched.")
+@click.option("--seconds", type=float, help="Seconds that were searched, in place of an ECF.")
+@click.option("-r", "--rttm", metavar="FILE", help="RTTM, in which the terms are looked up.")
+@click.option("--ctm", metavar="FILE", help="CTM word alignments, in place of an RTTM.")
+@click.option("--references", metavar="FILE", help="Table of occurrences (CSV, Parquet), in place of a transcript.")
+@click.option("-t", "--terms", metavar="FILE", help="TLIST or KWLIST.")
+@click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, or a table of detections.")
+@click.option(
+    "--protocol",
+    metavar="NAME",
+    help="stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. [default: stdeval; kwseval for a KWLIST]",
+)
+@click.option("--as-run", is_flag=True, help="sws2012 with the limits that its command line had.")
+@click.option("-S", "--similarity", "tolerance", type=float, help="Tolerance of the mid-point rule, s.")
+@click.option("-F", "--find", "word_gap", type=float, help="Greatest gap between a term's words, s.")
+@click.option("-k", "--koefcorrect", "cost", type=float, help="C, the cost of a false alarm.")
+@click.option("-K", "--koefincorrect", "value", type=float, help="V, the value of a hit.")
+@click.option("-p", "--prob-of-term", "prior", type=float, help="P, the prior of a term.")
+@click.option("--beta", type=float, help="Weight of false alarms, in place of -k, -K and -p.")
+@click.option("-n", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it).")
+@click.option("-E", "--ecf-filter", is_flag=True, help="Leave out what lies outside of the ECF (KWSEval always does).")
+@click.option("-P", "--pooled", is_flag=True, help="The DET curve of all terms pooled, not term-weighted.")
+@click.option("-g", "--segments", is_flag=True, help="Segment trials (KWSEval).")
+@click.option(
+    "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
+)
+@click.option("-j", "--only-answered", is_flag=True, help="Leave out terms that the system lacks (KWSEval).")
+@click.option("--default-score", type=float, help="quesst: score of the trials that have none.")
+@click.option("-A", "-o", "--table", is_flag=True, help="Print nothing but STDEval's table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
+@click.option("-d", "--det", type=_FILE, help="Write the DET curve: .svg a picture, .csv its points.")
+@click.option("--per-term", type=_FILE, help="Write a row a term to this CSV file.")
+@click.option("--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns.")
+@click.option("--strict", is_flag=True, help="What would be a warning is an error.")
+def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Any) -> int:
+    """Score.
+
+    With CONFIG: align, decide and score the run of that config, and write its report.
+
+    Without: score any system's list, as STDEval or KWSEval do, with their options:
+
+      swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
+    """
+    if config is not None:
+        given = [name for name in ("ecf", "rttm", "ctm", "references", "terms", "system") if options[name]]
+        if given:
+            raise click.UsageError(f"CONFIG and --{given[0]} do not go together.")
+        from swsdist.cli.running import go
+
+        return go(config, sets, strict, dry_run, until="score")
+    if options["system"] is None:
+        raise click.UsageError("Give a CONFIG, or a list: --system FILE, with --ecf, --rttm and --terms.")
+    return _score_list(strict=strict, **options)
+
+
+def _score_list(*, strict: bool, system: str, **options: Any) -> int:
+    from swsdist.io.notices import Notices
+    from swsdist.score.inputs import protocol_for
+
+    notices = Notices(strict)
+    names = ("beta", "tolerance", "word_gap", "cost", "value", "prior", "trials_per_second", "as_run")
+    rules = protocol_for(
+        options["protocol"],
+        options["terms"],
+        segments=options["segments"],
+        **{name: options[name] for name in names},
+    )
+    if rules.trials == "document":
+        return _score_documents(system, rules, options)
+
+    from swsdist.report.evaluation import alignment_table, evaluation_json, per_term_table, summary
+    from swsdist.score.evaluation import evaluate
+    from swsdist.score.inputs import read_system, read_task
+    from swsdist.score.measures import more_values, values
+
+    task = read_task(
+        ecf=options["ecf"],
+        total_seconds=options["seconds"],
+        rttm=options["rttm"],
+        ctm=options["ctm"],
+        references=options["references"],
+        terms=options["terms"],
+        protocol=rules,
+        ecf_filter=options["ecf_filter"],
+        notices=notices,
+    )
+    result = evaluate(
+        task,
+        read_system(system, conventions=task.conventions, notices=notices),
+        ecf_filter=options["ecf_filter"],
+        include_refless=options["include_refless"],
+        only_answered=options["only_answered"],
+    )
+    found = values(result) | (more_values(result) if options["all_measures"] else {})
+    if options["per_term"]:
+        _write_csv(per_term_table(result), options["per_term"])
+    if options["alignment"]:
+        _write_csv(alignment_table(result), options["alignment"])
+    if options["det"]:
+        _write_det(result, options["det"], options["pooled"])
+    if options["as_json"]:
+        print(evaluation_json(result, found))
+    else:
+        if task.conventions == "stdeval":
+            from swsdist.report.stdeval import stdeval_report
+
+            print(stdeval_report(result), end="")
+        if not options["table"]:
+            print("\n".join(summary(result, found)))
+    _warn(notices)
+    return 0
+
+
+def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
+    """QUESST: one trial a query and document."""
+    import json
+
+    from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
+    from swsdist.io.termlist import read_termlist
+    from swsdist.score.cnxe import prior_of_beta
+    from swsdist.score.quesst import score_quesst
+
+    for name in ("ecf", "rttm", "terms"):
+        if not options[name]:
+            raise click.UsageError(f"quesst needs --{name}.")
+    found = score_quesst(
+        read_quesst_list(system),
+        read_quesst_references(options["rttm"]),
+        read_termlist(options["terms"]).terms["query_id"].to_pylist(),
+        read_quesst_documents(options["ecf"]),
+        prior=prior_of_beta(rules.beta),
+        default=options["default_score"],
+    )
+    if options["as_json"]:
+        blocks = {name: getattr(found, name)._asdict() for name in ("pooled", "per_query")}
+        counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
+        print(json.dumps({"protocol": rules.name, "prior": prior_of_beta(rules.beta), **counts, **blocks}, indent=1))
+        return 0
+    print(f"{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score")
+    if found.removed:
+        print(f"{len(found.removed)} queries have no target document and are left out: {', '.join(found.removed[:5])}")
+    for name, block in (("pooled", found.pooled), ("per query", found.per_query)):
+        print(
+            f"{name:>9}: actTWV {block.act_twv:.4f}  maxTWV {block.max_twv:.4f} (threshold {block.threshold:.5g})  "
+            f"actCnxe {block.act_cnxe:.4f}  minCnxe {block.min_cnxe:.4f}"
+        )
+    return 0
+
+
+def _write_csv(table: Any, path: str) -> None:
+    from pathlib import Path
+
+    from swsdist.io.tables import write_csv
+
+    write_csv(table, table.schema, Path(path))
+
+
+def _write_det(result: Any, path: str, pooled: bool) -> None:
+    import pyarrow as pa
+
+    from swsdist.errors import UserError
+
+    curve = result.pooled if pooled else result.whole.curve
+    if curve is None:
+        raise UserError("there is no DET curve", remedy="score a list with detections of terms that have references")
+    if not path.endswith(".svg"):
+        columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
+        _write_csv(pa.table(columns), path)
+        return
+    from pathlib import Path
+
+    from swsdist.report.svg import Line, Mark, det_svg
+    from swsdist.score.det import det
+
+    points = det(curve)
+    marks = []
+    for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
+        if point is not None and not pooled:
+            marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
+    name = result.system.attributes.get("system_id") or Path(result.system.path).stem
+    line = Line(name, points.pfa, points.pmiss, tuple(marks))
+    Path(path).write_text(det_svg([line], beta=None if pooled else result.task.beta), encoding="utf-8")
+
+
+def _warn(notices: Any) -> None:
+    import sys
+
+    for notice in notices.found.values():
+        print(f"warning: {notice}", file=sys.stderr)

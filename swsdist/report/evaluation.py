@@ -1,0 +1,159 @@
+"""A scored list as JSON, as a short summary, and as tables for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.score.evaluation import Evaluation, Part
+
+SCHEMA = "swsdist-score/1"
+
+
+def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) -> str:
+    """Everything that was computed, but the alignment and the curve.
+
+    Args:
+        result: what was scored.
+        measures: by name.
+    """
+    task, rules = result.task, result.task.protocol
+    values = {
+        "schema": SCHEMA,
+        "system": {"path": result.system.path, **result.system.attributes},
+        "protocol": {
+            "name": rules.name,
+            "conventions": rules.conventions,
+            "trials": rules.trials,
+            "tolerance": rules.tolerance,
+            "word_gap": rules.word_gap,
+            "trials_per_second": rules.trials_per_second,
+            "cost": rules.cost,
+            "value": rules.value,
+        },
+        "seconds": task.seconds,
+        "trials": task.trials,
+        "beta": task.beta,
+        "measures": dict(measures),
+        "totals": result.whole.totals._asdict(),
+        "by_source_type": {name: _part(part) for name, part in result.parts.items()},
+        "score_limits": {"highest_no": result.highest_no, "lowest_yes": result.lowest_yes},
+        "terms": per_term_table(result).to_pylist(),
+        "notices": [
+            {"count": notice.count, "message": notice.message, "first": notice.first, "remedy": notice.remedy}
+            for notice in task.notices.found.values()
+        ],
+    }
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _part(part: Part) -> dict[str, Any]:
+    def value(name: str, at: str) -> float | None:
+        point = getattr(part, name)
+        return None if point is None else getattr(point, at)
+
+    return {
+        "seconds": part.seconds,
+        "trials": part.trials,
+        **part.totals._asdict(),
+        "atwv": value("actual", "twv"),
+        "mtwv": value("maximum", "twv"),
+        "mtwv_threshold": value("maximum", "threshold"),
+    }
+
+
+def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterator[str]:
+    """A few lines for a person."""
+    task, totals = result.task, result.whole.totals
+
+    def shown(name: str, digits: int = 4) -> str:
+        value = measures.get(name)
+        return "n/a" if value is None else f"{value:.{digits}f}"
+
+    yield (
+        f"protocol {task.protocol.name}: beta {task.beta:.4g}, tolerance {task.protocol.tolerance:g} s, "
+        f"{task.seconds:.1f} s of audio, {task.trials} trials a term"
+    )
+    yield (
+        f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}: "
+        f"{totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
+    )
+    for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
+        line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss', 3)}   Pfa {shown(f'{name}_pfa', 5)}"
+        yield line + (f"   threshold {shown('mtwv_threshold', 5)}" if name == "mtwv" else "")
+    yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
+    if "map" in measures:
+        yield f"MAP {shown('map')}   P@10 {shown('p_at_10')}   EER {shown('eer')}   pooled EER {shown('pooled_eer')}"
+        yield (
+            f"Cnxe {shown('cnxe')}   least {shown('cnxe_min')} (affine), {shown('cnxe_pav')} (PAV)   "
+            f"calibration loss {shown('calibration_loss')}   (scores taken for log-likelihood ratios)"
+        )
+
+
+def per_term_table(result: Evaluation) -> pa.Table:
+    """A row a term: schema PER_TERM, the term's text, its supremum, and the columns of the term list."""
+    table = result.whole.per_term
+    extra = result.task.terms.drop_columns(["query_id"])
+    best = result.optimum
+    supremum = pa.nulls(table.num_rows, pa.float64())
+    if best is not None:
+        supremum = pa.array(best.stwv).take(pc.index_in(table["query_id"].combine_chunks(), value_set=best.names))
+    table = table.append_column("stwv", supremum)
+    for name in extra.column_names:
+        table = table.append_column(name, extra[name])
+    return table
+
+
+#: The columns of KWSEval's alignment file.
+ALIGNMENT = pa.schema(
+    [
+        ("language", pa.string()),
+        ("file", pa.string()),
+        ("channel", pa.int32()),
+        ("termid", pa.string()),
+        ("term", pa.string()),
+        ("ref_bt", pa.float64()),
+        ("ref_et", pa.float64()),
+        ("sys_bt", pa.float64()),
+        ("sys_et", pa.float64()),
+        ("sys_score", pa.float64()),
+        ("sys_decision", pa.string()),
+        ("alignment", pa.string()),
+    ]
+)
+
+
+def alignment_table(result: Evaluation) -> pa.Table:
+    """Each detection and reference with its partner, and what it counts as: CORR, MISS, FA, or CORR!DET (a NO, rightly)."""
+    aligned = result.aligned
+    yes = pc.fill_null(aligned["decision"], False).to_numpy()
+    found, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
+    kind = np.where(true, np.where(found & yes, "CORR", "MISS"), np.where(yes, "FA", "CORR!DET"))
+    decided = pc.is_valid(aligned["decision"]).to_numpy()
+    decision = pa.array(np.where(yes, "YES", "NO"), mask=~decided)
+    terms = dict(zip(*(result.task.terms[name].to_pylist() for name in ("query_id", "term")), strict=True))
+    ids = aligned["query_id"].dictionary_encode().combine_chunks()
+    text = pa.array([terms[name] for name in ids.dictionary.to_pylist()], pa.string()).take(ids.indices)
+    language = result.system.attributes.get("language", "unknown")
+    columns = [
+        pa.array([language] * aligned.num_rows, pa.string()),
+        aligned["doc_id"],
+        aligned["channel"],
+        aligned["query_id"],
+        text,
+        aligned["ref_start"],
+        aligned["ref_end"],
+        aligned["start"],
+        aligned["end"],
+        aligned["score"],
+        decision,
+        pa.array(kind, pa.string()),
+    ]
+    return pa.table(columns, schema=ALIGNMENT).sort_by(
+        [("termid", "ascending"), ("file", "ascending"), ("channel", "ascending")]
+    )
