@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.score.align import align, score_limits
+from swsdist.score.det import referenced
 from swsdist.score.excerpts import excerpt_document, rows_by_document, seconds
 from swsdist.score.inputs import System, Task, decision_limits, fitted_system
 from swsdist.score.optimum import Optimum, optimum
@@ -145,7 +146,8 @@ def evaluate(
             conventions=task.conventions,
         )
     counts = Counts.of(aligned, terms=task.terms.num_rows)
-    whole = _part("all", task, aligned, task.seconds, task.trials, include_refless)
+    counted = counts if include_refless else referenced(counts)
+    whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
     if by_type and task.excerpts is not None and task.conventions == "stdeval":
         parts = _by_type(task, aligned)
@@ -188,9 +190,16 @@ def _header_limits(system: System) -> tuple[float | None, float | None]:
         return None, None
 
 
-def _part(name: str, task: Task, aligned: pa.Table, length: float, trials: int, include_refless: bool = False) -> Part:
+def _part(
+    name: str,
+    task: Task,
+    aligned: pa.Table,
+    counts: Counts,
+    length: float,
+    trials: int,
+    include_refless: bool = False,
+) -> Part:
     table = _of_all_terms(per_term(aligned, trials=trials, beta=task.beta), task.terms["query_id"])
-    counts = Counts.of(aligned, terms=task.terms.num_rows if include_refless else None)
     kwseval = task.conventions == "kwseval"
     evaluated = table.filter(pc.greater(table["ntrue"], 0)) if kwseval and not include_refless else table
     actual: Point | None = None
@@ -263,7 +272,8 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
         length = seconds(excerpts, "stdeval")
         try:
-            parts[kind] = _part(kind, task, mine, length, number_of_trials(task.protocol, length))
+            trials = number_of_trials(task.protocol, length)
+            parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
         except UserError as error:
             task.notices.add(
                 "source types cannot be scored apart", where=f"{kind}: {error.message}", remedy="look at the ECF"

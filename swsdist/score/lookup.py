@@ -19,32 +19,44 @@ Sources: NIST STD 2006 evaluation plan, section 2.1; the programs.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.score.align import decimals
 from swsdist.score.excerpts import Conventions
 from swsdist.types import REFERENCES
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 #: Sub-types that KWSEval takes for no first word.
 _NO_FIRST_WORD = frozenset(("frag", "fp"))
 
 
-class _Chain(NamedTuple):
-    """The words of one document, channel and speaker."""
+class _Spoken(NamedTuple):
+    """All words, those of a chain (one document, channel and speaker) together, in the order of the file.
 
-    doc_id: str
-    channel: int
-    word: list[str]
-    start: list[float]
-    end: list[float]
-    kind: list[str]
-    following: list[int]  # index of the word that follows each; KWSEval's links
+    Attributes:
+        row: int64 (W,), row of the transcript.
+        word: int64 (W,), code of the lower-cased word.
+        first: int64 (W,), code of the word as it may be compared with a first word; -1 where it can be none.
+        start, end: float64 (W,), s; the end at 4 decimals.
+        limit: int64 (W,), where its chain ends.
+        following: int64 (W,), the word that KWSEval links to it; -1 for none.
+    """
+
+    row: Ints
+    word: Ints
+    first: Ints
+    start: Floats
+    end: Floats
+    limit: Ints
+    following: Ints
 
 
 class Found(NamedTuple):
@@ -58,7 +70,7 @@ class Found(NamedTuple):
     """
 
     references: pa.Table
-    first_end: np.ndarray
+    first_end: Floats
     repeated: list[str]
     unsorted: list[str]
 
@@ -76,109 +88,115 @@ def look_up(
         lowercase: compare first words without regard to case (KWSEval: compareNormalize; STDEval always does).
     """
     fold = lowercase or conventions == "stdeval"
-    chains = _chains(lexemes)
-    places: dict[str, list[tuple[int, list[int]]]] = defaultdict(list)
-    for c, chain in enumerate(chains):
-        firsts: dict[str, list[int]] = defaultdict(list)
-        for k, word in enumerate(chain.word):
-            if conventions == "stdeval" or chain.kind[k].lower() not in _NO_FIRST_WORD:
-                firsts[word.lower() if fold else word].append(k)
-        for word, where in firsts.items():
-            places[word].append((c, where))
-    lowered = [[word.lower() for word in chain.word] for chain in chains]
+    spoken, lower, exact, unsorted = _spoken(lexemes, conventions, fold)
+    by_first = np.argsort(spoken.first, kind="stable")
+    sorted_first = spoken.first[by_first]
+    ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    texts = [tuple((text.lower() if fold else text).split()) for text in terms["term"].to_pylist()]
+    names = terms["query_id"].to_pylist()
+    for name, words in zip(names, texts, strict=True):
+        ids[words].append(name)
 
     find = _stdeval if conventions == "stdeval" else _kwseval
-    by_text: dict[tuple[str, ...], list[tuple[str, int, float, float, float]]] = {}
-    ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for query_id, text in zip(terms["query_id"].to_pylist(), terms["term"].to_pylist(), strict=True):
-        ids[tuple((text.lower() if fold else text).split())].append(query_id)
-    times = {}
-    repeated = []
-    for text_words, names in ids.items():
-        words = [word.lower() for word in text_words]
-        by_text[text_words] = [
-            (chains[c].doc_id, chains[c].channel, chains[c].start[a], chains[c].end[b], chains[c].end[a])
-            for c, where in places.get(text_words[0], ())
-            for a, b in find(words, lowered[c], chains[c], where, word_gap)
-        ]
-        for k, name in enumerate(sorted(names)):
+    found: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
+    for words in ids:
+        codes = [exact.get(words[0], -2), *(lower.get(word.lower(), -2) for word in words[1:])]
+        firsts = by_first[slice(*np.searchsorted(sorted_first, [codes[0], codes[0] + 1]))]
+        if len(words) > 1 and len(firsts):
+            pairs = list(find(codes, spoken, firsts, word_gap))
+            found[words] = np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
+        else:
+            found[words] = firsts, firsts
+
+    times, repeated = {}, []
+    for same in ids.values():
+        for k, name in enumerate(sorted(same)):
             times[name] = k + 1 if conventions == "stdeval" else 1
-            if k:
-                repeated.append(name)
-    rows = []
-    for query_id, text in zip(terms["query_id"].to_pylist(), terms["term"].to_pylist(), strict=True):
-        found = by_text[tuple((text.lower() if fold else text).split())]
-        rows += [(query_id, *occurrence) for occurrence in found] * times[query_id]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, REFERENCES, strict=False)]
-    table = pa.Table.from_arrays(arrays, schema=REFERENCES)
-    unsorted = sorted({chain.doc_id for chain in chains if chain.start != sorted(chain.start)})
-    return Found(table, np.array(columns[5], dtype=np.float64), repeated, unsorted)
-
-
-def _chains(lexemes: pa.Table) -> list[_Chain]:
-    start = lexemes["start"].to_numpy()
-    end = decimals(start + lexemes["duration"].to_numpy(), 4)
-    keys = list(zip(*(lexemes[name].to_pylist() for name in ("doc_id", "channel", "speaker")), strict=True))
-    word, kind = lexemes["word"].to_pylist(), lexemes["kind"].to_pylist()
-    rows: dict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for k, key in enumerate(keys):
-        rows[key].append(k)
-    starts, ends = start.tolist(), end.tolist()
-    return [
-        _Chain(
-            doc_id,
-            channel,
-            [word[k] for k in mine],
-            [starts[k] for k in mine],
-            [ends[k] for k in mine],
-            [kind[k] or "" for k in mine],
-            _following([starts[k] for k in mine]),
-        )
-        for (doc_id, channel, _), mine in rows.items()
+            repeated += [name] if k else []
+    parts = [found[words] for name, words in zip(names, texts, strict=True) for _ in range(times[name])]
+    sizes = np.array([len(found[words][0]) * times[name] for name, words in zip(names, texts, strict=True)], np.int64)
+    none = np.zeros(0, np.int64)
+    a, b = (np.concatenate([none, *(part[side] for part in parts)]) for side in (0, 1))
+    rows = pa.array(spoken.row[a])
+    columns = [
+        pa.array(names, pa.string()).take(pa.array(np.repeat(np.arange(len(names)), sizes))),
+        lexemes["doc_id"].combine_chunks().take(rows),
+        lexemes["channel"].combine_chunks().take(rows),
+        pa.array(spoken.start[a]),
+        pa.array(spoken.end[b]),
     ]
+    return Found(pa.Table.from_arrays(columns, schema=REFERENCES), spoken.end[a], repeated, unsorted)
 
 
-def _following(starts: list[float]) -> list[int]:
-    """Of each word the index of the word that KWSEval links to it; -1 for none."""
-    by_time = sorted(range(len(starts)), key=starts.__getitem__)
-    return [*by_time[1:], -1]
+def _spoken(
+    lexemes: pa.Table, conventions: Conventions, fold: bool
+) -> tuple[_Spoken, dict[str, int], dict[str, int], list[str]]:
+    """The words; the codes of lower-cased words and of first words; documents that are not in the order of time."""
+    size = lexemes.num_rows
+    chain = np.zeros(size, dtype=np.int64)
+    for name in ("doc_id", "channel", "speaker"):
+        codes = lexemes[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        chain = chain * (len(codes.dictionary) + 1) + codes.indices.to_numpy()
+    row = np.argsort(chain, kind="stable")
+    chain = chain[row]
+    start = lexemes["start"].to_numpy()[row]
+    end = decimals(start + lexemes["duration"].to_numpy()[row], 4)
+
+    words = lexemes["word"].combine_chunks().dictionary_encode()
+    written = words.dictionary.to_pylist()
+    at = words.indices.to_numpy()[row] if size else row
+    lower: dict[str, int] = {}
+    exact: dict[str, int] = {}
+    code = np.array([lower.setdefault(word.lower(), len(lower)) for word in written], dtype=np.int64)
+    first = np.array([exact.setdefault(word.lower() if fold else word, len(exact)) for word in written], dtype=np.int64)
+    first_of = first[at] if size else at
+    if conventions == "kwseval":
+        kinds = lexemes["kind"].combine_chunks().dictionary_encode(null_encoding="encode")
+        barred = [(kind or "").lower() in _NO_FIRST_WORD for kind in kinds.dictionary.to_pylist()]
+        if any(barred):
+            first_of = np.where(np.array(barred)[kinds.indices.to_numpy()[row]], -1, first_of)
+    last = np.searchsorted(chain, chain, side="right")
+    # KWSEval: the word after the i-th is the one after the i-th by begin time.
+    by_time = np.lexsort((np.arange(size), start, chain))
+    following = np.append(by_time[1:], -1)[:size]
+    following[last - 1] = -1
+    backwards = np.flatnonzero((np.diff(start) < 0) & (np.diff(chain) == 0))
+    unsorted = sorted(set(lexemes["doc_id"].take(pa.array(row[backwards])).to_pylist()))
+    spoken = _Spoken(row, code[at] if size else at, first_of, start, end, last, following)
+    return spoken, lower, exact, unsorted
 
 
-def _too_far(chain: _Chain, k: int, before: int, word_gap: float) -> bool:
+def _too_far(spoken: _Spoken, k: int, before: int, word_gap: float) -> bool:
     """Whether word k comes too late after the one before it."""
-    return float(f"{chain.start[k] - chain.end[before]:.4f}") > word_gap
+    return float(f"{spoken.start[k] - spoken.end[before]:.4f}") > word_gap
 
 
-def _stdeval(
-    words: list[str], spoken: list[str], chain: _Chain, firsts: list[int], word_gap: float
-) -> Iterator[tuple[int, int]]:
-    """First and last word of each occurrence."""
-    size = len(words)
-    at = 0
-    while at < len(firsts):
-        begin = firsts[at]
-        k = begin
-        while k < len(spoken) and spoken[k] == words[k - begin]:
-            if k > begin and _too_far(chain, k, k - 1, word_gap):
+def _stdeval(codes: list[int], spoken: _Spoken, firsts: Ints, word_gap: float) -> Iterator[tuple[int, int]]:
+    """First and last word of each occurrence of several words."""
+    size = len(codes)
+    reached = 0
+    for begin in firsts.tolist():
+        if begin < reached:
+            continue
+        limit = min(int(spoken.limit[begin]), begin + size)
+        k = begin + 1
+        while k < limit and spoken.word[k] == codes[k - begin]:
+            if _too_far(spoken, k, k - 1, word_gap):
                 k += 1  # this word is used up, too
                 break
             k += 1
             if k - begin == size:
                 yield begin, k - 1
-                break
-        at = bisect_left(firsts, k)
+        reached = k
 
 
-def _kwseval(
-    words: list[str], spoken: list[str], chain: _Chain, firsts: list[int], word_gap: float
-) -> Iterator[tuple[int, int]]:
-    """First and last word of each occurrence."""
-    for begin in firsts:
+def _kwseval(codes: list[int], spoken: _Spoken, firsts: Ints, word_gap: float) -> Iterator[tuple[int, int]]:
+    """First and last word of each occurrence of several words."""
+    for begin in firsts.tolist():
         k = begin
-        for word in words[1:]:
-            before, k = k, chain.following[k]
-            if k < 0 or spoken[k] != word or _too_far(chain, k, before, word_gap):
+        for code in codes[1:]:
+            before, k = k, int(spoken.following[k])
+            if k < 0 or spoken.word[k] != code or _too_far(spoken, k, before, word_gap):
                 break
         else:
             yield begin, k
