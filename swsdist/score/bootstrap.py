@@ -16,6 +16,9 @@ Two questions, two units:
   no query has one, or a query has no non-target left, has no value; such draws are counted and left out. beta and the
   decisions stay what they were. A document is a whole recording, all its channels.
 
+  The estimator is biased where rare terms are better or worse than frequent ones, as a term with one reference is left
+  out of a third of the draws: BCa corrects for that, the percentiles do not.
+
 All systems see the same draws, so the interval of a difference is that of paired values. Intervals are percentiles of
 the draws, or BCa (bias corrected and accelerated, acceleration from the jackknife over the same unit); where BCa is not
 defined, because all draws lie on one side of the value observed, the percentiles are given and named as such.

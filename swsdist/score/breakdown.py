@@ -96,7 +96,7 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
     if not len(limits) or not np.isfinite(limits).all() or (np.diff(limits) <= 0).any():
         raise UserError(f"the edges of the bins are {list(edges)}", remedy="give finite numbers that ascend")
     member = np.where(np.isnan(numbers), len(limits) + 1, np.searchsorted(limits, numbers, side="right"))
-    names = [f"{edge:.10g}" for edge in limits]
+    names = [f"{edge:.6g}" for edge in limits]
     inner = [f"[{low}, {high})" for low, high in pairwise(names)]
     labels: list[str | None] = [f"< {names[0]}", *inner, f">= {names[-1]}", None]
     kept = [k for k in range(len(labels)) if 0 < k < len(limits) or (member == k).any()]

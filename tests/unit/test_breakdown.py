@@ -66,6 +66,7 @@ def test_what_is_not_known_is_a_group() -> None:
     groups = by_value([2, None, 10, 2])
     assert (groups.labels, groups.member.tolist()) == (("2", "10", None), [0, 2, 1, 0])
     assert by_value([0.5, math.nan]).labels == ("0.5", None)
+    assert by_value(["10", "es", "2", None, "en", "inf"]).labels == ("2", "10", "en", "es", "inf", None)
 
 
 def test_edges_are_half_open() -> None:

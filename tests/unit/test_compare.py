@@ -12,7 +12,7 @@ from scipy import stats
 
 from swsdist.errors import DataError, TableError, UserError
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare import compare, compare_paired, conditions, decided_at, paired
+from swsdist.score.compare import compare, compare_paired, completed, conditions, decided_at, paired
 from swsdist.score.significance import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
 from swsdist.score.twv import PER_TERM, per_term
 from swsdist.types import TRIALS
@@ -58,6 +58,13 @@ def test_a_query_that_a_table_lacks_counts_as_all_missed() -> None:
     found = paired({"a": table({"q1": 0.1, "q2": 0.9}), "b": table({"q1": 0.3})})
     np.testing.assert_array_equal(found.values, [[0.1, 0.9], [0.3, 0.0]])
     assert found.absent == {"a": 0, "b": 1}
+
+
+def test_a_table_is_completed() -> None:
+    tables = {"a": table({"q1": 0.1, "q2": 0.9}, {"q2": 3}), "b": table({"q3": None, "q1": 0.3}, {"q3": 0})}
+    full = completed(tables["b"], paired(tables)).to_pylist()
+    assert [row["query_id"] for row in full] == ["q1", "q2"]
+    assert (full[1]["ntrue"], full[1]["nmiss"], full[1]["nfa"], full[1]["pmiss"], full[1]["twv"]) == (3, 3, 0, 1.0, 0.0)
 
 
 def test_queries_without_references_take_no_part() -> None:

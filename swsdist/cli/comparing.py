@@ -1,0 +1,112 @@
+"""Commands that compare systems and count what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
+@click.option("--ecf", type=click.Path(), help="The ECF: systems are then lists, scored here.")
+@click.option("--rttm", type=click.Path(), help="Transcript to look the terms up in.")
+@click.option("--ctm", type=click.Path(), help="Word alignments, in place of an RTTM.")
+@click.option("--terms", type=click.Path(), help="The TLIST or KWLIST.")
+@click.option("--references", type=click.Path(), help="Table of references, in place of a transcript.")
+@click.option("--seconds", type=float, help="Seconds searched, in place of an ECF.")
+@click.option("--protocol", default="sws2013", show_default=True, help="Rules of counting, where lists are scored.")
+@click.option("--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down; BINS: unit, q4, or edges 0.2,0.5,1.")
+@click.option("--queries", type=click.Path(), help="Table of queries' properties: query_id and columns for --by.")
+@click.option("--documents", type=click.Path(), help="The same of documents: doc_id, seconds, and columns for --by.")
+@click.option("--over-documents", is_flag=True, help="Also give intervals over documents.")
+@click.option("--conditions", metavar="NAME,NAME", help="SYSTEMs in turn under these conditions: pairs are systems.")
+@click.option("--level", default=0.95, show_default=True, help="Of confidence of the intervals.")
+@click.option("--resamples", default=10_000, show_default=True, help="Draws of the bootstrap.")
+@click.option("--seed", default=0, show_default=True, help="Of its generator.")
+@click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", show_default=True)
+@click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write a one-page report.")
+@click.option("--strict", is_flag=True, help="Odd inputs are errors.")
+def compare(systems: tuple[str, ...], **options: Any) -> int:
+    """Compare systems: values with intervals, paired tests, breakdowns.
+
+    Each SYSTEM is a run folder, a per-term table (swsdist score --per-term), or, with --ecf, --rttm and --terms (or
+    --references), a system list. NAME=PATH gives it a name.
+
+    \b
+    swsdist compare runs/a runs/b --by duration:q4 --html ab.html
+    swsdist compare one=a.xml two=b.xml --ecf ecf.xml --rttm ref.rttm --terms tlist.xml
+    """
+    import json
+    import sys
+    from dataclasses import replace
+    from pathlib import Path
+
+    from swsdist.io.notices import Notices
+    from swsdist.report.comparison import Settings, breakdown_tables, measure_tables, text_lines, to_json
+    from swsdist.run.comparing import Request, compare_conditions, compare_systems, gather
+
+    notices = Notices(strict=options["strict"])
+    names = ("ecf", "rttm", "ctm", "terms", "references")
+    task = None
+    if any(options[name] for name in (*names, "seconds")):
+        from swsdist.score.inputs import read_task
+
+        given = {name: options[name] for name in names}
+        task = read_task(**given, total_seconds=options["seconds"], protocol=options["protocol"], notices=notices)
+    settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
+    request = Request(options["by"], options["queries"], options["documents"], options["over_documents"])
+    found = gather(systems, task)
+    if options["conditions"]:
+        data = compare_conditions(found, options["conditions"].split(","), settings)
+    else:
+        data = compare_systems(found, request, settings)
+    data = replace(data, notices=tuple(str(notices).splitlines()))
+    if options["html"]:
+        from swsdist.report.comparison_page import render_comparison
+
+        Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
+    for notice in data.notices:
+        print(f"warning: {notice}", file=sys.stderr)
+    if options["as_json"]:
+        print(json.dumps(to_json(data), indent=1, allow_nan=False))
+        return 0
+    for table in (*(one for block in data.blocks for one in measure_tables(data, block)), *breakdown_tables(data)):
+        print("\n".join([*text_lines(table), ""]))
+    return 0
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[RUN]")
+@click.option("--indexing-cpu", type=float, metavar="S", help="CPU seconds of indexing, over all processors.")
+@click.option("--searching-cpu", type=float, metavar="S", help="CPU seconds of searching, over all processors.")
+@click.option("--audio", type=float, metavar="S", help="Seconds of the documents.")
+@click.option("--queries", type=float, metavar="S", help="Seconds of all examples of all queries.")
+@click.option("--indexing-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
+@click.option("--searching-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
+@click.option("--lambda", "weight", type=float, help="Weight of indexing in PL; 0.1, or the run's, by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def resources(folder: str | None, weight: float | None, as_json: bool, **given: Any) -> int:
+    """ISF, SSF, PMU and PL of RUN (a run folder), or of numbers given by hand.
+
+    A number given beside RUN takes the place of the run's own.
+    """
+    import json
+    from dataclasses import asdict
+
+    from swsdist.run.resources import from_numbers, resource_lines
+
+    found = from_numbers(
+        folder,
+        index_cpu_s=given["indexing_cpu"],
+        search_cpu_s=given["searching_cpu"],
+        audio_s=given["audio"],
+        query_s=given["queries"],
+        index_peaks_gb=given["indexing_gb"],
+        search_peaks_gb=given["searching_gb"],
+        weight=weight,
+    )
+    print(json.dumps(asdict(found), indent=1) if as_json else "\n".join(resource_lines(found)))
+    return 0

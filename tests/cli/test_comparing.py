@@ -1,0 +1,304 @@
+"""compare and resources: what they print and write, that Python gives the same numbers, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from swsdist.cli.comparing import compare, resources
+from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.io.tables import write_csv
+from swsdist.score.compare import compare as compare_tables
+from swsdist.score.inputs import read_system, read_task
+from swsdist.score.twv import PER_TERM
+
+ECF = """<ecf source_signal_duration="3600" language="english" version="1">
+<excerpt audio_filename="talk1.sph" channel="1" tbeg="0" dur="2000" source_type="bnews"/>
+<excerpt audio_filename="talk2.sph" channel="1" tbeg="0" dur="1600" source_type="bnews"/>
+</ecf>
+"""
+TERMS = """<termlist ecf_filename="ecf.xml" version="1" language="english">
+<term termid="T1"><termtext>one</termtext><terminfo><attr><name>Origin</name><value>native</value></attr></terminfo></term>
+<term termid="T2"><termtext>two words</termtext></term>
+<term termid="T3"><termtext>three</termtext></term>
+</termlist>
+"""
+REFERENCES = """query_id,doc_id,start,end
+T1,talk1,10,10.5
+T1,talk2,20,20.7
+T2,talk1,30,31
+T3,talk2,40,40.4
+"""
+ONE = [
+    ("T1", "talk1", 10, 0.9, 1),
+    ("T1", "talk2", 20, 0.8, 1),
+    ("T2", "talk1", 30, 0.7, 1),
+    ("T3", "talk1", 5, 0.6, 1),
+]
+TWO = [("T1", "talk1", 10, 0.9, 1), ("T1", "talk2", 99, 0.8, 1), ("T2", "talk1", 30, 0.2, 0)]
+
+
+def listed(rows: list[tuple]) -> str:
+    lines = ["query_id,doc_id,start,end,score,decision"]
+    lines += [f"{q},{d},{start},{start + 0.5},{score},{'true' if yes else 'false'}" for q, d, start, score, yes in rows]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {"ecf.xml": ECF, "terms.xml": TERMS, "refs.csv": REFERENCES, "one.csv": listed(ONE), "two.csv": listed(TWO)}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def task(folder: Path) -> list[str]:
+    return ["--ecf", f"{folder}/ecf.xml", "--terms", f"{folder}/terms.xml", "--references", f"{folder}/refs.csv"]
+
+
+def said(command: Callable, *arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments, standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.output
+
+
+def lists(folder: Path, *more: str) -> str:
+    return said(compare, f"{folder}/one.csv", f"{folder}/two.csv", *task(folder), "--resamples", "200", *more)
+
+
+def test_lists_are_scored_and_compared(folder: Path) -> None:
+    found = json.loads(lists(folder, "--json"))
+    assert (found["schema"], found["systems"]) == ("swsdist-comparison/1", ["one", "two"])
+    atwv, mtwv = found["measures"]
+    assert [block["measure"] for block in (atwv, mtwv)] == ["ATWV", "MTWV"]
+    beta = (1 / 0.00015 - 1) / 100
+    one = (1 + 1 + (0 - beta * 1 / 3599)) / 3
+    two = ((0.5 - beta * 1 / 3598) + 0 + 0) / 3
+    assert [row["mean"] for row in atwv["systems"]] == pytest.approx([one, two])
+    pair = atwv["pairs"][0]
+    assert pair["difference"] == pytest.approx(one - two)
+    assert (pair["wins"], pair["losses"], pair["ties"]) == (2, 1, 0)
+    assert pair["wilcoxon"]["exact"]
+    assert pair["interval"]["low"] <= pair["difference"] <= pair["interval"]["high"]
+    assert pair["over_documents"] is None
+    # The best thresholds: 0.7 for the one, which leaves its false alarm out, and 0.2 for the two, which takes all.
+    assert [row["mean"] for row in mtwv["systems"]] == pytest.approx([2 / 3, two + 1 / 3])
+
+
+def test_the_same_in_words(folder: Path) -> None:
+    shown = lists(folder)
+    assert "Differences of ATWV" in shown
+    assert "one - two" in shown
+    assert "3 queries with references; intervals from 200 draws, seed 0, percentiles." in shown
+    assert "exact, zeros dropped" in shown
+    assert lists(folder) == shown
+
+
+def test_per_term_tables_give_the_same(folder: Path) -> None:
+    from swsdist.score.evaluation import evaluate
+
+    asked = read_task(ecf=f"{folder}/ecf.xml", terms=f"{folder}/terms.xml", references=f"{folder}/refs.csv")
+    tables = {}
+    for name in ("one", "two"):
+        tables[name] = evaluate(asked, read_system(f"{folder}/{name}.csv")).whole.per_term
+        write_csv(tables[name], PER_TERM, folder / f"{name}-terms.csv")
+    names = (f"one={folder}/one-terms.csv", f"two={folder}/two-terms.csv")
+    found = json.loads(said(compare, *names, "--json", "--resamples", "200"))
+    assert [block["measure"] for block in found["measures"]] == ["ATWV"]
+    assert found["measures"][0] == json.loads(lists(folder, "--json"))["measures"][0]
+    python = compare_tables(tables, resamples=200)
+    assert found["measures"][0]["pairs"][0]["t"]["p"] == python.pairs[0].t.p
+    with pytest.raises(UserError, match="not known how much of each document"):
+        said(compare, *names, "--over-documents")
+    with pytest.raises(UserError, match="what the duration of terms needs"):
+        said(compare, *names, "--by", "duration")
+
+
+def test_breakdowns(folder: Path) -> None:
+    (folder / "queries.csv").write_text("query_id,language\nT1,es\nT2,en\n")
+    by = ("ntrue", "words", "language", "duration:0.5,0.8", "posterior_sum:unit", "Origin")
+    options = [word for column in by for word in ("--by", column)]
+    found = json.loads(lists(folder, "--json", "--queries", f"{folder}/queries.csv", *options))
+    assert len(found["breakdowns"]) == 3 * len(by)
+    whole = [row["mean"] for row in found["measures"][0]["systems"]]
+    groups = {}
+    for part in found["breakdowns"]:
+        expected = whole[0] - whole[1] if part["second"] else whole[part["first"] == "two"]
+        assert sum(group["total"] for group in part["groups"]) == pytest.approx(expected)
+        groups[part["column"]] = [group["group"] for group in part["groups"]]
+    assert groups == {
+        "ntrue": ["1", "2"],
+        "words": ["1", "2"],
+        "language": ["en", "es", None],
+        "duration": ["< 0.5", "[0.5, 0.8)", ">= 0.8"],
+        "posterior_sum": ["[0, 1)", "[1, 2)"],
+        "Origin": ["native", None],
+    }
+    assert "not known" in lists(folder, "--by", "Origin")
+
+
+def test_documents(folder: Path) -> None:
+    (folder / "documents.csv").write_text("doc_id,seconds,city\ntalk1,2000,Rome\ntalk2,1600,Oslo\n")
+    options = ("--documents", f"{folder}/documents.csv", "--by", "city", "--over-documents", "--interval", "bca")
+    found = json.loads(lists(folder, "--json", *options))
+    oslo, rome = found["breakdowns"][0]["groups"]
+    assert (oslo["group"], oslo["terms"], oslo["ntrue"], oslo["ncorr"], oslo["nfa"]) == ("Oslo", 2, 2, 1, 0)
+    assert (rome["group"], rome["terms"], rome["ntrue"], rome["ncorr"], rome["nfa"]) == ("Rome", 2, 2, 2, 1)
+    row = found["measures"][0]["systems"][0]
+    assert row["over_documents"]["low"] <= row["mean"] <= row["over_documents"]["high"]
+    assert json.loads(lists(folder, "--json", "--over-documents"))["measures"][0]["systems"][0]["over_documents"]
+
+
+def test_conditions(folder: Path) -> None:
+    names = [f"{name}{k}={folder}/{name}.csv" for k in (1, 2, 3) for name in ("one", "two")]
+    found = json.loads(said(compare, *names, *task(folder), "--conditions", "kst,sto", "--resamples", "9", "--json"))
+    assert (found["systems"], found["units"]) == (["kst", "sto"], "systems")
+    assert found["measures"][0]["pairs"][0]["wins"] == 3
+    with pytest.raises(UserError, match="5 systems are not each under 2 conditions"):
+        said(compare, *names[:5], *task(folder), "--conditions", "kst,sto")
+
+
+class _Page(HTMLParser):
+    """What a page refers to, and whether its tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.references: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "circle", "rect", "path", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+
+def test_one_page(folder: Path) -> None:
+    name = "<b>&'one'"
+    said(
+        compare,
+        f"{name}={folder}/one.csv",
+        f"{folder}/two.csv",
+        *task(folder),
+        "--html",
+        f"{folder}/ab.html",
+        "--by",
+        "ntrue",
+    )
+    text = (folder / "ab.html").read_text(encoding="utf-8")
+    page = _Page()
+    page.feed(text)
+    assert (page.open, page.references) == ([], [])
+    assert name not in text
+    plots = [part.partition("</svg>")[0] for part in text.split("<svg")[1:]]
+    assert len(plots) == 4
+    for plot in plots:
+        ElementTree.fromstring(f"<svg{plot}</svg>")
+    for words in ("Differences of ATWV", "Differences of MTWV", "Breakdowns", "The parts add up to"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        (["--by", "colour"], UserError, "no property 'colour'"),
+        (["--by", "Origin:q3"], UserError, "need numbers"),
+        (["--queries", "gone.csv", "--by", "x"], UserError, "no such"),
+        (["--level", "2"], UserError, "level of confidence"),
+        (["--resamples", "0"], UserError, "0 resamples"),
+        (["--protocol", "sws1066"], UserError, "unknown protocol"),
+        (["--rttm", "ref.rttm"], UserError, "references"),
+    ],
+)
+def test_what_is_refused(folder: Path, more: list[str], kind: type[SwsdistError], message: str) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        lists(folder, *more)
+    assert caught.value.remedy
+
+
+def test_systems_that_cannot_be_compared(folder: Path) -> None:
+    with pytest.raises(UserError, match="nothing to compare with"):
+        said(compare, f"{folder}/one.csv", *task(folder))
+    with pytest.raises(UserError, match="two systems are called 'one'"):
+        said(compare, f"{folder}/one.csv", f"{folder}/one.csv", *task(folder))
+    with pytest.raises(DataError, match="no column 'ntrue'"):
+        said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
+    (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,1,2,0.5\n")
+    found = json.loads(said(compare, f"{folder}/one.csv", f"{folder}/undecided.csv", *task(folder), "--json"))
+    assert [block["measure"] for block in found["measures"]] == ["MTWV"]
+
+
+def test_odd_inputs_are_told_or_refused(folder: Path) -> None:
+    with (folder / "two.csv").open("a", newline="") as file:
+        csv.writer(file).writerow(["T9", "talk1", 1, 2, 0.5, "true"])
+    assert (
+        "not of the term list"
+        in json.loads(
+            CliRunner()
+            .invoke(compare, [f"{folder}/one.csv", f"{folder}/two.csv", *task(folder), "--json"], standalone_mode=False)
+            .stdout
+        )["notices"][0]
+    )
+    with pytest.raises(DataError, match="because of --strict"):
+        lists(folder, "--strict")
+
+
+def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
+    swsdist("run", "config.yaml", "--set", f"run={tmp_path / 'oracle'}", "--set", "calibrate.fit=oracle", cwd=place)
+    shown = swsdist("compare", f"crossfit={place / 'run'}", tmp_path / "oracle", "--over-documents", "--json")
+    found = json.loads(shown.out)
+    atwv, mtwv = found["measures"]
+    for row, folder in zip(atwv["systems"], (place / "run", tmp_path / "oracle"), strict=True):
+        measures = json.loads((folder / "report.json").read_text())["measures"]
+        assert row["mean"] == pytest.approx(measures["atwv"], abs=1e-12)
+        assert mtwv["systems"][0]["mean"] == pytest.approx(measures["mtwv"], abs=1e-12)
+    assert mtwv["pairs"][0]["difference"] == 0
+    assert mtwv["pairs"][0]["wilcoxon"]["p"] == 1.0
+    assert found["measures"][1]["systems"][0]["over_documents"]["low"] <= mtwv["systems"][0]["mean"]
+    assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
+
+
+# -- resources --------------------------------------------------------------------------------------------------------
+
+
+def test_the_sources_example_by_hand() -> None:
+    numbers = {"--indexing-cpu": 224 * 3600, "--searching-cpu": 48 * 3600, "--audio": 300 * 3600, "--queries": 900}
+    memory = ["--indexing-gb", "1", "--indexing-gb", "4", "--searching-gb", "2"]
+    found = json.loads(said(resources, *(str(word) for pair in numbers.items() for word in pair), *memory, "--json"))
+    assert found["isf"] == pytest.approx(0.7467, abs=5e-5)
+    assert found["ssf_hours"] == pytest.approx(0.64)
+    assert (found["pmu_index_gb"], found["pl_lambda"]) == (4.0, 0.1)
+    shown = said(resources, "--indexing-cpu", "50", "--audio", "100")
+    assert shown.splitlines()[0].split()[:2] == ["ISF", "0.5"]
+    assert "–" in shown
+
+
+def test_figures_of_a_run(place: Path) -> None:
+    report = json.loads((place / "run" / "report.json").read_text())
+    found = json.loads(said(resources, str(place / "run"), "--json"))
+    for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb", "pl", "pl_hours"):
+        assert found[name] == report[name]
+    other = json.loads(said(resources, str(place / "run"), "--lambda", "1", "--indexing-gb", "3", "--json"))
+    assert other["pl"] == pytest.approx(3 * report["isf"])
+
+
+def test_resources_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no numbers"):
+        said(resources)
+    with pytest.raises(UserError, match=r"no report\.json"):
+        said(resources, str(tmp_path))
+    with pytest.raises(UserError, match="duration of the audio is -1"):
+        said(resources, "--audio", "-1")
+    with pytest.raises(UserError, match="lambda"):
+        said(resources, "--audio", "1", "--lambda", "2")
