@@ -1,0 +1,159 @@
+"""The lists of QUESST (MediaEval 2014, 2015), whose trials are pairs of a query and a document.
+
+They look like the lists of STDEval (ECF, TLIST, STDLIST, RTTM) and are read by stricter and by other rules:
+
+- A document is an excerpt of the ECF; its id is the last part of the name without its last extension.
+- The RTTM has exactly nine fields, parted by **single** blanks; field 2 is the document, field 6 the **id** of the query, not
+  its text. Type, channel and times are not looked at. Lines for other ids, like the NO_KEYWORD that stands there once a
+  document, mean nothing.
+- In the STDLIST `file` is the document's id as it is; channel and times are not looked at.
+
+Source: what the scoring program of the evaluation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.ecf import read_ecf
+from swsdist.io.packed import lines
+from swsdist.io.systemlist import read_systemlist
+from swsdist.io.systemlist_writing import write_stdlist
+
+_FIELDS = 9
+
+#: Target documents, and trials of a system.
+TARGETS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("doc_id", pa.string(), False)])
+SCORES = pa.schema([*TARGETS, pa.field("score", pa.float64(), False), pa.field("decision", pa.bool_(), False)])
+
+
+def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -> list[str]:
+    """Ids of the documents of an ECF, in the order of the file.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no ECF, or two excerpts have one id.
+    """
+    names = read_ecf(path, storage)["file"].to_pylist()
+    found: dict[str, str] = {}
+    for name in names:
+        last = name.rpartition("/")[2]
+        document = last.rpartition(".")[0] if "." in last else last
+        if document in found:
+            raise DataError(
+                f"excerpts {found[document]!r} and {name!r} are one document, {document!r}",
+                where=path,
+                remedy="list each document once",
+            )
+        found[document] = name
+    return list(found)
+
+
+def read_quesst_references(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+    """Query and document of each line of an RTTM, in the order of the file, whatever else the line says.
+
+    Empty lines are passed over.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        A table of schema TARGETS.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has not nine fields parted by single blanks.
+    """
+    queries, documents = [], []
+    for number, line in lines(path, storage):
+        if not line:
+            continue
+        fields = line.split(" ")
+        if len(fields) != _FIELDS or "" in fields:
+            raise DataError(
+                f"it has {len(line.split())} fields" + (", not parted by single blanks" if "" in fields else ""),
+                where=f"{path}, line {number}",
+                remedy="give nine, parted by one blank: LEXEME document 1 begin duration query-id lex speaker <NA>",
+            )
+        documents.append(fields[1])
+        queries.append(fields[5])
+    return pa.table([queries, documents], schema=TARGETS)
+
+
+def write_quesst_references(references: pa.Table, durations: Mapping[str, float], out: Path) -> None:
+    """Write the RTTM: a line a document that says nothing but that it is there, then a line for each of its queries.
+
+    Args:
+        references: query_id and doc_id of the targets.
+        durations: s, of every document, by id; the order of the file.
+        out: local file to write.
+
+    Raises:
+        DataError: an id holds a blank, or a document is not among `durations`.
+    """
+    queries: dict[str, list[str]] = {document: [] for document in durations}
+    for query, document in zip(references["query_id"].to_pylist(), references["doc_id"].to_pylist(), strict=True):
+        if document not in queries:
+            raise DataError(f"document {document!r} is not listed", where=str(out), remedy="give its duration")
+        queries[document].append(query)
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        for document, found in queries.items():
+            for name in ("NO_KEYWORD", *found):
+                if any(len(part.split()) != 1 for part in (document, name)):
+                    raise DataError(
+                        f"an RTTM cannot hold {document!r} and {name!r}", where=str(out), remedy="take out blanks"
+                    )
+                text.write(f"LEXEME {document} 1 0 {durations[document]:g} {name} lex SELF <NA>\n")
+
+
+def read_quesst_list(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+    """The trials of a system list, in the order of the file, which matters (`swsdist.score.quesst`).
+
+    Args:
+        path: STDLIST, plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        A table of schema SCORES.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no system list, a query has two lists, a decision is neither YES nor NO, a score is no number.
+    """
+    found = read_systemlist(path, storage, duplicates=False).detections
+    return found.select(SCORES.names).cast(SCORES)
+
+
+def write_quesst_list(
+    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Any
+) -> None:
+    """Write a system list: a detection a trial, which spans its document.
+
+    Args:
+        trials: schema SCORES, those of a query together.
+        queries: ids of all queries.
+        durations: s, of the documents, by id.
+        out: local file to write.
+        attributes: as of `swsdist.io.systemlist_writing.write_stdlist`.
+
+    Raises:
+        UserError: a name that STDEval cannot work with.
+        DataError: a document is not among `durations`, or as of `write_stdlist`.
+    """
+    documents = trials["doc_id"].to_pylist()
+    if unknown := next((name for name in documents if name not in durations), None):
+        raise DataError(f"document {unknown!r} is not listed", where=str(out), remedy="give its duration")
+    spans = trials.append_column("channel", pa.array([1] * len(documents), pa.int32()))
+    spans = spans.append_column("start", pa.array([0.0] * len(documents)))
+    spans = spans.append_column("end", pa.array([float(durations[name]) for name in documents], pa.float64()))
+    write_stdlist(spans.to_batches(), queries, out, **attributes)

@@ -1,0 +1,263 @@
+"""Cross entropies, retrieval measures, bands and QUESST against their definitions; parts against the whole, byte for byte."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from swsdist.score.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
+from swsdist.score.det import Squares, bands, pooled_curve, total_squares
+from swsdist.score.documents import document_trials
+from swsdist.score.pav import pool_adjacent_violators
+from swsdist.score.quesst import score_quesst
+from swsdist.score.retrieval import equal_error_rate, per_query, pooled_auc
+from swsdist.score.twv import Counts, twv_curve
+from swsdist.testing import oracles_measures as oracle
+from swsdist.types import TRIALS
+
+priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])
+llrs = st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(-20, 20)), min_size=1, max_size=12)
+scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 7.0])
+queries = st.dictionaries(
+    st.text("abcdef", min_size=1, max_size=2),
+    st.tuples(st.integers(0, 3), st.lists(st.tuples(scores, st.booleans()), max_size=6)),
+    max_size=6,
+)
+TRIALS_OF_A_QUERY = st.integers(10, 40)  # no fewer than a query's references and detections, and one more
+
+
+def table(lists: dict[str, Any]) -> pa.Table:
+    """An aligned list; the number of a query is that of its references without detection."""
+    rows = []
+    for query, (missed, detections) in lists.items():
+        rows += [{"query_id": query, "ref_start": 1.0} for _ in range(missed)]
+        rows += [
+            {"query_id": query, "start": 1.0, "score": score, "ref_start": 1.0 if hit else None}
+            for score, hit in detections
+        ]
+    return pa.Table.from_pylist([row | {"doc_id": "d", "channel": 1} for row in rows], TRIALS)
+
+
+def ranked(lists: dict[str, Any]) -> dict[str, oracle.Ranked]:
+    """The queries with references."""
+    found = {
+        query: oracle.Ranked(missed + sum(hit for _, hit in detections), detections)
+        for query, (missed, detections) in sorted(lists.items())
+    }
+    return {query: each for query, each in found.items() if each.ntrue}
+
+
+@settings(deadline=None)
+@given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors)
+def test_actual_cross_entropy_is_the_definition(
+    true: list[float], false: list[float], missing: int, rest: int, prior: float
+) -> None:
+    smallest = min(true + false)
+    trials = Trials.of(true, false, n_true=len(true) + missing, n_false=len(false) + rest)
+    expected = oracle.cross_entropy(true + [smallest] * missing, false + [smallest] * rest, prior)
+    assert cnxe(trials, prior) == pytest.approx(expected, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors, st.floats(-2, 2), st.floats(-5, 5))
+def test_minima_are_below_every_map(
+    true: list[float], false: list[float], missing: int, rest: int, prior: float, gamma: float, delta: float
+) -> None:
+    trials = Trials.of(true, false, n_true=len(true) + missing, n_false=len(false) + rest)
+    found = measure(trials, prior)
+    assert found.cnxe_min <= found.cnxe + 1e-12
+    assert found.cnxe_min <= 1 + 1e-12  # gamma 0
+    assert 0 <= found.cnxe_pav <= (found.cnxe_min if found.gamma >= 0 else 1) + 1e-11
+    whole = trials.complete()
+    moved = Trials(gamma * whole.llr + delta, whole.true, whole.false, whole.n_true, whole.n_false)
+    assert found.cnxe_min <= cnxe(moved, prior) + 1e-11
+    if math.isfinite(found.gamma):
+        for a, b in ((gamma, delta), (1e-3, 0), (-1e-3, 0), (0, 1e-3), (0, -1e-3)):
+            llr = (found.gamma + a) * whole.llr + found.delta + b
+            near = Trials(llr, whole.true, whole.false, whole.n_true, whole.n_false)
+            assert found.cnxe_min <= cnxe(near, prior) + 1e-11
+
+
+@settings(deadline=None, max_examples=30)
+@given(llrs, llrs, priors)
+def test_affine_minimum_is_what_a_general_minimiser_finds(true: list[float], false: list[float], prior: float) -> None:
+    from scipy.optimize import minimize
+
+    found = cnxe_min(Trials.of(true, false), prior)
+    assume(math.isfinite(found.gamma) and abs(found.gamma) < 10 and abs(found.delta) < 50)
+
+    def value(at: Any) -> float:
+        return oracle.cross_entropy([at[0] * x + at[1] for x in true], [at[0] * x + at[1] for x in false], prior)
+
+    theirs = minimize(value, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000})
+    assert found.cnxe == pytest.approx(theirs.fun, abs=1e-7)
+
+
+@settings(deadline=None)
+@given(llrs, llrs, st.integers(0, 5), priors, st.randoms(use_true_random=False))
+def test_trials_of_parts_add_up_to_the_same_bytes(
+    true: list[float], false: list[float], missing: int, prior: float, random: Any
+) -> None:
+    whole = Trials.of(true, false, n_true=len(true) + missing)
+    random.shuffle(true)
+    cut, other = random.randrange(len(true) + 1), random.randrange(len(false) + 1)
+    left = Trials.of(true[:cut], false[other:], n_true=cut + missing)
+    assert left + Trials.of(true[cut:], false[:other]) == whole
+    assert measure(left + Trials.of(true[cut:], false[:other]), prior) == pytest.approx(
+        measure(whole, prior), rel=0, abs=0, nan_ok=True
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=14))
+def test_pooling_is_isotonic_regression(rows: list[tuple[int, int]]) -> None:
+    true = [t for t, _ in rows]
+    total = [max(t + f, 1) for t, f in rows]
+    blocks = pool_adjacent_violators(np.array(true, dtype=np.int64), np.array(total, dtype=np.int64))
+    sizes = np.diff(np.append(blocks.first, len(rows)))
+    rates = np.repeat(blocks.true / blocks.total, sizes)
+    assert rates.tolist() == [float(rate) for rate in oracle.rising_rates(true, total)]
+    assert (np.diff(blocks.true / blocks.total) > 0).all()
+
+
+@settings(deadline=None)
+@given(queries, TRIALS_OF_A_QUERY, st.integers(1, 7))
+def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], trials: int, n: int) -> None:
+    expected = ranked(lists)
+    found = per_query(table(lists), n=n, trials=trials, threshold=0.0).to_pylist()
+    assert [row["query_id"] for row in found] == list(expected)
+    for row, query in zip(found, expected.values(), strict=True):
+        assert row["average_precision"] == pytest.approx(float(oracle.average_precision(query)), abs=1e-12)
+        assert row["p_at_n"] == pytest.approx(float(oracle.precision_at(query, n)), abs=1e-12)
+        assert row["p_at_ntrue"] == pytest.approx(float(oracle.precision_at(query, query.ntrue)), abs=1e-12)
+        assert row["auc"] == pytest.approx(float(oracle.area([query], trials)), abs=1e-12)
+        accepted = [hit for score, hit in query.detections if score >= 0]
+        assert (row["accepted"], row["recall"]) == (len(accepted), accepted.count(True) / query.ntrue)
+    if expected:
+        area = oracle.area(list(expected.values()), trials)
+        assert pooled_auc(Counts.of(table(lists)), trials=trials) == pytest.approx(float(area), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(queries, TRIALS_OF_A_QUERY, st.sampled_from([0.5, 66.66]))
+def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, beta: float) -> None:
+    expected = list(ranked(lists).values())
+    assume(len(expected) > 1)
+    aligned = table(lists)
+    found = bands(Counts.of(aligned), Squares.of(aligned), trials=trials, beta=beta)
+    thresholds = [*found.curve.threshold[:-1].tolist(), None]
+    for k, threshold in enumerate(thresholds):
+        errors = oracle.squared_errors(expected, threshold, trials=trials, beta=beta)
+        assert found.pmiss_error[k] == pytest.approx(math.sqrt(errors.pmiss), abs=1e-7)
+        assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
+        assert found.twv_error[k] == pytest.approx(math.sqrt(errors.twv), abs=1e-6)
+
+
+@settings(deadline=None)
+@given(queries, TRIALS_OF_A_QUERY, st.randoms(use_true_random=False))
+def test_squares_and_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, random: Any) -> None:
+    whole = table(lists)
+    bucket = {query: random.randrange(3) for query in lists}
+    shuffled = whole.take(pa.array(random.sample(range(len(whole)), len(whole)), pa.int64()))
+    which = np.array([bucket[query] for query in shuffled["query_id"].to_pylist()], dtype=int)
+    a, b, c = (shuffled.filter(pa.array(which == part)) for part in range(3))
+    one, two, three = map(Squares.of, (a, b, c))
+    assert one + (two + three) == (one + two) + three == total_squares([three, one, two]) == Squares.of(whole)
+    by_query = pa.concat_tables([per_query(part, threshold=0.0, trials=trials) for part in (b, c, a)])
+    assert by_query.sort_by("query_id").equals(per_query(whole, threshold=0.0, trials=trials))
+
+
+@settings(deadline=None)
+@given(queries, TRIALS_OF_A_QUERY)
+def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials: int) -> None:
+    expected = list(ranked(lists).values())
+    assume(expected)
+    counts = Counts.of(table(lists))
+    for curve in (twv_curve(counts, trials=trials, beta=1.0), pooled_curve(counts, trials=trials, beta=1.0)):
+        points = [
+            (oracle.Fraction(miss), oracle.Fraction(false)) for miss, false in zip(curve.pmiss, curve.pfa, strict=True)
+        ]
+        found = equal_error_rate(curve)
+        assert found.rate == pytest.approx(float(oracle.crossing(points)), abs=1e-12)
+        assert found.censored == (points[0][0] > points[0][1])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de"), scores), max_size=8),
+    st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de")), max_size=5),
+    st.randoms(use_true_random=False),
+)
+def test_document_trials_are_the_definition(
+    detections: list[tuple[str, str, float]], references: list[tuple[str, str]], random: Any
+) -> None:
+    def rows(keys: list[Any], **more: Any) -> pa.Table:
+        spans = [(key, random.randrange(9)) for key in keys]
+        values = {
+            "query_id": pa.array([key[0] for key, _ in spans], pa.string()),
+            "doc_id": pa.array([key[1] for key, _ in spans], pa.string()),
+            "channel": pa.array([1] * len(spans), pa.int32()),
+            "start": pa.array([float(start) for _, start in spans]),
+            "end": pa.array([start + 1.0 for _, start in spans]),
+        }
+        return pa.table({name: pa.chunked_array([value]) for name, value in (values | more).items()})
+
+    found = document_trials(
+        rows(detections, score=pa.array([row[2] for row in detections], pa.float64())), rows(references)
+    )
+    expected = oracle.document_trials(detections, references)
+    ours = {(row["query_id"], row["doc_id"]): (row["score"], row["ref_start"] is not None) for row in found.to_pylist()}
+    assert ours == expected
+    assert len(found) == len(expected)
+    assert list(ours) == sorted(ours)
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 3), st.integers(2, 4), st.sampled_from([0.0148, 0.3, 0.5]))
+def test_quesst_is_its_definition(data: Any, many: int, documents: int, prior: float) -> None:
+    names, places = [f"q{k}" for k in range(many)], [f"d{k}" for k in range(documents)]
+    row = st.lists(st.booleans(), min_size=documents, max_size=documents).filter(lambda r: 0 < sum(r) < documents)
+    targets = data.draw(st.lists(row, min_size=many, max_size=many))
+    values = data.draw(st.lists(st.lists(scores, min_size=documents, max_size=documents), min_size=many, max_size=many))
+    order = data.draw(st.permutations([(q, d) for q in range(many) for d in range(documents)]))
+    given_trials = data.draw(st.integers(0, len(order)))
+    default = data.draw(scores)
+    left_out = sorted(order[given_trials:])
+    for q, d in left_out:
+        values[q][d] = default
+    listed = [(names[q], places[d], values[q][d], values[q][d] > 0.1) for q, d in order[:given_trials]]
+    columns: dict[str, Any] = dict(
+        zip(("query_id", "doc_id", "score", "decision"), zip(*listed, strict=True), strict=False)
+    )
+    kinds = (pa.string(), pa.string(), pa.float64(), pa.bool_())
+    table = pa.table(
+        {
+            name: pa.array(columns.get(name, ()), kind)
+            for name, kind in zip(("query_id", "doc_id", "score", "decision"), kinds, strict=True)
+        }
+    )
+    truth = [(names[q], places[d]) for q in range(many) for d in range(documents) if targets[q][d]]
+    references = pa.table({"query_id": [q for q, _ in truth], "doc_id": [d for _, d in truth]})
+
+    found = score_quesst(table, references, names, places, prior=prior, default=default)
+    beta = (1 - prior) / prior
+    points = oracle.quesst_curve(values, targets)
+    assert found.curve.threshold.tolist() == [point.threshold for point in points]
+    assert found.curve.pmiss.tolist() == pytest.approx([float(point.pmiss) for point in points], abs=1e-12)
+    assert found.curve.pfa.tolist() == pytest.approx([float(point.pfa) for point in points], abs=1e-12)
+    best = max(1 - float(point.pmiss) - beta * float(point.pfa) for point in points)
+    assert found.pooled.max_twv == pytest.approx(best, abs=1e-12)
+
+    trials = [(values[q][d], targets[q][d]) for q, d in [*order[:given_trials], *left_out]]
+    true, false = [x for x, hit in trials if hit], [x for x, hit in trials if not hit]
+    assert found.pooled.act_cnxe == pytest.approx(oracle.cross_entropy(true, false, prior), rel=1e-12)
+    assert found.pooled.min_cnxe == pytest.approx(oracle.quesst_least(trials, prior), abs=1e-12)
+    # Equal scores that stay together can only be worse, and a query's own threshold only better.
+    assert found.pooled.min_cnxe <= cnxe_pav(Trials.of(true, false), prior) + 1e-12
+    assert found.per_query.max_twv >= found.per_query.act_twv - 1e-12
+    assert found.per_query.min_cnxe <= found.per_query.act_cnxe + 1e-12

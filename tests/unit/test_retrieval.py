@@ -1,0 +1,229 @@
+"""Retrieval measures and document trials: worked numbers, ties, and what has no value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import TableError, UserError
+from swsdist.score.det import pooled_curve
+from swsdist.score.documents import document_trials
+from swsdist.score.ranking import Ranking
+from swsdist.score.retrieval import (
+    RETRIEVAL,
+    EqualError,
+    equal_error_rate,
+    mean_average_precision,
+    means,
+    per_query,
+    pooled_auc,
+    pooled_precision_recall,
+)
+from swsdist.score.twv import Counts, Curve, twv_curve
+from swsdist.types import TRIALS
+
+Rows = list[tuple[str, float | None, bool | None, bool]]
+
+
+def trials(rows: Rows) -> pa.Table:
+    """Rows (query_id, score, decision, is it true)."""
+    return pa.Table.from_pylist(
+        [
+            {"query_id": query, "doc_id": "d", "channel": 1, "score": score, "decision": decision}
+            | {"start": None if score is None else 1.0, "ref_start": 1.0 if true else None}
+            for query, score, decision, true in rows
+        ],
+        TRIALS,
+    )
+
+
+# b: hits at ranks 1 and 3 of 4, one missed; a: a hit and a false alarm tie at rank 1; c: none true.
+LIST: Rows = [
+    ("b", 0.9, True, True),
+    ("b", 0.8, True, False),
+    ("b", 0.7, False, True),
+    ("b", 0.6, False, False),
+    ("b", None, None, True),
+    ("a", 0.5, True, False),
+    ("a", 0.5, True, True),
+    ("c", 0.99, True, False),
+]
+
+
+def test_ranking_by_hand() -> None:
+    ranking = Ranking.of(trials(LIST))
+    assert ranking.names.to_pylist() == ["a", "b"]
+    assert ranking.ntrue.tolist() == [1, 3]
+    assert ranking.query.tolist() == [0, 1, 1, 1, 1]
+    assert ranking.score.tolist() == [0.5, 0.9, 0.8, 0.7, 0.6]
+    assert ranking.hits.tolist() == [1, 1, 0, 1, 0]
+    assert ranking.hits_above.tolist() == [0, 0, 1, 1, 2]
+    assert ranking.false_above.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_per_query_by_hand() -> None:
+    table = per_query(trials(LIST), n=2, trials=6)
+    assert table.schema == RETRIEVAL
+    a, b = table.to_pylist()
+    assert (a["query_id"], a["ntrue"], a["accepted"], a["precision"], a["recall"]) == ("a", 1, 2, 0.5, 1.0)
+    assert a["f"] == pytest.approx(2 / 3)
+    assert (b["accepted"], b["precision"], b["recall"], b["f"]) == (2, 0.5, 1 / 3, 0.4)
+    assert (a["p_at_n"], b["p_at_n"]) == (0.5, 0.5)
+    assert (a["p_at_ntrue"], b["p_at_ntrue"]) == (0.5, pytest.approx(2 / 3))
+    # Of a the hit is first or second, each as often.
+    assert (a["average_precision"], b["average_precision"]) == (pytest.approx(3 / 4), pytest.approx((1 + 2 / 3) / 3))
+    # a: 5 non-targets, of which one ties and four are below; b: 3: the hits beat 3 and 2, the missed one ties with one.
+    assert (a["auc"], b["auc"]) == (pytest.approx(4.5 / 5), pytest.approx((3 + 2 + 0.5) / 9))
+
+
+def test_means_and_pooled() -> None:
+    table = per_query(trials(LIST), n=2, trials=6)
+    found = means(table)
+    assert (found.precision, found.recall) == (0.5, pytest.approx(2 / 3))
+    assert found.map == mean_average_precision(trials(LIST)) == pytest.approx((3 / 4 + 5 / 9) / 2)
+    assert found.auc == pytest.approx((0.9 + 5.5 / 9) / 2)
+    assert pooled_precision_recall(trials(LIST)) == pytest.approx((0.5, 0.5, 0.5))
+    assert pooled_precision_recall(trials(LIST), threshold=0.8) == pytest.approx((0.5, 0.25, 1 / 3))
+    # F2 weighs recall 4 times.
+    assert pooled_precision_recall(trials(LIST), threshold=0.8, f_beta=2).f == pytest.approx(5 * 0.125 / (2 + 0.25))
+
+
+def test_a_threshold_in_place_of_the_decisions() -> None:
+    a, b = per_query(trials(LIST), threshold=0.7).to_pylist()
+    assert (a["accepted"], a["precision"], a["recall"], a["f"]) == (0, 0.0, 0.0, 0.0)
+    assert (b["accepted"], b["precision"], b["recall"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_undecided_detections() -> None:
+    table = trials([*LIST, ("a", 0.1, None, False)])
+    a, b = per_query(table).to_pylist()
+    assert (a["accepted"], a["precision"], a["f"]) == (None, None, None)
+    assert b["precision"] == 0.5
+    assert means(per_query(table)).precision is None
+    assert means(per_query(table)).auc is None
+    assert means(per_query(table, threshold=0.5)).precision is not None
+    with pytest.raises(UserError, match="neither YES nor NO"):
+        pooled_precision_recall(table)
+    # Of a query without references it does not matter.
+    assert means(per_query(trials([*LIST, ("c", 0.1, None, False)]))).precision == 0.5
+
+
+def test_a_short_list_leaves_ranks_empty() -> None:
+    assert per_query(trials([("a", 0.5, True, True)]), n=10)["p_at_n"].to_pylist() == [0.1]
+
+
+def test_equal_error_rate_by_hand() -> None:
+    curve = twv_curve(Counts.of(trials(LIST)), trials=6, beta=1.0)
+    # Pmiss and Pfa at 0.5 and 0.6: the line between them has both equal at 4/9 of its way.
+    assert (curve.pmiss[0], curve.pfa[0]) == (pytest.approx(1 / 6), pytest.approx((1 / 5 + 2 / 3) / 2))
+    assert (curve.pmiss[1], curve.pfa[1]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert equal_error_rate(curve) == EqualError(pytest.approx(7 / 18), 0.6, False)
+
+
+def test_equal_error_rate_where_the_list_is_too_short() -> None:
+    rows: Rows = [("a", 0.5, None, True), ("a", None, None, True), ("a", 0.4, None, False)]
+    found = equal_error_rate(twv_curve(Counts.of(trials(rows)), trials=12, beta=1.0))
+    # From (0, 1) in a straight line to (1/2, 1/10).
+    assert found == EqualError(pytest.approx(1 / 2.8), 0.4, True)
+
+
+def test_equal_error_rate_of_a_system_that_detects_nothing() -> None:
+    curve = twv_curve(Counts.of(trials([("a", None, None, True)])), trials=12, beta=1.0)
+    assert equal_error_rate(curve) == EqualError(0.5, None, True)
+
+
+def test_equal_error_rate_of_a_perfect_system_and_of_a_curve_that_never_rejects_all() -> None:
+    counts = Counts.of(trials([("a", 0.5, None, True)]))
+    assert equal_error_rate(twv_curve(counts, trials=12, beta=1.0)) == EqualError(0.0, 0.5, False)
+    wrong = Counts.of(trials([("a", 0.5, None, False), ("a", None, None, True)]))
+    assert equal_error_rate(twv_curve(wrong, trials=2, beta=1.0, reject_all=False)).rate == 1
+    assert equal_error_rate(pooled_curve(counts, trials=12, beta=1.0)).rate == 0
+
+
+def test_a_curve_through_the_point_itself() -> None:
+    curve = Curve(np.array([1.0, 2.0]), np.array([0.25, 1.0]), np.array([0.25, 0.0]), np.zeros(2))
+    assert equal_error_rate(curve) == EqualError(0.25, 1.0, False)
+
+
+def test_pooled_area_by_hand() -> None:
+    # b, a: targets 0.9, 0.7, 0.5, none; non-targets 0.8, 0.6, 0.5 and 5 more. Pairs won: 8 + 7 + 5.5 + 2.5.
+    assert pooled_auc(Counts.of(trials(LIST)), trials=6) == pytest.approx(23 / 32)
+    assert pooled_auc(Counts.of(trials(LIST), terms=3), trials=6) == pytest.approx(23 / 32)
+
+
+@pytest.mark.parametrize("rows", [[], [("a", 0.5, True, False)]])
+def test_no_reference_at_all(rows: Rows) -> None:
+    table = trials(rows)
+    assert per_query(table, trials=3).num_rows == 0
+    for measure in (
+        lambda: means(per_query(table)),
+        lambda: mean_average_precision(table),
+        lambda: pooled_precision_recall(table),
+        lambda: pooled_auc(Counts.of(table), trials=3),
+    ):
+        with pytest.raises(UserError, match="no query has a reference"):
+            measure()
+
+
+def test_what_is_not_defined() -> None:
+    with pytest.raises(UserError, match="P@0"):
+        per_query(trials(LIST), n=0)
+    with pytest.raises(UserError, match="F of beta 0"):
+        per_query(trials(LIST), f_beta=0)
+    with pytest.raises(UserError, match="do not fit into the trials"):
+        per_query(trials(LIST), trials=3)
+    with pytest.raises(UserError, match="do not fit into the trials"):
+        pooled_auc(Counts.of(trials(LIST)), trials=3)
+
+
+SPANS = pa.table(
+    {
+        "query_id": ["q", "q", "q", "p"],
+        "doc_id": ["d", "d", "e", "d"],
+        "channel": pa.array([1, 1, 1, 1], pa.int32()),
+        "start": [5.0, 1.0, 2.0, 3.0],
+        "end": [6.0, 2.0, 3.0, 4.0],
+    }
+)
+
+
+def test_document_trials_by_hand() -> None:
+    detections = SPANS.append_column("score", pa.array([0.5, 0.75, 0.25, 0.5])).append_column(
+        "decision", pa.array([True, False, True, None])
+    )
+    references = SPANS.slice(0, 2)
+    found = document_trials(detections, pa.concat_tables([references, SPANS.slice(3).set_column(1, "doc_id", [["f"]])]))
+    assert found.schema == TRIALS
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    assert rows == [
+        ("p", "d", 1, 3.0, 4.0, 0.5, None, None, None),
+        ("p", "f", 1, None, None, None, None, 3.0, 4.0),
+        ("q", "d", 1, 1.0, 2.0, 0.75, False, 1.0, 2.0),
+        ("q", "e", 1, 2.0, 3.0, 0.25, True, None, None),
+    ]
+
+
+def test_a_yes_wins_among_equal_scores() -> None:
+    detections = SPANS.slice(0, 2).append_column("score", pa.array([0.5, 0.5]))
+    decided = detections.append_column("decision", pa.array([True, False]))
+    row = document_trials(decided, SPANS.slice(0, 0)).to_pylist()
+    assert (len(row), row[0]["decision"], row[0]["start"]) == (1, True, 5.0)
+    assert document_trials(detections, SPANS.slice(0, 0))["start"].to_pylist() == [1.0]
+
+
+def test_document_trials_of_nothing() -> None:
+    nothing = SPANS.slice(0, 0).append_column("score", pa.array([], pa.float64()))
+    assert document_trials(nothing, SPANS.slice(0, 0)).equals(TRIALS.empty_table())
+    assert document_trials(nothing, SPANS)["query_id"].to_pylist() == ["p", "q", "q"]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, None])
+def test_document_trials_refuse_scores_that_are_not_numbers(score: float | None) -> None:
+    detections = SPANS.append_column("score", pa.array([0.5, 0.75, score, 0.5]))
+    with pytest.raises(TableError, match=r"detections, row 3 \(query_id q, doc_id e, channel 1\)"):
+        document_trials(detections, SPANS)
+    with pytest.raises(TableError, match="no column 'score'"):
+        document_trials(SPANS, SPANS)
