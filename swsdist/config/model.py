@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
@@ -129,14 +129,27 @@ class Reduce(Section):
 class Calibrate(Section):
     """Score normalisation, and the threshold that decides."""
 
-    normalise: Literal["none", "q-norm"] = Field(
-        "q-norm", description="q-norm: scores of a query minus their mean, over their standard deviation"
+    normalise: Literal["none", "q-norm", "logistic", "kst", "sto"] = Field(
+        "q-norm",
+        description="q-norm: scores of a query minus their mean, over their standard deviation; "
+        "logistic: these as probabilities; kst, sto: and these by keyword specific thresholds, or to a sum of one",
+    )
+    alpha: PositiveFloat = Field(
+        1.5, description="kst, sto: a query is taken to occur alpha times its sum of probabilities"
+    )
+    threshold: Literal["own", "fitted"] = Field(
+        "own", description="kst, sto: decide by the method's own threshold, or by one that is fitted as without them"
     )
     fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
         "crossfit",
-        description="threshold from: crossfit (other folds of queries), oracle (all that is scored), a file, or none",
+        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file, none",
     )
     folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether scores become probabilities, by a logistic that is fitted as `fit` says."""
+        return self.normalise in ("logistic", "kst", "sto")
 
 
 class Score(Section):
@@ -191,6 +204,18 @@ class Config(Section):
     executor: Executor = Executor()
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+
+    @model_validator(mode="after")
+    def _logistic_can_be_fitted(self) -> Config:
+        calibrate = self.calibrate
+        if calibrate.probabilities and calibrate.fit == "none":
+            raise ValueError(f"calibrate.normalise: {calibrate.normalise} fits a logistic, but calibrate.fit is none")
+        if calibrate.probabilities and calibrate.fit in ("crossfit", "oracle") and self.corpus.references is None:
+            raise ValueError(
+                f"calibrate.normalise: {calibrate.normalise} fits a logistic, which needs corpus.references, "
+                "or a fitted file in calibrate.fit"
+            )
+        return self
 
     @property
     def store(self) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.calibrate.chain import Chain
 from swsdist.calibrate.threshold import Calibration, decide
 from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.align import aligned_name
@@ -11,8 +16,9 @@ from swsdist.run.stages.fit import calibration_name
 from swsdist.run.stages.normalise import normalised_name
 from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
+from swsdist.score import align, protocol
 from swsdist.store import parquet
-from swsdist.types import DETECTIONS, TRIALS
+from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 
 def scored_name(fingerprint: str) -> str:
@@ -26,7 +32,10 @@ def trials_name(fingerprint: str) -> str:
 
 
 class Decide(Stage):
-    """The same decisions in the list of detections and in the aligned list; null where nothing decides."""
+    """The same decisions in the list of detections and in the aligned list; null where nothing decides.
+
+    Where scores become probabilities they get their final values here, in both lists.
+    """
 
     name = "decide"
     version = 1
@@ -41,24 +50,54 @@ class Decide(Stage):
             lists.setdefault(receipt.summary["bucket"], {})["aligned"] = receipt.fingerprint
         for bucket, sources in sorted(lists.items()):
             name = fingerprint(self.name, self.version, fits, sources)
-            yield Task(self.name, name, f"bucket {bucket}", 1, {**sources, "fit": fits[0] if fits else None})
+            payload: dict[str, Any] = {**sources, "fit": fits[0] if fits else None}
+            if state.config.calibrate.probabilities:
+                settings = state.config.score
+                payload["tolerance"] = protocol(settings.protocol, tolerance=settings.tolerance).tolerance
+            yield Task(self.name, name, f"bucket {bucket}", 1, payload)
 
     def run(self, task: Task, context: Context) -> Done:
         """Compare with the threshold."""
+        found = true = None
+        if "detections" in task.payload:
+            found = parquet.read(context.run, normalised_name(task.payload["detections"]))
+        if "aligned" in task.payload:
+            true = parquet.read(context.run, aligned_name(task.payload["aligned"]))
         source = task.payload["fit"]
-        calibration = None
-        if source is not None:
-            name = calibration_name(source)
-            data = context.run.read_bytes(name)
-            calibration = Calibration.from_run(data)
+        data = None if source is None else context.run.read_bytes(calibration_name(source))
+        if "tolerance" in task.payload and data is not None:
+            found, true = _chained(Chain.from_run(data), found, true, task.payload["tolerance"])
+        else:
+            calibration = None if data is None else Calibration.from_run(data)
+            found = None if found is None else decide(found, calibration)
+            true = None if true is None else decide(true, calibration)
         outputs = []
         summary: dict[str, int] = {}
-        if "detections" in task.payload:
-            table = decide(parquet.read(context.run, normalised_name(task.payload["detections"])), calibration)
-            outputs.append(parquet.publish(context.run, scored_name(task.fingerprint), [table], DETECTIONS))
-            summary["detections"] = table.num_rows
-        if "aligned" in task.payload:
-            table = decide(parquet.read(context.run, aligned_name(task.payload["aligned"])), calibration)
-            outputs.append(parquet.publish(context.run, trials_name(task.fingerprint), [table], TRIALS))
-            summary["trials"] = table.num_rows
+        if found is not None:
+            outputs.append(parquet.publish(context.run, scored_name(task.fingerprint), [found], DETECTIONS))
+            summary["detections"] = found.num_rows
+        if true is not None:
+            outputs.append(parquet.publish(context.run, trials_name(task.fingerprint), [true], TRIALS))
+            summary["trials"] = true.num_rows
         return Done(tuple(outputs), summary=summary)
+
+
+def _chained(
+    chain: Chain, found: pa.Table | None, aligned: pa.Table | None, tolerance: float
+) -> tuple[pa.Table | None, pa.Table | None]:
+    """Both lists with their final scores, aligned again: STDEval's alignment looks at scores."""
+    if found is not None:
+        found = chain.apply(found)
+    if aligned is not None:
+        pairs = aligned.filter(pc.is_valid(aligned["ref_start"]))
+        names = {
+            "query_id": "query_id",
+            "doc_id": "doc_id",
+            "channel": "channel",
+            "start": "ref_start",
+            "end": "ref_end",
+        }
+        references = pa.table([pairs[names[field.name]] for field in REFERENCES], schema=REFERENCES)
+        detections = DETECTIONS.empty_table() if found is None else found
+        aligned = align(detections, references, tolerance=tolerance, low=chain.low, high=chain.high)
+    return found, aligned

@@ -1,4 +1,4 @@
-"""fit: the threshold, from aligned lists."""
+"""fit: the threshold, and the logistic where scores become probabilities, from aligned lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.threshold import Calibration, fit, fold_of
+from swsdist.calibrate.chain import Chain, completed, fit_chain, thresholds_of
+from swsdist.calibrate.logistic import Logistics
+from swsdist.calibrate.threshold import Calibration, by_fold, fit
+from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder, locate
@@ -56,6 +59,9 @@ class Fit(Stage):
         settings = state.config.calibrate
         if settings.fit == "none":
             return
+        if settings.probabilities:
+            yield self._plan_chain(state)
+            return
         if settings.fit not in ("crossfit", "oracle"):
             data = _file(settings.fit, state.config.storage)
             name = fingerprint(self.name, self.version, data.decode("utf-8", "replace"))
@@ -70,8 +76,32 @@ class Fit(Stage):
         work = sum(receipt.summary["trials"] for receipt in state.ended["align"].receipts)
         yield Task(self.name, name, settings.fit, work, {"aligned": aligned, "folds": folds, "point": point})
 
+    def _plan_chain(self, state: State) -> Task:
+        settings = state.config.calibrate
+        fitted = settings.fit in ("crossfit", "oracle")
+        data = None if fitted else _file(settings.fit, state.config.storage).decode("utf-8", "replace")
+        if fitted and (state.references is None or not state.references.num_rows):
+            raise ConfigError(
+                "there is no true occurrence to fit a logistic on",
+                where=f"calibrate.normalise: {settings.normalise}",
+                remedy="give references, or a fitted file in calibrate.fit",
+            )
+        folds = settings.folds if settings.fit == "crossfit" else 1
+        aligned = [receipt.fingerprint for receipt in state.ended["align"].receipts]
+        chain = [settings.normalise, settings.alpha, settings.threshold]
+        point = operating_point(state)
+        name = fingerprint(self.name, self.version, chain, data, folds, aligned, point)
+        payload = {"aligned": aligned, "folds": folds, "point": point, "chain": chain}
+        work = sum(receipt.summary["trials"] for receipt in state.ended["align"].receipts)
+        label = settings.fit if fitted else f"from {settings.fit}"
+        return Task(self.name, name, label, work, payload if fitted else {**payload, "file": settings.fit})
+
     def run(self, task: Task, context: Context) -> Done:
-        """Thresholds of the maximum TWV."""
+        """Thresholds of the maximum TWV, or what a chain needs."""
+        if "chain" in task.payload:
+            chain = self._fit_chain(task.payload, context)
+            output = write_json(context.run, calibration_name(task.fingerprint), chain.to_json())
+            return Done((output,), summary={"fit": chain.logistics.fit, "thresholds": list(chain.thresholds)})
         if "file" in task.payload:
             path = task.payload["file"]
             calibration = Calibration.from_json(_file(path, context.config.storage), path)
@@ -86,14 +116,32 @@ class Fit(Stage):
         queries = 0
         for name in payload["aligned"]:
             table = read(folder, aligned_name(name))
-            ids = table["query_id"].combine_chunks().dictionary_encode()
-            fold = {q: fold_of(q, folds) for q in ids.dictionary.to_pylist()}
-            queries += len(fold)
-            of_row = pa.array([fold[q] for q in ids.dictionary.to_pylist()], pa.int32()).take(ids.indices)
-            for k in sorted(set(fold.values())):
-                counts[k] = counts[k] + Counts.of(table.filter(pc.equal(of_row, k)))
+            queries += pc.count_distinct(table["query_id"]).as_py()
+            for fold, rows in by_fold(table, folds):
+                counts[fold] = counts[fold] + Counts.of(rows)
         trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
+
+    def _fit_chain(self, payload: dict[str, Any], context: Context) -> Chain:
+        point = payload["point"]
+        trials, beta = point["trials"], point["beta"]
+        kind, alpha, threshold = payload["chain"]
+        how = None if kind == "logistic" else Thresholding(kind, trials, beta, alpha)
+        own = threshold == "own" and how is not None
+
+        def parts() -> Iterator[pa.Table]:
+            return (read(context.run, aligned_name(name)) for name in payload["aligned"])
+
+        if "file" not in payload:
+            trained_on = {"aligned": fingerprint(payload["aligned"]), **point}
+            return fit_chain(
+                parts, how, folds=payload["folds"], own=own, trials=trials, beta=beta, trained_on=trained_on
+            )
+        data = _file(payload["file"], context.config.storage)
+        chain = Chain(Logistics.from_json(data, payload["file"]), how)
+        thresholds = () if own else thresholds_of(data, payload["file"], chain)
+        chain = Chain(chain.logistics, how, thresholds)
+        return completed(chain, parts, folds=1, own=own, trials=trials, beta=beta)
 
 
 def _file(path: str, storage: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swsdist.calibrate.qnorm import normalise
+from swsdist.config.model import Calibrate
 from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.reduce import detections_name, statistics_name
 from swsdist.run.state import State
@@ -19,6 +20,11 @@ def normalised_name(fingerprint: str) -> str:
     return f"tables/normalised/{fingerprint}.parquet"
 
 
+def _step(settings: Calibrate) -> str:
+    """Probabilities are made of q-normed scores, later: that takes a logistic, which is fitted on aligned lists."""
+    return "q-norm" if settings.probabilities else settings.normalise
+
+
 class Normalise(Stage):
     """Needs no references: it is a part of searching."""
 
@@ -29,7 +35,7 @@ class Normalise(Stage):
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket."""
-        how = state.config.calibrate.normalise
+        how = _step(state.config.calibrate)
         for reduced in state.ended["reduce"].receipts:
             name = fingerprint(self.name, self.version, how, reduced.fingerprint)
             payload = {"reduced": reduced.fingerprint, "unit": state.unit, "bucket": reduced.summary["bucket"]}
@@ -38,7 +44,7 @@ class Normalise(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Scores normalised, all else as it was."""
         detections = parquet.read(context.run, detections_name(task.payload["reduced"]))
-        if context.config.calibrate.normalise == "q-norm":
+        if _step(context.config.calibrate) == "q-norm":
             statistics = parquet.read(context.run, statistics_name(task.payload["reduced"]))
             detections = normalise(detections, statistics, task.payload["unit"])
         output = parquet.publish(context.run, normalised_name(task.fingerprint), [detections], DETECTIONS)
