@@ -200,7 +200,8 @@ def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | 
     indices = known.indices.to_numpy()
     for k, word in odd.items():
         rows = np.flatnonzero(indices == k)
-        where = f"{path}: {word!r}, of a detection of {names[code[rows[0]]]}"
+        group = int(np.searchsorted(first, rows[0], side="right")) - 1
+        where = f"{path}: {word!r}, of a detection of {raw.lists[group][raw.dialect.query]}"
         if notices is None:
             raise DataError("a decision is neither YES nor NO", where=where, remedy="write YES or NO")
         notices.add(

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import DataError, UserError
+from swsdist.errors import DataError, TableError, UserError
 from swsdist.io.notices import Notices
 from swsdist.score.excerpts import Conventions, excerpt_document, inside, seconds, system_document
 from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
-from swsdist.types import REFERENCES, TERMS
+from swsdist.types import DETECTIONS, REFERENCES, TERMS
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
+_DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +188,94 @@ def read_system(
     return System(_table_of_detections(path, storage), {}, None, path)
 
 
+def make_task(
+    references: Any,
+    *,
+    total_seconds: float,
+    protocol: Protocol | str = "sws2013",
+    terms: Any = None,
+    notices: Notices | None = None,
+) -> Task:
+    """A task from what is in memory.
+
+    Args:
+        references: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), maybe channel.
+        total_seconds: T, s of audio that was searched.
+        protocol: its name, or one that was adapted.
+        terms: table TERMS likewise; None: the queries of the references.
+        notices: takes what is odd.
+
+    Raises:
+        UserError: the protocol is unknown, or makes no trials of these seconds.
+        TableError: a column is missing or of another kind.
+    """
+    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
+    if isinstance(rules, str):
+        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    notices = notices if notices is not None else Notices()
+    true = _in_memory(references, REFERENCES, "references")
+    if terms is None:
+        ids = true["query_id"].unique().sort()
+        listed = pa.table([ids, ids], schema=TERMS)
+    else:
+        listed = _in_memory(terms, TERMS, "terms")
+    true = _of_terms(true, listed, "references", notices)
+    trials, weight = number_of_trials(rules, total_seconds), beta(rules, total_seconds, true.num_rows)
+    return Task(rules, true, listed, None, total_seconds, trials, weight, None, notices)
+
+
+def make_system(detections: Any, name: str = "system") -> System:
+    """A system's answer from what is in memory.
+
+    Args:
+        detections: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), score, maybe
+            channel and decision (bool).
+        name: of the system.
+
+    Raises:
+        TableError: a column is missing or of another kind.
+    """
+    table = _in_memory(detections, _DETECTED, "detections")
+    return System(_with_durations(table), {"system_id": name}, None, name)
+
+
+def _in_memory(data: Any, schema: pa.Schema, what: str) -> pa.Table:
+    """A table of that schema (further columns of TERMS stay); channel is 1, and decision null, where there is none."""
+    if isinstance(data, pa.Table):
+        table = data
+    elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # a pandas table
+        table = pa.Table.from_pandas(data, preserve_index=False)
+    else:
+        table = pa.table(dict(data))
+    columns = {}
+    for column in schema:
+        if column.name in table.column_names:
+            try:
+                columns[column.name] = table[column.name].cast(column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TableError(
+                    f"{column.name} is {table[column.name].type}", where=what, remedy=f"give {column.type}"
+                ) from error
+        elif column.name == "channel":
+            columns["channel"] = pa.chunked_array([pa.array(np.ones(table.num_rows, np.int32))])
+        elif column.nullable:
+            columns[column.name] = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
+        else:
+            raise TableError(
+                f"no column {column.name!r}", where=what, remedy=f"it has: {', '.join(table.column_names) or 'none'}"
+            )
+    if schema is TERMS:
+        columns |= {name: table[name] for name in table.column_names if name not in columns}
+    return pa.table(columns)
+
+
+def _with_durations(table: pa.Table) -> pa.Table:
+    from swsdist.score.align import decimals
+
+    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
+    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
+
+
 def _terms(
     path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
 ) -> tuple[pa.Table | None, bool]:
@@ -207,16 +296,7 @@ def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Tab
 def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
     from swsdist.io.tables import read_table
 
-    kinds: dict[str, pa.DataType] = {"query_id": pa.string(), "doc_id": pa.string(), "channel": pa.int32()}
-    kinds |= dict.fromkeys(("start", "end", "score"), pa.float64())
-    schema = pa.schema(
-        [*(pa.field(name, kind, False) for name, kind in kinds.items()), pa.field("decision", pa.bool_())]
-    )
-    table = read_table(path, schema, storage=storage)
-    from swsdist.score.align import decimals
-
-    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
-    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
+    return _with_durations(read_table(path, _DETECTED, storage=storage))
 
 
 def _looked_up(

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: Per query with references. The four columns from `accepted` on are null where a detection of the query was not decided;
-#: `auc` is null where the number of trials was not given.
+#: `auc` is null where the number of trials was not given, or occurrences and false alarms are more than the trials.
 RETRIEVAL = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -90,7 +90,7 @@ def per_query(
         A table of schema RETRIEVAL.
 
     Raises:
-        UserError: n or f_beta is not positive, or a query has more occurrences and false alarms than trials.
+        UserError: n or f_beta is not positive.
     """
     if n < 1:
         raise UserError(f"P@{n} is not defined", remedy="give a rank of at least 1")
@@ -111,7 +111,7 @@ def per_query(
         "p_at_n": pa.array(_precision_at(ranking, np.full(len(ntrue), n))),
         "p_at_ntrue": pa.array(_precision_at(ranking, ntrue)),
         "average_precision": pa.array(_average_precision(ranking)),
-        "auc": pa.nulls(len(ntrue), pa.float64()) if area is None else pa.array(area),
+        "auc": pa.nulls(len(ntrue), pa.float64()) if area is None else pa.array(area, mask=np.isnan(area)),
     }
     return pa.table(values, schema=RETRIEVAL)
 
@@ -227,6 +227,11 @@ def pooled_auc(counts: Counts, *, trials: int) -> float:
     false = counts.terms.sum(keepdims=True) * trials - true
     above = np.cumsum(false_alarms) - false_alarms
     area = _areas(hits, false_alarms, above, np.zeros(len(scores), dtype=np.int64), true, false)
+    if math.isnan(area[0]):
+        raise UserError(
+            f"{true[0]} occurrences and {false_alarms.sum()} false alarms do not fit into {true[0] + false[0]} trials",
+            remedy="give the number of trials of a query: documents, or seconds of audio times trials per second",
+        )
     return float(area[0])
 
 
@@ -281,18 +286,16 @@ def _average_precision(ranking: Ranking) -> Floats:
 
 
 def _areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
-    """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not."""
+    """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not.
+
+    Not a number where more non-targets were submitted than there are, or there are none.
+    """
     queries = len(true)
     found, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
-    if (raised > false).any() or (false < 1).any():
-        raise UserError(
-            f"{(true + raised).max()} occurrences and false alarms do not fit into the trials, or no trial is left over",
-            remedy="give the number of trials of a query: documents, or seconds of audio times trials per second",
-        )
     # Twice the pairs won: a tie wins half of one. What was not submitted ties with its like.
     won = _summed(hits * (2 * (false[query] - false_above) - false_alarms), query, queries)
     won = won + (true - found) * (false - raised)
-    area: Floats = won / (2 * true * false)
+    area: Floats = np.where((false > 0) & (raised <= false), won / np.maximum(2 * true * false, 1), np.nan)
     return area
 
 

@@ -43,17 +43,20 @@ class Align(Stage):
             true.setdefault(bucket_of(query_id, buckets), []).append(row)
         settings = state.config.score
         rules = protocol(settings.protocol, tolerance=settings.tolerance)
+        conventions = [] if rules.conventions == "stdeval" else [rules.conventions]
         for bucket, rows in sorted(true.items()):
             mine = references.take(pa.array(rows, pa.int64())).to_pylist()
             found = normalised.get(bucket)
             source = found.fingerprint if found is not None else None
-            name = fingerprint(self.name, self.version, rules.tolerance, low, high, source, mine)
+            name = fingerprint(self.name, self.version, rules.tolerance, low, high, source, mine, *conventions)
             payload = {"detections": source, "references": mine, "low": low, "high": high, "tolerance": rules.tolerance}
+            payload["conventions"] = rules.conventions
             work = found.summary["detections"] if found is not None else len(mine)
             yield Task(self.name, name, f"bucket {bucket}", work, {**payload, "bucket": bucket})
 
     def run(self, task: Task, context: Context) -> Done:
-        """One-to-one pairs, as STDEval makes them."""
+        """One-to-one pairs, as the protocol's program makes them."""
+        stdeval = task.payload["conventions"] == "stdeval"
         source = task.payload["detections"]
         references = pa.Table.from_pylist(task.payload["references"], REFERENCES)
         if source is None:
@@ -64,8 +67,9 @@ class Align(Stage):
             detections,
             references,
             tolerance=task.payload["tolerance"],
-            low=task.payload["low"],
-            high=task.payload["high"],
+            low=task.payload["low"] if stdeval else None,
+            high=task.payload["high"] if stdeval else None,
+            conventions=task.payload["conventions"],
         )
         output = parquet.publish(context.run, aligned_name(task.fingerprint), [trials], TRIALS)
         return Done((output,), summary={"bucket": task.payload["bucket"], "trials": trials.num_rows})

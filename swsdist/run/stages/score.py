@@ -14,7 +14,7 @@ from swsdist.run.stages.decide import trials_name
 from swsdist.run.stages.fit import operating_point, write_json
 from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
-from swsdist.score import PER_TERM, Counts, atwv, det, mtwv, per_term, total, twv_curve
+from swsdist.score import PER_TERM, PROTOCOLS, Counts, atwv, det, mtwv, per_term, total, twv_curve
 from swsdist.store import parquet
 
 #: The curve for drawing: thinned, so that it stays small whatever the number of scores.
@@ -67,7 +67,8 @@ class Score(Stage):
             counts.append(Counts.of(part))
             terms.append(per_term(part, trials=trials, beta=beta))
         whole = total(counts)
-        curve = twv_curve(whole, trials=trials, beta=beta)
+        kwseval = PROTOCOLS[point["protocol"]].conventions == "kwseval"
+        curve = twv_curve(whole, trials=trials, beta=beta, reject_all=not kwseval)
         best = mtwv(curve)
         measures: dict[str, Any] = {
             "mtwv": best.twv,

@@ -43,11 +43,11 @@ def run(folder: Path) -> Case:
     """Score with both programs' rules."""
     case = Case.of(folder)
     params, expected = values(folder, "params.json"), values(folder, "expected.json")
-    with _inputs(folder) as inputs, warnings.catch_warnings():
+    with inputs(folder) as unpacked, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "a query has .* its false-alarm rate is negative")
         for program, check in (("stdeval", _stdeval), ("kwseval", _kwseval)):
             if program in expected:
-                ours = score(inputs, params, program)  # type: ignore[arg-type]
+                ours = score(unpacked, params, program)  # type: ignore[arg-type]
                 check(case, folder, ours, expected[program], params)
     return case
 
@@ -84,7 +84,7 @@ def score(folder: Path, params: dict[str, Any], program: Program) -> Evaluation:
 
 
 @contextmanager
-def _inputs(folder: Path) -> Iterator[Path]:
+def inputs(folder: Path) -> Iterator[Path]:
     """The folder of the inputs; unpacked if they lie in one archive."""
     packed = place(folder, "inputs.tar")
     if packed is None:
