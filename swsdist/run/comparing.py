@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import UserError
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, locate
 from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.run.properties import Scored, query_property, searched_documents
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents
@@ -129,8 +129,11 @@ def gather(arguments: Sequence[str], task: Task | None = None) -> list[Scored]:
             raise UserError(
                 f"two systems are called {name!r}", where=path, remedy=f"name them: one={path} another=OTHER"
             )
+        folder, file = locate(path)
         if Folder(path).exists("plan.json"):
             found.append(from_run(name, path))
+        elif not folder.exists(file):
+            raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
         elif task is not None:
             found.append(from_list(name, path, task))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from swsdist.errors import TableError, UserError
 from swsdist.io.packed import lines, opened
 from swsdist.io.tables import read_table
 from swsdist.score.breakdown import reference_durations, word_counts
+from swsdist.types import CORPUS, QUERIES
 
 #: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
 MADE = ("ntrue", "words", "duration", "posterior_sum")
@@ -156,8 +158,31 @@ def _header(path: str) -> list[str]:
 
 
 def _column(path: str, key: str, column: str) -> pa.Table:
-    schema = pa.schema([pa.field(key, pa.string(), False), *([pa.field(column, pa.string())] if column != key else [])])
-    return read_table(path, schema, key=(key,))
+    """A column by key, each key once: rows of one key (examples of a query) agree, or hold numbers, whose mean counts.
+
+    Raises:
+        TableError: they hold texts that differ.
+    """
+    # Columns that our own tables have are of their types, any other is text.
+    kind = next((known.field(column).type for known in (QUERIES, CORPUS) if column in known.names), pa.string())
+    fields = {key: pa.field(key, pa.string(), False), column: pa.field(column, kind)}
+    table = read_table(path, pa.schema(fields.values()))
+    values: dict[str, list[str]] = {}
+    for name, value in zip(table[key].to_pylist(), table[column].cast(pa.string()).to_pylist(), strict=True):
+        mine = values.setdefault(name, [])
+        if value is not None:
+            mine.append(value)
+    found = [_one(mine, f"{key} {name!r} has several values of {column}", path) for name, mine in values.items()]
+    return pa.table({key: list(values), column: pa.array(found, pa.string())})
+
+
+def _one(values: list[str], what: str, path: str) -> str | None:
+    if len(set(values)) <= 1:
+        return values[0] if values else None
+    try:
+        return repr(math.fsum(map(float, values)) / len(values))
+    except ValueError:
+        raise TableError(f"{what}: {values[0]!r}, ...", where=path, remedy="keep one, or give numbers") from None
 
 
 def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id") -> pa.Array:

@@ -145,6 +145,17 @@ def test_breakdowns(folder: Path) -> None:
     assert "not known" in lists(folder, "--by", "Origin")
 
 
+def test_rows_of_one_query_agree_or_are_averaged(folder: Path) -> None:
+    path = folder / "queries.csv"
+    path.write_text("query_id,duration,language\nT1,0.5,es\nT1,0.75,es\nT2,0.5,en\nT2,0.5,\n")
+    found = json.loads(lists(folder, "--json", "--queries", str(path), "--by", "duration", "--by", "language"))
+    assert [group["group"] for group in found["breakdowns"][0]["groups"]] == ["0.5", "0.625", None]
+    assert [group["group"] for group in found["breakdowns"][3]["groups"]] == ["en", "es", None]
+    path.write_text("query_id,language\nT1,es\nT1,en\n")
+    with pytest.raises(DataError, match="'T1' has several values of language"):
+        lists(folder, "--queries", str(path), "--by", "language")
+
+
 def test_documents(folder: Path) -> None:
     (folder / "documents.csv").write_text("doc_id,seconds,city\ntalk1,2000,Rome\ntalk2,1600,Oslo\n")
     options = ("--documents", f"{folder}/documents.csv", "--by", "city", "--over-documents", "--interval", "bca")
@@ -232,6 +243,8 @@ def test_systems_that_cannot_be_compared(folder: Path) -> None:
         said(compare, f"{folder}/one.csv", *task(folder))
     with pytest.raises(UserError, match="two systems are called 'one'"):
         said(compare, f"{folder}/one.csv", f"{folder}/one.csv", *task(folder))
+    with pytest.raises(UserError, match="no such run folder, list or table"):
+        said(compare, str(folder), f"{folder}/one.csv")
     with pytest.raises(DataError, match="no column 'ntrue'"):
         said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
     (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,1,2,0.5\n")
