@@ -270,7 +270,7 @@ def cnxe_min(trials: Trials, prior: float) -> Affine:
         if (border - other) * math.copysign(1, gamma) >= 0:
             tied = (whole.llr == border) & (border == other)
             least = sum(_least_of_constant(*pair) for pair in zip(weight[0][tied], weight[1][tied], strict=True))
-            return Affine(least / math.log(2) / prior_entropy(prior), gamma, math.nan)
+            return Affine(float(least) / math.log(2) / prior_entropy(prior), gamma, math.nan)
     centre = float(np.average(whole.llr, weights=weight[0] + weight[1]))
     scale = float(np.average(np.abs(whole.llr - centre), weights=weight[0] + weight[1]))
     x = (whole.llr - centre) / scale

@@ -173,10 +173,14 @@ def test_what_is_not_defined() -> None:
         per_query(trials(LIST), n=0)
     with pytest.raises(UserError, match="F of beta 0"):
         per_query(trials(LIST), f_beta=0)
-    with pytest.raises(UserError, match="do not fit into the trials"):
-        per_query(trials(LIST), trials=3)
-    with pytest.raises(UserError, match="do not fit into the trials"):
+    with pytest.raises(UserError, match="4 occurrences and 3 false alarms do not fit into 6 trials"):
         pooled_auc(Counts.of(trials(LIST)), trials=3)
+
+
+def test_no_area_of_a_query_with_more_false_alarms_than_trials() -> None:
+    table = per_query(trials(LIST), trials=4)
+    assert table["auc"].to_pylist() == [pytest.approx(2.5 / 3), None]
+    assert means(table).auc is None
 
 
 SPANS = pa.table(

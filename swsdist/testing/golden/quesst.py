@@ -1,0 +1,139 @@
+"""The QUESST program: its lists, what it computed, what it printed, and its curve (`det.csv`, which may be thinned)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swsdist.errors import DataError
+from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
+from swsdist.io.termlist import read_termlist
+from swsdist.score.quesst import Quesst, Values, score_quesst
+from swsdist.score.twv import Curve
+from swsdist.testing.golden.runner import Case, needed, place, text, values
+
+NAME = "QUESST program"
+
+_NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:E-?\d+)?|Infinity)|NaN|null")
+_TOLERANCE = 1e-9  # the program's sums are off by some 1e-13, its lists have five decimals
+
+
+def handles(folder: Path) -> bool:
+    """Do its parameters have the program's effective prior?"""
+    return place(folder, "params.json") is not None and "effective_prior" in values(folder, "params.json")
+
+
+def run(folder: Path) -> Case:
+    """Compare both sets of values, the curve, and each number that the program printed."""
+    case = Case.of(folder)
+    params, expected = values(folder, "params.json"), values(folder, "expected.json")
+    try:
+        references = read_quesst_references(needed(folder, "ref.rttm"))
+        ours = score_quesst(
+            read_quesst_list(needed(folder, "stdlist.xml")),
+            references,
+            read_termlist(needed(folder, "tlist.xml")).terms["query_id"].to_pylist(),
+            read_quesst_documents(needed(folder, "ecf.xml")),
+            prior=params["effective_prior"],
+            default=params["default_score"],
+        )
+    except DataError as error:
+        if "act_twv" in expected:
+            raise
+        case.compared += 1
+        case.treated.append(f"the original stops; so do we: {error.message}")
+        return case
+    if "act_twv" not in expected:
+        case.equal("outcome", "scored", "the original stops")
+        return case
+
+    unique = _unique(ours.curve), _unique(ours.per_query_curve)
+    if not all(unique):
+        case.treated.append(
+            "several thresholds have the greatest TWV; which is named hangs on the order of sums: not compared"
+        )
+    if len(ours.curve.threshold) <= len(ours.queries) * ours.documents:
+        case.treated.append("equal scores are pooled in the order of the file, as the program does")
+    _compare_values(case, "", ours.pooled, expected, unique[0])
+    _compare_values(case, "per-query ", ours.per_query, expected["per_query"], unique[1])
+    if place(folder, "det.csv"):
+        _compare_curve(case, ours.curve, list(csv.DictReader(io.StringIO(text(folder, "det.csv")))))
+    listed = {*ours.queries, *ours.removed}
+    known = sum(query in listed for query in references["query_id"].to_pylist())
+    printed = _printed(ours, known, params["default_score"], unique)
+    for line in expected["printed"]:
+        for start, numbers in printed.items():
+            if line.startswith(start):
+                _compare_printed(case, line, numbers)
+    return case
+
+
+def _unique(curve: Curve) -> bool:
+    return bool(np.count_nonzero(curve.twv > curve.twv.max() - _TOLERANCE) == 1)
+
+
+def _compare_values(case: Case, prefix: str, ours: Values, theirs: dict[str, Any], unique: bool) -> None:
+    for name in ("act_twv", "max_twv", "act_cnxe", "min_cnxe"):
+        case.close(prefix + name, getattr(ours, name), theirs[name], _TOLERANCE)
+    if unique:
+        case.close(f"{prefix}threshold", ours.threshold, theirs["threshold"], _TOLERANCE)
+
+
+def _compare_curve(case: Case, ours: Curve, theirs: list[dict[str, str]]) -> None:
+    thresholds = [_number(row["threshold"]) for row in theirs]
+    case.equal("ends of the curve", (ours.threshold[0], ours.threshold[-1]), (thresholds[0], thresholds[-1]))
+    at = np.minimum(np.searchsorted(ours.threshold, thresholds), len(ours.threshold) - 1)
+    case.equal("thresholds of the curve", ours.threshold[at].tolist(), thresholds)
+    for k, row in zip(at, theirs, strict=True):
+        where = f"at {row['threshold']}"
+        for name, rates in (("pmiss", ours.pmiss), ("pfa", ours.pfa)):
+            rate = float(row[f"{name}_5dp"])
+            case.close(f"curve {name}", rates[k], rate, _TOLERANCE, what=f"{name} {where}", rounding=5e-6)
+        value = float(row["value_float"])
+        case.close("curve twv", ours.twv[k], value, _TOLERANCE, what=f"twv {where}", rounding=_float32_unit(value))
+    if len(theirs) < len(ours.threshold):
+        case.treated.append(f"the case keeps {len(theirs)} of the curve's {len(ours.threshold)} points")
+
+
+def _printed(ours: Quesst, references: int, default: float | None, unique: tuple[bool, bool]) -> dict[str, list[Any]]:
+    """The numbers on each line that the program prints, by how the line begins; those that are not compared are `...`."""
+    queries, documents = len(ours.queries), ours.documents
+    left_out = queries * documents - ours.given
+    pooled, own = ours.pooled, ours.per_query
+    return {
+        "Loading tlist": [queries + len(ours.removed)],
+        "Loading ecf": [documents],
+        "Loading rttm": [references],
+        "Removing": [len(ours.removed)],
+        "Scores": [queries * documents, queries, documents, ours.given, default, left_out, ours.least, ours.greatest],
+        "actTWV": [pooled.act_twv, pooled.max_twv, pooled.threshold if unique[0] else ...],
+        "actCnxe": [pooled.act_cnxe, pooled.min_cnxe],
+        "Upper-bound TWV": [own.act_twv, own.max_twv, own.threshold if unique[1] else ...],
+        "Lower-bound Cnxe": [own.act_cnxe, own.min_cnxe],
+    }
+
+
+def _compare_printed(case: Case, line: str, ours: list[Any]) -> None:
+    theirs = _NUMBER.findall(re.sub(r"[\w.]+\.(xml|rttm)", "", line))
+    case.equal(f"how many numbers are in: {line}", len(ours), len(theirs))
+    for mine, printed in zip(ours, theirs, strict=False):
+        if mine is None or printed == "null":
+            case.equal(line, "null" if mine is None else mine, printed)
+        elif mine is not ...:
+            value = _number(printed)
+            case.close("printed", mine, value, _TOLERANCE, what=line, rounding=_float32_unit(value))
+
+
+def _number(printed: str) -> float:
+    return float(printed.replace("Infinity", "inf"))
+
+
+def _float32_unit(value: float) -> float:
+    """Unit in the last place of a number printed as a float32; Java does not always print the nearest decimal."""
+    return float(np.spacing(np.float32(abs(value)))) if math.isfinite(value) else 0.0

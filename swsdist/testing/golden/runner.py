@@ -1,0 +1,208 @@
+"""Finds golden cases below folders, runs them, and says where our numbers are not theirs.
+
+A group is a module that knows one shape of case::
+
+    NAME: str                            # what answers: a program, or a formula
+    def handles(folder: Path) -> bool    # is that folder a case of mine?
+    def run(folder: Path) -> Case
+
+A new group is one file and one line in `GROUPS`. A case that raises is off, with the error as its difference, and the others
+go on. What a case's files mark as depending on an order, or as the original's death, is not imitated: the case says in
+`treated` what was done instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+
+from swsdist.errors import SwsdistError, UserError
+from swsdist.io.packed import opened
+
+#: Modules of the groups, asked in this order: the lists of QUESST have the form of NIST's.
+GROUPS = [
+    "swsdist.testing.golden.cnxe",
+    "swsdist.testing.golden.quesst",
+    "swsdist.testing.golden.nist",
+]
+
+
+class Difference(NamedTuple):
+    """A value that is not what the case says."""
+
+    what: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.ours!r} instead of {self.theirs!r}"
+
+
+@dataclass
+class Case:
+    """What came of a case.
+
+    Attributes:
+        name: of its folder.
+        folder: where it is.
+        differences: values that are off.
+        largest: measure -> largest absolute difference among those compared.
+        compared: how many values were.
+        treated: how what the case marks as undefined was treated, a sentence each.
+    """
+
+    name: str
+    folder: Path
+    differences: list[Difference] = field(default_factory=list)
+    largest: dict[str, float] = field(default_factory=dict)
+    compared: int = 0
+    treated: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, folder: Path) -> Case:
+        """A case of which nothing was compared yet."""
+        return cls(folder.name, folder)
+
+    def equal(self, what: str, ours: Any, theirs: Any) -> None:
+        """Compare two values that must be the same."""
+        self.compared += 1
+        if ours != theirs:
+            self.differences.append(Difference(what, ours, theirs))
+
+    def close(
+        self,
+        measure: str,
+        ours: float,
+        theirs: float,
+        tolerance: float,
+        *,
+        what: str | None = None,
+        rounding: float = 0.0,
+    ) -> None:
+        """Compare two numbers; two that are not numbers, or the same infinity, are the same.
+
+        Args:
+            measure: what the difference counts for in `largest`.
+            ours: our number.
+            theirs: the case's.
+            tolerance: greatest absolute difference.
+            what: name in `differences`, if it is not the measure's.
+            rounding: of the case's number as it is written; only what goes beyond it is a difference.
+        """
+        self.compared += 1
+        same = ours == theirs or (math.isnan(ours) and math.isnan(theirs))
+        apart = abs(float(ours) - theirs) - rounding
+        if same or apart < 0:
+            apart = 0.0
+        self.largest[measure] = _larger(self.largest.get(measure, 0.0), apart)
+        if not apart <= tolerance:
+            self.differences.append(Difference(what or measure, float(ours), theirs))
+
+
+class Group(Protocol):
+    """What `GROUPS` names."""
+
+    NAME: str
+
+    def handles(self, folder: Path) -> bool: ...
+
+    def run(self, folder: Path) -> Case: ...
+
+
+class Found(NamedTuple):
+    """A folder that is a case, and the group that knows it."""
+
+    folder: Path
+    group: Group
+
+
+def groups() -> list[Group]:
+    """The modules of `GROUPS`."""
+    return [cast(Group, importlib.import_module(name)) for name in GROUPS]
+
+
+def cases_below(folder: Path) -> Iterator[Found]:
+    """Every case in a folder, itself or at any depth, by name.
+
+    Raises:
+        UserError: there is no such folder, or no case in it.
+    """
+    if not folder.is_dir():
+        raise UserError("there is no such folder", where=str(folder), remedy="look at the path")
+    some = False
+    for found in _walk(folder, groups()):
+        some = True
+        yield found
+    if not some:
+        names = ", ".join(group.NAME for group in groups())
+        raise UserError("there is no case in it", where=str(folder), remedy=f"name a folder of cases of: {names}")
+
+
+def run_case(found: Found) -> Case:
+    """Run a case. Whatever it raises is a difference of it, and so is that nothing was compared."""
+    try:
+        case = found.group.run(found.folder)
+    except Exception as error:
+        case = Case.of(found.folder)
+        case.differences.append(Difference("it raised", f"{type(error).__name__}: {error}", "an answer"))
+        return case
+    if not case.compared:
+        case.differences.append(Difference("values compared", 0, "some"))
+    return case
+
+
+def place(folder: Path, name: str) -> Path | None:
+    """A case's file, plain or packed; None if there is none."""
+    for path in (folder / name, folder / f"{name}.xz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def needed(folder: Path, name: str) -> str:
+    """The path of a file that the case must have.
+
+    Raises:
+        UserError: it has not.
+    """
+    path = place(folder, name)
+    if path is None:
+        raise UserError(f"the case has no {name}", where=str(folder), remedy="fetch the case again")
+    return str(path)
+
+
+def text(folder: Path, name: str) -> str:
+    """Content of a file of the case, unpacked."""
+    with opened(needed(folder, name)) as stream:
+        return stream.read().decode("utf-8")
+
+
+def values(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON object of the case."""
+    return cast(dict[str, Any], json.loads(text(folder, name)))
+
+
+def _walk(folder: Path, known: list[Group]) -> Iterator[Found]:
+    for group in known:
+        if _handles(group, folder):
+            yield Found(folder, group)
+            return
+    for below in sorted(path for path in folder.iterdir() if path.is_dir()):
+        yield from _walk(below, known)
+
+
+def _handles(group: Group, folder: Path) -> bool:
+    try:
+        return group.handles(folder)
+    except (SwsdistError, ValueError):
+        return True  # a broken case is a case: running it will say what is wrong
+
+
+def _larger(left: float, right: float) -> float:
+    # Not a number is the largest difference of all.
+    return math.nan if math.isnan(left) or math.isnan(right) else max(left, right)
