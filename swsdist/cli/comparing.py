@@ -15,7 +15,7 @@ import click
 @click.option("--terms", type=click.Path(), help="The TLIST or KWLIST.")
 @click.option("--references", type=click.Path(), help="Table of references, in place of a transcript.")
 @click.option("--seconds", type=float, help="Seconds searched, in place of an ECF.")
-@click.option("--protocol", default="sws2013", show_default=True, help="Rules of counting, where lists are scored.")
+@click.option("--protocol", help="Rules of counting; kwseval with a KWLIST, else stdeval, as of `swsdist score`.")
 @click.option("--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down; BINS: unit, q4, or edges 0.2,0.5,1.")
 @click.option("--queries", type=click.Path(), help="Table of queries' properties: query_id and columns for --by.")
 @click.option("--documents", type=click.Path(), help="The same of documents: doc_id, seconds, and columns for --by.")
@@ -52,10 +52,11 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     names = ("ecf", "rttm", "ctm", "terms", "references")
     task = None
     if any(options[name] for name in (*names, "seconds")):
-        from swsdist.score.inputs import read_task
+        from swsdist.score.inputs import protocol_for, read_task
 
         given = {name: options[name] for name in names}
-        task = read_task(**given, total_seconds=options["seconds"], protocol=options["protocol"], notices=notices)
+        rules = protocol_for(options["protocol"], options["terms"])
+        task = read_task(**given, total_seconds=options["seconds"], protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
     request = Request(options["by"], options["queries"], options["documents"], options["over_documents"])
     found = gather(systems, task)

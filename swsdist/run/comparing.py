@@ -24,6 +24,7 @@ from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents
 from swsdist.score.breakdown import breakdown, by_document, difference, grouped
 from swsdist.score.compare import Comparison, compare, compare_paired, completed, conditions, decided_at
 from swsdist.score.inputs import Task
+from swsdist.score.protocol import Protocol, protocol
 from swsdist.score.twv import PER_TERM, per_term
 
 
@@ -53,9 +54,7 @@ def from_list(name: str, path: str, task: Task) -> Scored:
         lambda: [found.aligned],
         task.trials,
         task.beta,
-        None
-        if not time
-        else (1 / rules.trials_per_second if task.conventions == "kwseval" else rules.trials_per_second),
+        _rate(rules) if time else None,
         _searched(task) if time and task.excerpts is not None else None,
         task.terms,
     )
@@ -68,7 +67,6 @@ def from_run(name: str, path: str) -> Scored:
     from swsdist.run.stages.decide import trials_name
     from swsdist.run.stages.score import terms_name
     from swsdist.run.task import Receipt, receipt_name
-    from swsdist.score.protocol import protocol
     from swsdist.store import parquet
     from swsdist.store.reading import Store
 
@@ -105,7 +103,7 @@ def from_run(name: str, path: str) -> Scored:
         parts,
         point["trials"],
         point["beta"],
-        rules.trials_per_second,
+        _rate(rules),
         documents,
     )
 
@@ -238,6 +236,11 @@ def _at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: f
     """Per-term values with all detections decided by a threshold."""
     tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
     return pa.concat_tables([PER_TERM.empty_table(), *tables])
+
+
+def _rate(rules: Protocol) -> float:
+    """Trials in a second of audio: KWSEval divides by what STDEval multiplies with."""
+    return 1 / rules.trials_per_second if rules.conventions == "kwseval" else rules.trials_per_second
 
 
 def _searched(task: Task) -> pa.Table:

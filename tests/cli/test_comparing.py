@@ -60,7 +60,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def task(folder: Path) -> list[str]:
-    return ["--ecf", f"{folder}/ecf.xml", "--terms", f"{folder}/terms.xml", "--references", f"{folder}/refs.csv"]
+    files = ["--ecf", f"{folder}/ecf.xml", "--terms", f"{folder}/terms.xml", "--references", f"{folder}/refs.csv"]
+    return [*files, "--protocol", "sws2013"]
 
 
 def said(command: Callable, *arguments: str) -> str:
