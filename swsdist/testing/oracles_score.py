@@ -6,7 +6,7 @@ Conventions and sources are those of `swsdist.score.align` and `swsdist.score.tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -38,27 +38,54 @@ def kernel(found: Detection, true: Reference, *, tolerance: float, low: float, h
     return 1.0 + 1e-8 * t + 1e-6 * s
 
 
+def kwseval_kernel(found: Detection, true: Reference, *, tolerance: float, low: float, high: float) -> float | None:
+    """KWSEval's kernel of a pair: the reference's end is not formed again, and scores span at least 1e-5."""
+    duration = float(f"{found.end - found.start:.6f}")
+    end = found.start + duration
+    if not true.start - tolerance <= found.start + duration / 2 <= true.end + tolerance:
+        return None
+    t = (min(end, true.end) - max(found.start, true.start)) / max(1e-5, float(f"{true.end - true.start:.4f}"))
+    return 1.0 + 1e-8 * t + 1e-6 * ((found.score - low) / max(high - low, 1e-5))
+
+
+Kernel = Callable[..., float | None]
+
+
 def matchings(
-    detections: Sequence[Detection], references: Sequence[Reference], *, tolerance: float, low: float, high: float
+    detections: Sequence[Detection],
+    references: Sequence[Reference],
+    *,
+    tolerance: float,
+    low: float,
+    high: float,
+    weigh: Kernel = kernel,
 ) -> Iterator[tuple[Fraction, dict[int, int]]]:
     """Every one-to-one pairing of one group: its sum of (kernel + 1), and detection index -> reference index."""
     if not detections:
         yield Fraction(0), {}
         return
     last = len(detections) - 1
-    for gain, pairs in matchings(detections[:last], references, tolerance=tolerance, low=low, high=high):
+    limits = {"tolerance": tolerance, "low": low, "high": high}
+    for gain, pairs in matchings(detections[:last], references, **limits, weigh=weigh):
         yield gain, pairs
         for index, true in enumerate(references):
-            value = kernel(detections[last], true, tolerance=tolerance, low=low, high=high)
+            value = weigh(detections[last], true, **limits)
             if value is not None and index not in pairs.values():
                 yield gain + Fraction(value) + 1, {**pairs, last: index}
 
 
 def best_gain(
-    detections: Sequence[Detection], references: Sequence[Reference], *, tolerance: float, low: float, high: float
+    detections: Sequence[Detection],
+    references: Sequence[Reference],
+    *,
+    tolerance: float,
+    low: float,
+    high: float,
+    weigh: Kernel = kernel,
 ) -> Fraction:
     """The greatest sum of (kernel + 1) that a pairing of one group reaches."""
-    return max(gain for gain, _ in matchings(detections, references, tolerance=tolerance, low=low, high=high))
+    limits = {"tolerance": tolerance, "low": low, "high": high}
+    return max(gain for gain, _ in matchings(detections, references, **limits, weigh=weigh))
 
 
 class Term(NamedTuple):
@@ -102,3 +129,58 @@ def maximum(points: Sequence[ExactPoint]) -> ExactPoint:
         if other.twv > best.twv:
             best = other
     return best
+
+
+class Word(NamedTuple):
+    """A word of one chain (document, channel, speaker): s, s at 4 decimals, text, sub-type."""
+
+    start: float
+    end: float
+    text: str
+    kind: str
+
+
+def stdeval_occurrences(term: Sequence[str], chain: Sequence[Word], gap: float) -> list[tuple[int, int]]:
+    """First and last word of each occurrence: STDEval's single pass, token by token, in the order of the file."""
+    found, position, begin = [], 0, 0
+    token = 0
+    while token < len(chain):
+        if chain[token].text.lower() == term[position].lower():
+            if position > 0 and float(f"{chain[token].start - chain[token - 1].end:.4f}") > gap:
+                position = 0  # forget everything, and go on with the next token
+                token += 1
+                continue
+            begin = token if position == 0 else begin
+            position += 1
+            token += 1
+            if position == len(term):
+                found.append((begin, token - 1))
+                position = 0
+        elif position > 0:
+            position = 0  # the same token is tried as a first word
+        else:
+            token += 1
+    return found
+
+
+def kwseval_occurrences(term: Sequence[str], chain: Sequence[Word], gap: float) -> list[tuple[int, int]]:
+    """First and last word of each occurrence: every word is tried; it is followed by the next in the order of time."""
+    by_time = sorted(range(len(chain)), key=lambda k: chain[k].start)
+    found = []
+    for begin, word in enumerate(chain):
+        if word.text.lower() != term[0].lower() or word.kind.lower() in ("fp", "frag"):
+            continue
+        at, fits = begin, True
+        for wanted in term[1:]:
+            if at + 1 >= len(chain):
+                fits = False
+                break
+            after = by_time[at + 1]
+            late = float(f"{chain[after].start - chain[at].end:.4f}") > gap
+            if chain[after].text.lower() != wanted.lower() or late:
+                fits = False
+                break
+            at = after
+        if fits:
+            found.append((begin, at))
+    return found
