@@ -38,6 +38,7 @@ _FILE = click.Path(dir_okay=False)
 @click.option("-E", "--ecf-filter", is_flag=True, help="Leave out what lies outside of the ECF (KWSEval always does).")
 @click.option("-P", "--pooled", is_flag=True, help="The DET curve of all terms pooled, not term-weighted.")
 @click.option("-g", "--segments", is_flag=True, help="Segment trials (KWSEval).")
+@click.option("--documents", is_flag=True, help="Document trials: is the term in the document at all?")
 @click.option(
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
@@ -91,9 +92,10 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
         options["protocol"],
         options["terms"],
         segments=options["segments"],
+        documents=options["documents"],
         **{name: options[name] for name in names},
     )
-    if rules.trials == "document":
+    if rules.conventions == "quesst":
         return _score_documents(system, rules, options)
 
     from swsdist.report.evaluation import alignment_table, evaluation_json, per_term_table, summary
@@ -129,7 +131,7 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
     if options["as_json"]:
         print(evaluation_json(result, found))
     else:
-        if task.conventions == "stdeval":
+        if task.conventions == "stdeval" and rules.trials == "time":
             from swsdist.report.stdeval import stdeval_report
 
             print(stdeval_report(result), end="")

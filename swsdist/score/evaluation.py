@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.score.align import align, score_limits
 from swsdist.score.det import referenced
+from swsdist.score.documents import document_trials
 from swsdist.score.excerpts import excerpt_document, rows_by_document, seconds
 from swsdist.score.inputs import System, Task, decision_limits, fitted_system
 from swsdist.score.optimum import Optimum, optimum
@@ -134,6 +135,8 @@ def evaluate(
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
     if task.segments is not None:
         aligned = align_segments(detections, task.references, task.segments)
+    elif task.protocol.trials == "document":
+        aligned = document_trials(detections, task.references)
     else:
         header = _header_limits(system)
         stdeval = task.conventions == "stdeval"
@@ -149,7 +152,7 @@ def evaluate(
     counted = counts if include_refless else referenced(counts)
     whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
-    if by_type and task.excerpts is not None and task.conventions == "stdeval":
+    if by_type and task.excerpts is not None and task.conventions == "stdeval" and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None

@@ -35,7 +35,7 @@ class Task:
         terms: table TERMS, in the order of the list, maybe with more columns.
         excerpts: table EXCERPTS; None where the seconds were given instead.
         seconds: T.
-        trials: N of every query (of segment trials, the number of segments).
+        trials: N of every query (the number of segments or documents, if these are the trials).
         beta: weight of false alarms.
         segments: table SEGMENTS of segment trials, else None.
         notices: what was odd.
@@ -145,6 +145,8 @@ def read_task(
     if rules.trials == "segment":
         cut = _segments(excerpts, speakers)
         trials = cut.num_rows
+    elif rules.trials == "document":
+        trials = _documents(excerpts, conventions)
     else:
         trials = number_of_trials(rules, total)
     weight = beta(rules, total, true.num_rows)
@@ -393,6 +395,14 @@ def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
     return segments(excerpts, speakers)
 
 
+def _documents(excerpts: pa.Table | None, conventions: Conventions) -> int:
+    """How many documents (file and channel) there are."""
+    if excerpts is None:
+        raise UserError("document trials need to know the documents", remedy="give an ECF that lists them")
+    files, channels = excerpts["file"].to_pylist(), excerpts["channel"].to_pylist()
+    return len({(excerpt_document(f, conventions), channel) for f, channel in zip(files, channels, strict=True)})
+
+
 def fitted_system(task: Task, system: System, *, ecf_filter: bool = False) -> pa.Table:
     """The detections of a system that count for a task; what is left out, or odd, is noted.
 
@@ -485,6 +495,7 @@ def protocol_for(
     terms: str | None,
     *,
     segments: bool = False,
+    documents: bool = False,
     storage: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> Protocol:
@@ -494,6 +505,7 @@ def protocol_for(
         name: of a protocol; None: by the term list.
         terms: path of the term list.
         segments: segment trials.
+        documents: document trials.
         storage: options for s3fs.
         parts: in place of its own (see `swsdist.score.protocol.protocol`).
 
@@ -507,7 +519,9 @@ def protocol_for(
             from swsdist.io.nist_xml import elements
 
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
-    rules = protocol(name, trials="segment" if segments else None, **parts)
+    if segments and documents:
+        raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
+    rules = protocol(name, trials="segment" if segments else "document" if documents else None, **parts)
     if rules.trials == "segment" and rules.conventions != "kwseval":
         raise UserError("segment trials are KWSEval's", where=f"protocol {name}", remedy="use kwseval or openkws13")
     return rules

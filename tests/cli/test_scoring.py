@@ -1,0 +1,239 @@
+"""`swsdist score` on lists: NIST's options, what is printed and written, and what is said of odd or broken input."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+ECF = """<ecf source_signal_duration="600" version="v1">
+<excerpt audio_filename="audio/F1.sph" channel="1" tbeg="0" dur="300" language="x" source_type="cts"/>
+<excerpt audio_filename="audio/F2.sph" channel="1" tbeg="0" dur="300" language="x" source_type="bnews"/>
+</ecf>
+"""
+TLIST = """<termlist ecf_filename="ecf.xml" language="x" version="v1">
+<term termid="T1"><termtext>one</termtext></term>
+<term termid="T2"><termtext>two words</termtext></term>
+<term termid="T3"><termtext>never</termtext></term>
+</termlist>
+"""
+RTTM = """SPEAKER F1 1 0 60 <NA> <NA> ann <NA>
+SPEAKER F2 1 0 60 <NA> <NA> bob <NA>
+LEXEME F1 1 10 0.5 one lex ann <NA>
+LEXEME F1 1 20 0.5 two lex ann <NA>
+LEXEME F1 1 20.75 0.5 words lex ann <NA>
+LEXEME F2 1 30 0.5 One lex bob <NA>
+"""
+HEAD = '<stdlist termlist_filename="t" indexing_time="1" language="x" index_size="1" system_id="mine">\n'
+STDLIST = (
+    HEAD
+    + """<detected_termlist termid="T1" term_search_time="1.5" oov_term_count="0">
+<term file="F1" channel="1" tbeg="10" dur="0.5" score="0.9" decision="YES"/>
+<term file="F2" channel="1" tbeg="100" dur="0.5" score="0.7" decision="YES"/>
+<term file="F2" channel="1" tbeg="30.1" dur="0.5" score="0.2" decision="NO"/>
+</detected_termlist>
+<detected_termlist termid="T2" term_search_time="1.5" oov_term_count="0">
+<term file="audio/F1.wav" channel="1" tbeg="20" dur="1.25" score="0.8" decision="YES"/>
+</detected_termlist>
+<detected_termlist termid="T3" term_search_time="1.5" oov_term_count="0">
+<term file="F1" channel="1" tbeg="50" dur="0.5" score="0.95" decision="YES"/>
+</detected_termlist>
+</stdlist>
+"""
+)
+KWLIST = TLIST.replace("termlist ", 'kwlist encoding="UTF-8" compareNormalize="lowercase" ').replace(
+    "termlist>", "kwlist>"
+)
+KWLIST = (
+    KWLIST.replace("termid", "kwid").replace("termtext", "kwtext").replace("<term ", "<kw ").replace("</term>", "</kw>")
+)
+LISTS = ("-e", "ecf.xml", "-r", "ref.rttm", "-t", "tlist.xml", "-s", "stdlist.xml")
+BETA = 0.1 * (1 / 0.0001 - 1)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    files = {"ecf.xml": ECF, "tlist.xml": TLIST, "ref.rttm": RTTM, "stdlist.xml": STDLIST, "kwlist.xml": KWLIST}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    kwslist = STDLIST.replace("detected_termlist", "detected_kwlist").replace("stdlist", "kwslist")
+    kwslist = kwslist.replace("termid", "kwid").replace("<term ", "<kw ").replace("term_search_time", "search_time")
+    (tmp_path / "kwslist.xml").write_text(kwslist.replace("oov_term_count", "oov_count"), encoding="utf-8")
+    return tmp_path
+
+
+def change(here: Path, name: str, old: str, new: str) -> None:
+    text = (here / name).read_text(encoding="utf-8")
+    assert old in text
+    (here / name).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def scored(swsdist, here: Path, *more: str) -> dict:
+    return json.loads(swsdist("score", *LISTS, "--json", *more, cwd=here).out)
+
+
+def test_counts_and_values_by_hand(swsdist, here: Path) -> None:
+    found = scored(swsdist, here)
+    assert (found["seconds"], found["trials"], found["beta"]) == (600.0, 600, BETA)
+    terms = {row["query_id"]: row for row in found["terms"]}
+    assert [terms["T1"][name] for name in ("ntrue", "ncorr", "nfa", "nmiss")] == [2, 1, 1, 1]
+    assert [terms["T2"][name] for name in ("ntrue", "ncorr", "nfa", "nmiss")] == [1, 1, 0, 0]
+    assert [terms["T3"][name] for name in ("ntrue", "ncorr", "nfa", "nmiss")] == [0, 0, 1, 0]
+    pmiss, pfa = 0.25, 0.5 / 598
+    assert found["measures"]["atwv"] == pytest.approx(1 - pmiss - BETA * pfa, abs=1e-12)
+    assert found["measures"]["mtwv"] == pytest.approx(0.75, abs=1e-12)
+    assert found["measures"]["mtwv_threshold"] == 0.8
+    assert found["measures"]["stwv"] == 1.0
+    assert set(found["by_source_type"]) == {"cts", "bnews"}
+    assert found["notices"] == []
+
+
+def test_options_of_nist(swsdist, here: Path) -> None:
+    base = scored(swsdist, here)["measures"]
+    dear = scored(swsdist, here, "-k", "1", "-K", "100", "-p", "0.00015")
+    assert dear["beta"] == pytest.approx(66.6567, abs=1e-4)
+    assert scored(swsdist, here, "--protocol", "sws2013")["measures"] == dear["measures"]
+    assert scored(swsdist, here, "-n", "2")["trials"] == 1200
+    assert scored(swsdist, here, "-F", "0.1")["totals"]["ntrue"] == 2  # the two words are 0.25 s apart
+    assert scored(swsdist, here, "-S", "90")["protocol"]["tolerance"] == 90
+    assert scored(swsdist, here, "-S", "90", "-k", "1")["protocol"]["cost"] == 1
+    assert scored(swsdist, here, "--beta", "10")["beta"] == 10
+    assert scored(swsdist, here, "--protocol", "sws2012")["beta"] == (600 - 3) / 3
+    assert base == scored(swsdist, here, "-E")["measures"]
+    more = scored(swsdist, here, "--all-measures")["measures"]
+    assert more["map"] == pytest.approx((5 / 6 + 1) / 2)
+    assert {"eer", "cnxe", "cnxe_min", "p_at_10"} <= set(more)
+
+
+def test_the_table_of_stdeval(swsdist, here: Path) -> None:
+    only = swsdist("score", *LISTS, "-A", "-o", cwd=here).out
+    assert only.startswith("+----")
+    assert "|    T2                     two words     1.50 |     0     0     0     0    N/A    N/A   N/A |" in only
+    assert only.rstrip().endswith("-+")
+    both = swsdist("score", *LISTS, cwd=here).out
+    assert both.startswith(only)
+    assert "MTWV 0.7500" in both
+
+
+def test_kwseval(swsdist, here: Path) -> None:
+    lists = ("-e", "ecf.xml", "-r", "ref.rttm", "-t", "kwlist.xml", "-s", "kwslist.xml")
+    change(here, "kwslist.xml", "audio/F1.wav", "audio/F1.sph")
+    found = json.loads(swsdist("score", *lists, "--json", cwd=here).out)
+    assert found["protocol"]["name"] == "kwseval"
+    assert found["measures"]["mtwv"] == pytest.approx(0.75, abs=1e-12)
+    kept = json.loads(swsdist("score", *lists, "--json", "-inc", cwd=here).out)
+    pfa = (0.5 * 2 / 598 + 1 / 600) / 3
+    assert kept["measures"]["atwv"] == pytest.approx(1 - 0.25 - BETA * pfa, abs=1e-12)
+    segments = json.loads(swsdist("score", *lists, "--json", "-g", cwd=here).out)
+    assert segments["trials"] == 4  # speech and silence of two files
+    told = swsdist("score", *LISTS, "-g", cwd=here, code=2).err
+    assert "segment trials are KWSEval's" in told
+
+
+def test_files_that_are_written(swsdist, here: Path) -> None:
+    swsdist("score", *LISTS, "--per-term", "t.csv", "--alignment", "a.csv", "--det", "det.svg", cwd=here)
+    swsdist("score", *LISTS, "--det", "det.csv", cwd=here)
+    terms = list(csv.DictReader((here / "t.csv").open()))
+    assert [row["term"] for row in terms] == ["one", "two words", "never"]
+    kinds = [row["alignment"] for row in csv.DictReader((here / "a.csv").open())]
+    assert sorted(kinds) == ["CORR", "CORR", "FA", "FA", "MISS"]
+    assert (here / "det.svg").read_text().startswith("<svg")
+    points = list(csv.DictReader((here / "det.csv").open()))
+    assert max(float(row["value"]) for row in points) == pytest.approx(0.75)
+
+
+def test_tables_in_place_of_lists(swsdist, here: Path) -> None:
+    (here / "refs.csv").write_text("query_id,doc_id,start,end\nT1,F1,10,10.5\nT1,F2,30,30.5\nT2,F1,20,21.25\n")
+    (here / "dets.csv").write_text(
+        "query_id,doc_id,start,end,score,decision\nT1,F1,10,10.5,0.9,true\nT1,F2,100,100.5,0.7,true\n"
+        "T1,F2,30.1,30.6,0.2,false\nT2,F1,20,21.25,0.8,true\n"
+    )
+    lists = ("--references", "refs.csv", "--seconds", "600", "-s", "dets.csv", "--protocol", "stdeval")
+    found = json.loads(swsdist("score", *lists, "--json", cwd=here).out)["measures"]
+    assert found["atwv"] == pytest.approx(scored(swsdist, here)["measures"]["atwv"], abs=1e-12)
+    (here / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,F1,10,10.5,0.9\n")
+    lists = (*lists[:5], "undecided.csv")
+    assert "ATWV n/a" in swsdist("score", *lists, cwd=here).out
+
+
+def test_documents(swsdist, here: Path) -> None:
+    """One trial a term and document, so where in the document does not matter."""
+    change(here, "ecf.xml", "</ecf>", ECF.splitlines()[1].replace("F1", "F3") + "\n</ecf>")
+    found = scored(swsdist, here, "--documents", "--beta", "1")
+    assert found["trials"] == 3
+    counts = {"ntrue": 3, "ncorr": 3, "nfa": 1, "nmiss": 0}
+    assert found["totals"] == {"terms": 3, **counts, "detections": 4, "nontargets": 1}
+    assert found["measures"]["atwv"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "warning"),
+    [
+        ("tlist.xml", 'termid="T3"', 'termid="T2"', "terms have an id that another term has"),
+        ("tlist.xml", "never", "ONE", "terms have the text of another term"),
+        ("stdlist.xml", 'termid="T3"', 'termid="T9"', "queries or detections are not of the term list"),
+        ("stdlist.xml", 'termid="T3"', 'termid="T1"', "queries have two lists"),
+        ("ref.rttm", "LEXEME F2", "LEXEME F9", "references lie outside of the ECF and are scored"),
+        ("stdlist.xml", 'file="F2"', 'file="F9"', "detections are in documents that the ECF lacks"),
+        (
+            "stdlist.xml",
+            'channel="1" tbeg="50"',
+            'channel="2" tbeg="50"',
+            "detections lie outside of the ECF's excerpts",
+        ),
+        ("stdlist.xml", '"NO"', '"no"', "decisions are neither YES nor NO"),
+        ("stdlist.xml", '"0.2" decision="NO"', '"0.99" decision="NO"', "decisions are inconsistent"),
+        ("ref.rttm", "LEXEME F1 1 10 ", "LEXEME F1 1 40 ", "documents have words that are not in the order of time"),
+    ],
+)
+def test_what_the_originals_pass_over(swsdist, here: Path, name: str, old: str, new: str, warning: str) -> None:
+    """A warning with a count; with --strict an error, and exit code 3."""
+    change(here, name, old, new)
+    told = swsdist("score", *LISTS, cwd=here).err
+    assert warning in told
+    assert any(line.startswith("warning: ") and line.split()[1].isdigit() for line in told.splitlines())
+    strict = swsdist("score", *LISTS, "--strict", cwd=here, code=3).err
+    assert strict.startswith("error: ")
+    assert "remedy: " in strict
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "error"),
+    [
+        ("stdlist.xml", '"0.9"', '"nan"', "stdlist.xml, line 3: score is 'nan'"),
+        ("stdlist.xml", '"0.9"', '"-inf"', "stdlist.xml, line 3: score is '-inf'"),
+        ("stdlist.xml", 'dur="1.25"', 'dur="-1"', "stdlist.xml, line 8: dur is -1.0"),
+        ("ecf.xml", 'dur="300"', 'dur="-300"', "ecf.xml, line 2: dur is -300.0"),
+        ("ref.rttm", "10 0.5 one", "10 -0.5 one", "ref.rttm, line 3: duration is '-0.5'"),
+        ("tlist.xml", "<termlist", '<!DOCTYPE x [<!ENTITY a "b">]><termlist', "it declares an entity"),
+        ("stdlist.xml", "</stdlist>", "", "it is not well-formed XML"),
+        ("ecf.xml", 'channel="1"', 'channel="left"', "channel is 'left'"),
+    ],
+)
+def test_what_is_broken(swsdist, here: Path, name: str, old: str, new: str, error: str) -> None:
+    change(here, name, old, new)
+    told = swsdist("score", *LISTS, cwd=here, code=3).err
+    assert error in told
+    assert "remedy: " in told
+    assert "Traceback" not in told
+
+
+def test_a_list_that_is_cut_off(swsdist, here: Path) -> None:
+    packed = gzip.compress(STDLIST.encode())
+    (here / "stdlist.xml").write_bytes(packed)
+    assert scored(swsdist, here)["totals"]["ncorr"] == 2
+    (here / "stdlist.xml").write_bytes(packed[:-9])
+    assert "stdlist.xml: it is damaged or cut off" in swsdist("score", *LISTS, cwd=here, code=3).err
+
+
+def test_usage(swsdist, here: Path) -> None:
+    assert "Give a CONFIG, or a list" in swsdist("score", cwd=here, code=2).err
+    assert "there is no such file" in swsdist("score", *LISTS[:-1], "gone.xml", cwd=here, code=2).err
+    assert "references are to come from nothing" in swsdist("score", *LISTS[:2], *LISTS[4:], cwd=here, code=2).err
+    assert "unknown protocol 'sws2031'" in swsdist("score", *LISTS, "--protocol", "sws2031", cwd=here, code=2).err
+    assert "the outermost element is <ecf>" in swsdist("score", *LISTS[:-1], "ecf.xml", cwd=here, code=3).err
+    assert not math.isnan(scored(swsdist, here)["measures"]["atwv"])
