@@ -14,6 +14,10 @@ from swsdist.score.twv import Point
 
 def values(result: Evaluation) -> dict[str, float | None]:
     """Term-weighted values with their rates, pooled rates, precision, recall and F at the decisions; None if undefined."""
+    return {name: value if value is None or math.isfinite(value) else None for name, value in _values(result).items()}
+
+
+def _values(result: Evaluation) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
 
     def take(name: str, point: Point | None, *, threshold: bool = False) -> None:
