@@ -52,6 +52,7 @@ from swsdist.score import (
     per_term,
     protocol,
     score_limits,
+    total,
     twv_curve,
 )
 from swsdist.store import parquet
@@ -258,30 +259,21 @@ def count_all(state: State, receipts: list[Receipt]) -> dict[str, float]:
     true = state.references
     assert true is not None
     trials, weight = number_of_trials(rules, state.seconds), beta(rules, state.seconds, true.num_rows)
-    sums: list[tuple[int, Counts]] = []
     terms = [PER_TERM.empty_table()]
-    for receipt in receipts:
-        part = parquet.read(state.run, aligned_name(receipt.fingerprint))
-        terms.append(per_term(part, trials=trials, beta=weight))
-        _add(sums, Counts.of(part))
-    whole = Counts.zero()
-    for _, counts in reversed(sums):
-        whole = whole + counts
+
+    def parts() -> Iterator[Counts]:
+        for receipt in receipts:
+            part = parquet.read(state.run, aligned_name(receipt.fingerprint))
+            terms.append(per_term(part, trials=trials, beta=weight))
+            yield Counts.of(part)
+
+    whole = total(parts())
     best = mtwv(twv_curve(whole, trials=trials, beta=weight))
     values = pa.concat_tables(terms)["twv"].drop_null().to_pylist()
     actual = atwv(whole, trials=trials, beta=weight).twv
     if abs(math.fsum(values) / len(values) - actual) > 1e-9:
         raise RuntimeError("the mean of the terms is not ATWV")
     return {"atwv": actual, "mtwv": best.twv, "keys": len(whole.score)}
-
-
-def _add(sums: list[tuple[int, Counts]], counts: Counts) -> None:
-    """Add like to like, as a binary counter does: adding each part to the whole so far would sort the whole each time."""
-    level = 0
-    while sums and sums[-1][0] == level:
-        counts = sums.pop()[1] + counts
-        level += 1
-    sums.append((level, counts))
 
 
 def measure(scratch: Path, size: Size) -> list[Row]:

@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.score.admitted import decision_limits, fitted_system
 from swsdist.score.align import align, score_limits
 from swsdist.score.det import referenced
 from swsdist.score.documents import document_trials
 from swsdist.score.excerpts import excerpt_document, rows_by_document, seconds
-from swsdist.score.inputs import System, Task, decision_limits, fitted_system
+from swsdist.score.inputs import System, Task
 from swsdist.score.optimum import Optimum, optimum
 from swsdist.score.protocol import number_of_trials
 from swsdist.score.ranking import Ranking

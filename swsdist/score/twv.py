@@ -138,8 +138,16 @@ class Counts:
 
 
 def total(parts: Iterable[Counts]) -> Counts:
-    """The sum of counts, in any order; the zero if there are none."""
-    return reduce(Counts.__add__, parts, Counts.zero())
+    """The sum of counts, in any order; the zero if there are none. Parts are taken one at a time, as they come."""
+    # Like to like, as a binary counter adds: adding each part to the whole so far would sort the whole each time.
+    sums: list[tuple[int, Counts]] = []
+    for counts in parts:
+        level = 0
+        while sums and sums[-1][0] == level:
+            counts = sums.pop()[1] + counts
+            level += 1
+        sums.append((level, counts))
+    return reduce(Counts.__add__, (counts for _, counts in reversed(sums)), Counts.zero())
 
 
 def pooled(counts: Counts) -> Counts:

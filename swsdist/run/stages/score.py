@@ -61,12 +61,15 @@ class Score(Stage):
         """Counts of every part, rates once."""
         point, fit = task.payload["point"], task.payload["fit"]
         trials, beta = point["trials"], point["beta"]
-        counts, terms = [], []
-        for name in task.payload["lists"]:
-            part = parquet.read(context.run, trials_name(name))
-            counts.append(Counts.of(part))
-            terms.append(per_term(part, trials=trials, beta=beta))
-        whole = total(counts)
+        terms = []
+
+        def parts() -> Iterator[Counts]:
+            for name in task.payload["lists"]:
+                part = parquet.read(context.run, trials_name(name))
+                terms.append(per_term(part, trials=trials, beta=beta))
+                yield Counts.of(part)
+
+        whole = total(parts())
         kwseval = PROTOCOLS[point["protocol"]].conventions == "kwseval"
         curve = twv_curve(whole, trials=trials, beta=beta, reject_all=not kwseval)
         best = mtwv(curve)
