@@ -4,7 +4,7 @@
 
 The coefficients maximise the log-likelihood of hits and false alarms, less ``sum (a_j sd_j)^2 / (2 * 30^2)``: a normal
 prior of standard deviation 30 on the slopes in units of each column's standard deviation, none on the offset. It weighs
-as little as a thousandth of a trial, and makes the maximum unique and finite where likelihood alone has none: where
+less than a hundredth of a trial, and makes the maximum unique and finite where likelihood alone has none: where
 scores separate hits from false alarms, and where columns repeat each other. At the maximum the probabilities of the
 rows sum to the number of hits.
 

@@ -1,0 +1,221 @@
+"""KST against STO: the study of Wang and Metze 2014 on any systems.
+
+Every system is an aligned list of probabilities with its operating point; systems may be of different tasks (languages). ATWV
+is taken at each alpha, alone and as the mean over systems; the best alpha of a method is that of the greatest mean (the
+lowest of equal ones: values within 1e-12 are equal), or one that is given. At these alphas come table 1, the tests, and what
+each term gains, by S(w) and by Ntrue.
+
+The pairs of a test are values of the terms of one system, or ATWVs of systems; over terms the t test's assumption of normal
+differences does not hold (section 3.2). Over fewer than two systems a test is not defined.
+
+Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
+section 3, table 1, figures 3 and 5 to 8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.errors import UserError
+from swsdist.score.significance import TTest, Wilcoxon, paired_t, wilcoxon
+from swsdist.score.twv import TIE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: 1.0 to 3.0 by 0.1.
+ALPHAS: Floats = np.arange(10, 31) / 10
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A system to study.
+
+    Attributes:
+        name: shown.
+        task: name of what was searched; systems of one task share references.
+        sweep: its aligned list of probabilities.
+        trials, beta: its operating point.
+        logistic: how its scores became probabilities: `none` if they were, else the mode of fitting.
+    """
+
+    name: str
+    task: str
+    sweep: Sweep
+    trials: int
+    beta: float
+    logistic: str = "none"
+
+
+class Tests(NamedTuple):
+    """Paired tests of two rows of values; None where there are fewer than two pairs."""
+
+    t: TTest | None
+    wilcoxon: Wilcoxon | None
+
+
+@dataclass(frozen=True, eq=False)
+class Studied:
+    """A system, studied.
+
+    Attributes:
+        entry: what was given.
+        curves: ATWV at each alpha, of kst and sto.
+        atwv: of the three methods, at their alphas.
+        values: of its terms (Q,), by the three methods.
+        thresholds: on its terms' probabilities (Q,).
+        over_terms: tests of kst against sto.
+    """
+
+    entry: Entry
+    curves: dict[Method, Floats]
+    atwv: dict[Method, float]
+    values: dict[Method, Floats]
+    thresholds: dict[Method, Floats]
+    over_terms: Tests
+
+
+class Breakdown(NamedTuple):
+    """A difference of ATWV by bins of terms.
+
+    Attributes:
+        edges: (n + 1,), bin i is [edges[i], edges[i + 1]).
+        terms: (n,), terms in each, the mean over systems.
+        total: (n,), what they add to the difference of the mean ATWVs; they sum to it.
+        per_term: (n,), total over terms; 0 where there are none.
+    """
+
+    edges: Floats
+    terms: Floats
+    total: Floats
+    per_term: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What came of it.
+
+    Attributes:
+        alphas: (A,).
+        systems: in the order given; the first is the single one that is shown alone.
+        mean: ATWV at each alpha, the mean over systems, of kst and sto.
+        best: alpha of kst and sto.
+        chosen: whether `best` was given rather than found.
+        atwv: mean over systems, of the three methods.
+        over_systems: tests of kst against sto on ATWVs; without pairs None.
+        by_sum: kst - sto by S(w), in bins of 1, the mean over systems (fig. 7).
+        by_ntrue: kst - oracle-kst by Ntrue, of the single system (fig. 8).
+    """
+
+    alphas: Floats
+    systems: tuple[Studied, ...]
+    mean: dict[Method, Floats]
+    best: dict[Method, float]
+    chosen: bool
+    atwv: dict[Method, float]
+    over_systems: Tests
+    by_sum: Breakdown
+    by_ntrue: Breakdown
+
+
+def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
+    """Study some systems.
+
+    Args:
+        entries: at least one; the first is the single one that is shown alone.
+        alphas: to try, positive.
+        alpha: compare at this one; None: at the best of each method.
+
+    Raises:
+        UserError: there is no system, two have one name, or an alpha is not positive.
+    """
+    if not entries:
+        raise UserError("there is no system to study", remedy="name one or more system lists")
+    names = [entry.name for entry in entries]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"two systems have the name {twice!r}", remedy="name them apart: NAME=PATH")
+    tried = np.asarray(alphas, dtype=np.float64)
+    methods: tuple[Method, ...] = ("kst", "sto")
+    curves: list[dict[Method, Floats]] = [
+        {method: one.sweep.atwv(method, tried, one.beta, trials=one.trials).twv for method in methods}
+        for one in entries
+    ]
+    mean = {method: _mean_rows([curve[method] for curve in curves]) for method in methods}
+    best = {method: _best(tried, mean[method]) if alpha is None else alpha for method in methods}
+    systems = tuple(_studied(one, curve, best) for one, curve in zip(entries, curves, strict=True))
+    every: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
+    return Study(
+        alphas=tried,
+        systems=systems,
+        mean=mean,
+        best=best,
+        chosen=alpha is not None,
+        atwv={method: math.fsum(one.atwv[method] for one in systems) / len(systems) for method in every},
+        over_systems=_tests(*([one.atwv[method] for one in systems] for method in methods)),
+        by_sum=_by_sum(systems),
+        by_ntrue=_by_ntrue(systems[0]),
+    )
+
+
+def _studied(one: Entry, curves: dict[Method, Floats], best: dict[Method, float]) -> Studied:
+    values: dict[Method, Floats] = {}
+    limits: dict[Method, Floats] = {}
+    atwv: dict[Method, float] = {}
+    methods: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
+    for method in methods:
+        how = Thresholding(method, one.trials, one.beta, best.get(method, 1.0))
+        values[method] = one.sweep.values(how)
+        limits[method] = how.thresholds(one.sweep.sums, one.sweep.ntrue)
+        atwv[method] = float(one.sweep.atwv(method, how.alpha, one.beta, trials=one.trials).twv[0])
+    return Studied(one, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
+
+
+def _tests(first: ArrayLike, second: ArrayLike) -> Tests:
+    if len(np.atleast_1d(first)) < 2:
+        return Tests(None, None)
+    return Tests(paired_t(first, second), wilcoxon(first, second))
+
+
+def _mean_rows(rows: Sequence[Floats]) -> Floats:
+    return np.array([math.fsum(column) / len(rows) for column in zip(*rows, strict=True)])
+
+
+def _best(alphas: Floats, values: Floats) -> float:
+    return float(alphas[np.flatnonzero(values >= values.max() - TIE)].min())
+
+
+def _by_sum(systems: Sequence[Studied]) -> Breakdown:
+    sums = [one.entry.sweep.sums for one in systems]
+    edges = np.arange(math.floor(max(float(each.max()) for each in sums)) + 2, dtype=np.float64)
+    parts = [
+        _binned(np.floor(each).astype(np.int64), one.values["kst"] - one.values["sto"], len(edges) - 1)
+        for each, one in zip(sums, systems, strict=True)
+    ]
+    terms, total = (_mean_rows([part[k] for part in parts]) for k in range(2))
+    return _breakdown(edges, terms, total)
+
+
+def _by_ntrue(one: Studied) -> Breakdown:
+    ntrue = one.entry.sweep.ntrue
+    edges = np.arange(1, int(ntrue.max()) + 2, dtype=np.float64)
+    return _breakdown(edges, *_binned(ntrue - 1, one.values["kst"] - one.values["oracle-kst"], len(edges) - 1))
+
+
+def _binned(member: Ints, gains: Floats, bins: int) -> tuple[Floats, Floats]:
+    """Terms of each bin, and the sum of their gains over the number of all terms."""
+    terms, total = np.bincount(member, minlength=bins).astype(np.float64), np.zeros(bins)
+    np.add.at(total, member, gains)
+    return terms, total / len(member)
+
+
+def _breakdown(edges: Floats, terms: Floats, total: Floats) -> Breakdown:
+    return Breakdown(edges, terms, total, np.where(terms > 0, total / np.maximum(terms, 1e-300), 0.0))

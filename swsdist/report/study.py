@@ -1,0 +1,307 @@
+"""The study of KST against STO for people and programs: figures 2 to 8, its table and tests, one JSON, one page.
+
+Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) are those of the single system's operating point.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.calibrate.study import Breakdown, Studied, Study, Tests
+from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.report.plots import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.summary import fixed, short
+
+Floats = NDArray[np.float64]
+
+SCHEMA = "swsdist-kst-study/1"
+
+NAMES: dict[Method, str] = {"oracle-kst": "oracle KST", "kst": "estimated KST", "sto": "STO"}
+
+_ZOOM = 25.0
+_NOT_DEFINED = "not defined (fewer than two pairs)"
+
+
+def figures(study: Study) -> dict[str, tuple[str, str]]:
+    """Name -> caption and SVG, in the order of the source."""
+    single = study.systems[0]
+    name = single.entry.name
+    kst, sto = study.best["kst"], study.best["sto"]
+    at = f"alpha {kst:g}" if kst == sto else f"alpha {kst:g} (KST), {sto:g} (STO)"
+    return {
+        "fig2": ("Optimal threshold and keyword frequency (eq. 3).", _threshold_of_ntrue(single)),
+        "fig3": (
+            f"Posterior sum S(w) and true occurrences, a dot a keyword of {name}; right: up to {_ZOOM:g}. "
+            "Dashed: where they are equal.",
+            _sums_and_occurrences(single),
+        ),
+        "fig4": (f"Thresholds of estimated KST and STO on raw probabilities, {at}.", _thresholds(study)),
+        "fig5": (
+            "ATWV against the boosting factor alpha; dots: the alphas compared here. "
+            + ("The system." if len(study.systems) == 1 else "Left: each system; right: the average."),
+            _atwv_of_alpha(study),
+        ),
+        "fig6": ("ATWV of estimated KST minus STO, histogram over systems.", _histogram(study)),
+        "fig7": (
+            "Difference of ATWV, estimated KST minus STO, by posterior sum S(w), average over systems: "
+            "total of each bin, and per keyword in it.",
+            _by_sum(study.by_sum),
+        ),
+        "fig8": (
+            f"Difference of ATWV, estimated minus oracle KST, by number of true occurrences, {name}: total and per keyword.",
+            _by_ntrue(study.by_ntrue),
+        ),
+    }
+
+
+def _threshold_of_ntrue(single: Studied) -> str:
+    one = single.entry
+    most = max(int(one.sweep.ntrue.max()), 100)
+    n = np.arange(0, most + 1)
+    limits = Thresholding("oracle-kst", one.trials, one.beta).thresholds(0, np.maximum(n, 1))
+    limits[0] = 0.0
+    axes = Axes("true occurrences of the keyword", "threshold", (0, most), (0, 1))
+    return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
+
+
+def _sums_and_occurrences(single: Studied) -> str:
+    sweep = single.entry.sweep
+    most = max(float(sweep.sums.max()), float(sweep.ntrue.max())) * 1.04
+    plots = [
+        dots_svg(
+            sweep.sums,
+            sweep.ntrue,
+            Axes("posterior sum S(w)", "true occurrences", (0, limit), (0, limit)),
+            diagonal=True,
+            title=f"True occurrences against S(w), up to {limit:.4g}",
+        )
+        for limit in (most, _ZOOM)
+    ]
+    return beside(plots, title="True occurrences against posterior sums")
+
+
+def _thresholds(study: Study) -> str:
+    one = study.systems[0].entry
+    sto = Thresholding("sto", one.trials, one.beta, study.best["sto"])
+    kst = Thresholding("kst", one.trials, one.beta, study.best["kst"])
+    most = max(float(one.sweep.sums.max()), 1.25 / sto.threshold)
+    sums = np.linspace(0, most, 400)
+    lines = [
+        Series("estimated KST", sums, kst.thresholds(sums)),
+        Series("STO", sums, sto.thresholds(sums), kind=1),
+        Series("1, the highest probability", sums, np.ones_like(sums), kind=2),
+    ]
+    axes = Axes("posterior sum S(w)", "threshold", (0, most), (0, 1.25))
+    return lines_svg(lines, axes, title="Thresholds of estimated KST and STO against S(w)")
+
+
+def _atwv_of_alpha(study: Study) -> str:
+    axes = Axes("alpha", "ATWV")
+    many = len(study.systems) > 1
+    average = [
+        Series(NAMES[method], study.alphas, study.mean[method], kind=kind) for kind, method in enumerate(study.best)
+    ]
+    marks = [
+        (study.best[method], float(np.interp(study.best[method], study.alphas, study.mean[method])), kind)
+        for kind, method in enumerate(study.best)
+    ]
+    mean = lines_svg(average, axes, marks=marks, title="Average ATWV against alpha")
+    if not many:
+        return mean
+    each = [
+        Series(NAMES[method], study.alphas, one.curves[method], kind=kind, thin=one is not study.systems[0])
+        for one in reversed(study.systems)
+        for kind, method in enumerate(study.best)
+    ]
+    return beside([lines_svg(each, axes, title="ATWV of each system against alpha"), mean], title="ATWV against alpha")
+
+
+def _histogram(study: Study) -> str:
+    gains = np.array([one.atwv["kst"] - one.atwv["sto"] for one in study.systems])
+    reach = max(float(np.abs(gains).max()), 1e-4)
+    bins = 2 * min(10, max(3, len(gains) // 3))
+    counts, edges = np.histogram(gains, bins=bins, range=(-reach * 1.001, reach * 1.001))
+    axes = Axes("ATWV, estimated KST minus STO", "systems", None, (0, max(int(counts.max()), 1) * 1.1))
+    return bars_svg(edges, counts, axes, title="Difference of ATWV over systems")
+
+
+def _by_sum(found: Breakdown) -> str:
+    return _two(found, found.edges, "posterior sum S(w)", "KST minus STO")
+
+
+def _by_ntrue(found: Breakdown) -> str:
+    return _two(found, found.edges - 0.5, "true occurrences", "estimated minus oracle KST")
+
+
+def _two(found: Breakdown, edges: Floats, x_title: str, what: str) -> str:
+    plots = [
+        bars_svg(edges, values, Axes(x_title, y_title), title=f"{what}, {y_title}")
+        for values, y_title in ((found.total, "difference of ATWV"), (found.per_term, "difference of ATWV per keyword"))
+    ]
+    return beside(plots, title=f"{what} by {x_title}")
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------
+
+
+def table_one(study: Study) -> list[list[str]]:
+    """Method, alpha, ATWV of the single system, and the average: the rows of table 1."""
+    single = study.systems[0]
+    alphas = {method: f"{value:g}" for method, value in study.best.items()}
+    return [
+        [name, alphas.get(method, ""), fixed(single.atwv[method]), fixed(study.atwv[method])]
+        for method, name in NAMES.items()
+    ]
+
+
+def tests_rows(study: Study) -> list[list[str]]:
+    """Pairs, their number, p of the t test and of Wilcoxon's: terms of each system, then systems."""
+    rows = [
+        [f"keywords of {one.entry.name}", str(len(one.entry.sweep.ntrue)), *_p(one.over_terms)] for one in study.systems
+    ]
+    return [*rows, ["systems", str(len(study.systems)), *_p(study.over_systems)]]
+
+
+def _p(tests: Tests) -> list[str]:
+    if tests.t is None or tests.wilcoxon is None:
+        return [_NOT_DEFINED, _NOT_DEFINED]
+    return ["not defined (no variation)" if tests.t.p is None else short(tests.t.p), short(tests.wilcoxon.p)]
+
+
+def text_lines(study: Study) -> list[str]:
+    """Table 1 and the tests for a terminal."""
+    single = study.systems[0].entry.name
+    head = ["", "alpha", f"ATWV ({single})", f"ATWV (average of {len(study.systems)})"]
+    tests = ["KST against STO, pairs are", "n", "t test, p", "Wilcoxon, p"]
+    lines = [*_columns([head, *table_one(study)]), "", *_columns([tests, *tests_rows(study)])]
+    lines += [f"\n{note}" for note in remarks(study)]
+    logistics = sorted({one.entry.logistic for one in study.systems} - {"none"})
+    if logistics:
+        made = sum(one.entry.logistic != "none" for one in study.systems)
+        lines += [
+            "",
+            f"Scores of {made} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
+        ]
+    return lines
+
+
+def remarks(study: Study) -> list[str]:
+    """What a reader should know of the alphas that were found."""
+    first, last = float(study.alphas[0]), float(study.alphas[-1])
+    at_end = [NAMES[method] for method, value in study.best.items() if value in (first, last)]
+    if study.chosen or not at_end or len(study.alphas) < 2:
+        return []
+    return [
+        f"The best alpha of {' and '.join(at_end)} is at an end of what was tried ({first:g} to {last:g}): "
+        "try more, --alphas FROM:TO:STEP."
+    ]
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def study_json(study: Study) -> str:
+    """Every number of the study."""
+    values: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": version("swsdist"),
+        "alphas": study.alphas.tolist(),
+        "best_alpha": study.best,
+        "alpha_was_given": study.chosen,
+        "atwv_by_alpha": {method: curve.tolist() for method, curve in study.mean.items()},
+        "atwv": study.atwv,
+        "over_systems": _tests_json(study.over_systems),
+        "by_posterior_sum": _breakdown_json(study.by_sum),
+        "by_ntrue": _breakdown_json(study.by_ntrue),
+        "single": study.systems[0].entry.name,
+        "systems": [_system_json(one) for one in study.systems],
+    }
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _system_json(one: Studied) -> dict[str, Any]:
+    given = one.entry
+    terms = {
+        "query_id": given.sweep.names.to_pylist(),
+        "ntrue": given.sweep.ntrue.tolist(),
+        "posterior_sum": given.sweep.sums.tolist(),
+        "value": {method: values.tolist() for method, values in one.values.items()},
+        "threshold": {method: limits.tolist() for method, limits in one.thresholds.items()},
+    }
+    return {
+        "name": given.name,
+        "task": given.task,
+        "trials": given.trials,
+        "beta": given.beta,
+        "logistic": given.logistic,
+        "atwv": one.atwv,
+        "atwv_by_alpha": {method: curve.tolist() for method, curve in one.curves.items()},
+        "over_terms": _tests_json(one.over_terms),
+        "terms": terms,
+    }
+
+
+def _tests_json(tests: Tests) -> dict[str, Any]:
+    return {name: None if test is None else asdict(test) for name, test in tests._asdict().items()}
+
+
+def _breakdown_json(found: Breakdown) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in found._asdict().items()}
+
+
+# -- page -----------------------------------------------------------------------------------------------------------
+
+
+def render_study(study: Study, notices: Sequence[str] = ()) -> str:
+    """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    systems = [
+        [
+            *(one.entry.name, one.entry.task, str(len(one.entry.sweep.ntrue)), str(one.entry.trials)),
+            *(short(one.entry.beta, 5), one.entry.logistic),
+            *(fixed(one.atwv[method]) for method in NAMES),
+        ]
+        for one in study.systems
+    ]
+    text = environment.get_template("study.html.j2").render(
+        study=study,
+        version=version("swsdist"),
+        single=study.systems[0].entry.name,
+        count=len(study.systems),
+        table=table_one(study),
+        tests=tests_rows(study),
+        systems=systems,
+        methods=list(NAMES.values()),
+        figures=[(name.replace("fig", "Figure "), *rest) for name, rest in figures(study).items()],
+        notices=[*remarks(study), *notices],
+        oracle=any(one.entry.logistic == "oracle" for one in study.systems),
+    )
+    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def write_study(study: Study, folder: Path, notices: Sequence[str] = ()) -> list[Path]:
+    """Write `study.json`, `study.html` and `fig2.svg` to `fig8.svg`; gives their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"study.json": study_json(study) + "\n", "study.html": render_study(study, notices)}
+    texts |= {f"{name}.svg": svg for name, (_, svg) in figures(study).items()}
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]

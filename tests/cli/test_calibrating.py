@@ -1,0 +1,212 @@
+"""`swsdist calibrate` and `swsdist kst-study`, as a user types them, and that Python gives the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import Command
+
+from swsdist.calibrate.logistic import Logistics
+from swsdist.calibrate.thresholding import Thresholding
+from swsdist.io.systemlist import read_systemlist
+from swsdist.io.tables import read_table
+from swsdist.types import DETECTIONS
+
+SECONDS = 3600
+TASK = ("--references", "refs.csv", "--seconds", str(SECONDS), "--protocol", "sws2013")
+BETA = 1 / 100 * (1 / 0.00015 - 1)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """References of 20 queries, and lists: `scores.csv` (any scores), `other.csv`, `posteriors.csv` (probabilities)."""
+    root = tmp_path_factory.mktemp("calibrating")
+    rng = np.random.default_rng(5)
+    refs, lists = ["query_id,doc_id,start,end"], {"scores": [], "other": [], "posteriors": []}
+    for k in range(20):
+        query, many = f"q{k:02d}", int(rng.integers(1, 8))
+        for n in range(many):
+            refs.append(f"{query},d{n % 3},{10 * n}.0,{10 * n}.6")
+        for n in range(40):
+            right = n < many and rng.random() < 0.8
+            start = 10 * n + 0.1 if right else 10 * n + 5
+            for name, spread in (("scores", 1.0), ("other", 1.6)):
+                lists[name].append(f"{query},d{n % 3},{start},{start + 0.5},{rng.normal(3.0 * right, spread):.4f}")
+            lists["posteriors"].append(f"{query},d{n % 3},{start},{start + 0.5},{rng.beta(4 if right else 0.3, 3):.6f}")
+    (root / "refs.csv").write_text("\n".join(refs) + "\n")
+    for name, rows in lists.items():
+        (root / f"{name}.csv").write_text("\n".join(["query_id,doc_id,start,end,score", *rows]) + "\n")
+    return root
+
+
+def listed(path: Path) -> pa.Table:
+    columns = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
+    return read_table(str(path), pa.schema([DETECTIONS.field(name) for name in columns]))
+
+
+def scored(swsdist: Command, place: Path, name: str) -> dict[str, float]:
+    values: dict[str, float] = json.loads(swsdist("score", "-s", name, *TASK, "--json", cwd=place).out)["measures"]
+    return values
+
+
+def test_kst_of_any_scores(place: Path, swsdist: Command) -> None:
+    """A logistic first, crossfit; then what the functions give; the XML and the CSV hold the same list."""
+    arguments = ("calibrate", "-s", "scores.csv", "--method", "kst", "--alpha", "1.2", *TASK)
+    said = swsdist(*arguments, "--out", "kst.xml", "--save", "fitted.json", cwd=place).out
+    assert "logistic: crossfit, p = sigmoid(" in said
+    assert f"kst: alpha 1.2, beta {BETA:.5g}, T {SECONDS}" in said
+    assert "kst.xml: written (stdlist)" in said
+    swsdist(*arguments, "--out", "kst.csv", cwd=place)
+
+    logistics = Logistics.from_json((place / "fitted.json").read_bytes(), "fitted", average=False)
+    assert len(logistics.models) == 5
+    expected = Thresholding("kst", SECONDS, BETA, 1.2).apply(logistics.apply(listed(place / "scores.csv")))
+    found = listed(place / "kst.csv")
+    assert found.equals(expected)
+    xml = read_systemlist(str(place / "kst.xml")).detections
+    columns = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
+    text = xml.select(columns).cast(pa.schema([found.schema.field(name) for name in columns]))
+    order = [("query_id", "ascending"), ("start", "ascending")]
+    assert text.sort_by(order).to_pylist() == found.sort_by(order).to_pylist()
+    assert scored(swsdist, place, "kst.xml")["atwv"] == scored(swsdist, place, "kst.csv")["atwv"] > 0.2
+
+
+def test_probabilities_need_no_logistic_and_no_references(place: Path, swsdist: Command) -> None:
+    arguments = ("calibrate", "-s", "posteriors.csv", "--method", "sto", "--seconds", SECONDS, "--protocol", "sws2013")
+    said = swsdist(*arguments, "--out", "sto.parquet", cwd=place).out
+    assert "logistic" not in said
+    assert "sto.parquet: written (parquet)" in said
+    expected = Thresholding("sto", SECONDS, BETA).apply(listed(place / "posteriors.csv"))
+    assert listed(place / "sto.parquet").equals(expected)
+    swsdist(*arguments, "--keep-scores", "--out", "decided.csv", cwd=place)
+    decided = listed(place / "decided.csv")
+    assert decided["decision"].equals(expected["decision"])
+    assert decided["score"].equals(listed(place / "posteriors.csv")["score"])
+
+
+def test_oracle_kst_says_that_it_is(place: Path, swsdist: Command) -> None:
+    said = swsdist(
+        *("calibrate", "-s", "posteriors.csv", "--method", "oracle-kst", *TASK, "--out", "oracle.csv"), cwd=place
+    ).out
+    assert "ORACLE" in said
+    said = swsdist(
+        *("calibrate", "-s", "scores.csv", "--method", "kst", "--fit", "oracle", *TASK, "--out", "o.csv"), cwd=place
+    ).out
+    assert "logistic: ORACLE, fitted on what is decided" in said
+
+
+def test_a_file_takes_a_logistic_elsewhere(place: Path, swsdist: Command) -> None:
+    swsdist(
+        *("calibrate", "-s", "scores.csv", "--method", "logistic", *TASK, "--out", "p.csv", "--save", "l.json"),
+        cwd=place,
+    )
+    swsdist(*("calibrate", "-s", "other.csv", "--method", "logistic", "--fit", "l.json", "--out", "q.csv"), cwd=place)
+    mean = Logistics.from_json((place / "l.json").read_bytes(), "l.json")
+    assert listed(place / "q.csv").equals(mean.apply(listed(place / "other.csv")))
+
+
+def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) -> None:
+    said = swsdist(
+        *("calibrate", "-s", "scores.csv", "--method", "threshold", "--fit", "oracle", *TASK, "--out", "t.xml"),
+        *("--format", "kwslist", "--save", "t.json"),
+        cwd=place,
+    ).out
+    assert "t.xml: written (kwslist)" in said
+    values = scored(swsdist, place, "t.xml")
+    assert values["atwv"] == pytest.approx(values["mtwv"], abs=1e-12)
+    swsdist(*("calibrate", "-s", "t.xml", "--method", "threshold", "--fit", "t.json", "--out", "again.xml"), cwd=place)
+    assert (place / "again.xml").read_bytes() == (place / "t.xml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--method", "kst", "--seconds", "3600", "--out", "x.csv"), "fitted on true occurrences, and none are given"),
+        (
+            ("--method", "kst", "--fit", "none", "--seconds", "3600", "--out", "x.csv"),
+            "800 scores are not probabilities",
+        ),
+        (("--method", "kst", "--fit", "gone.json", "--seconds", "1", "--out", "x.csv"), "there is no such file"),
+        (("--method", "logistic", "--fit", "none", "--out", "x.csv"), "neither fitted nor read"),
+        (("--method", "threshold", "--out", "x.csv"), "a threshold is fitted on true occurrences"),
+        (("--method", "threshold", *TASK, "--out", "x.txt"), "the ending '.txt' tells no format"),
+        (("--method", "kst", *TASK, "--folds", "1", "--out", "x.csv"), "1 folds"),
+    ],
+)
+def test_mistakes_are_told(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:
+    ended = swsdist("calibrate", "-s", "scores.csv", *arguments, cwd=place, code=2)
+    assert complaint in ended.err
+    assert "remedy: " in ended.err
+    assert not list(place.glob("*.partial")) + list(place.glob(".*.partial"))
+
+
+def test_probabilities_of_an_unknown_amount_of_audio(place: Path, swsdist: Command) -> None:
+    ended = swsdist("calibrate", "-s", "posteriors.csv", "--method", "kst", "--out", "x.csv", cwd=place, code=2)
+    assert "how much audio was searched" in ended.err
+    ended = swsdist(
+        *("calibrate", "-s", "posteriors.csv", "--method", "oracle-kst", "--seconds", 36, "--out", "x.csv"),
+        cwd=place,
+        code=2,
+    )
+    assert "oracle-kst needs the true occurrences" in ended.err
+
+
+def test_a_study_of_three(place: Path, swsdist: Command) -> None:
+    said = swsdist(
+        "kst-study", "scores.csv", "second=other.csv", "posteriors.csv", *TASK, "--out", "study", cwd=place
+    ).out
+    assert "average of 3" in said
+    assert "Scores of 2 of 3 systems became probabilities by a logistic: crossfit" in said
+    names = {"study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))}
+    assert {path.name for path in (place / "study").iterdir()} == names
+    values = json.loads((place / "study/study.json").read_text())
+    assert [one["name"] for one in values["systems"]] == ["scores", "second", "posteriors"]
+    assert [one["logistic"] for one in values["systems"]] == ["crossfit", "crossfit", "none"]
+    assert values["over_systems"]["wilcoxon"]["n"] == 3
+    assert f"{values['atwv']['kst']:.4f}" in said
+
+
+def test_a_study_and_calibrate_agree(place: Path, swsdist: Command) -> None:
+    """The study's ATWV is that of the list which `calibrate` writes."""
+    values = json.loads(swsdist("kst-study", "scores.csv", *TASK, "--alpha", "1.3", "--json", cwd=place).out)
+    assert values["best_alpha"] == {"kst": 1.3, "sto": 1.3}
+    for method in ("kst", "sto", "oracle-kst"):
+        out = f"agree-{method}.xml"
+        swsdist(*("calibrate", "-s", "scores.csv", "--method", method, "--alpha", 1.3, *TASK, "--out", out), cwd=place)
+        assert scored(swsdist, place, out)["atwv"] == values["atwv"][method]
+
+
+def test_a_study_of_two_tasks(place: Path, swsdist: Command) -> None:
+    (place / "study.yaml").write_text(
+        "protocol: sws2013\n"
+        "tasks:\n"
+        "  one: {references: refs.csv, seconds: 3600, systems: {a: scores.csv, b: other.csv}}\n"
+        "  two: {references: refs.csv, seconds: 7200, systems: {a: posteriors.csv}}\n"
+    )
+    values = json.loads(swsdist("kst-study", "--tasks", "study.yaml", "--json", cwd=place).out)
+    found = [(one["name"], one["task"], one["trials"]) for one in values["systems"]]
+    assert found == [("one/a", "one", 3600), ("one/b", "one", 3600), ("two/a", "two", 7200)]
+
+
+def test_a_study_of_one_says_what_is_not_defined(place: Path, swsdist: Command) -> None:
+    said = swsdist("kst-study", "posteriors.csv", *TASK, "--alphas", "0.5:2:0.5", cwd=place).out
+    assert "systems" in said
+    assert "not defined (fewer than two pairs)" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "Name systems"),
+        (("scores.csv", "--tasks", "study.yaml"), "Name systems"),
+        (("scores.csv", *TASK, "--alphas", "3:1:1"), "no values of alpha"),
+        (("scores.csv", *TASK, "--fit", "none"), "not probabilities"),
+        (("scores.csv", "scores.csv", *TASK), "two systems have the name"),
+    ],
+)
+def test_mistakes_of_a_study(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:
+    assert complaint in swsdist("kst-study", *arguments, cwd=place, code=2).err

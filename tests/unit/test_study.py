@@ -1,0 +1,244 @@
+"""The study of KST and STO: values against deciding and scoring, breakdowns that add up, figures and page."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.calibrate.study import ALPHAS, Entry, Study, study
+from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.thresholding import Thresholding
+from swsdist.errors import ConfigError, UserError
+from swsdist.report.plots import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.study import figures, render_study, study_json, text_lines, write_study
+from swsdist.run.studying import named, read_study, steps
+from swsdist.score import Counts, atwv, per_term
+from swsdist.score.significance import paired_t, wilcoxon
+from swsdist.types import TRIALS
+
+TRIALS_N, BETA = 3600, 66.66
+NS = "{http://www.w3.org/2000/svg}"
+
+
+def aligned(seed: int, queries: int = 30) -> pa.Table:
+    """Probabilities of terms of all frequencies, right as often as they say, and a missed occurrence each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for k in range(queries):
+        base = {"query_id": f"kw{k:02d}", "doc_id": "d", "channel": 1}
+        rows.append({**base, "ref_start": 0.0})
+        for p in rng.beta(0.2, 0.8, int(rng.integers(1, 60))).tolist():
+            rows.append({**base, "start": 1.0, "score": p, "ref_start": 1.0 if rng.random() < p else None})
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def entry(name: str, seed: int) -> Entry:
+    return Entry(name, "task", Sweep.of(aligned(seed)), TRIALS_N, BETA)
+
+
+@pytest.fixture(scope="module")
+def three() -> Study:
+    return study([entry(f"system {k}", k) for k in range(3)])
+
+
+def test_alphas_are_those_of_the_source() -> None:
+    assert ALPHAS.tolist() == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0] + [
+        round(2 + k / 10, 1) for k in range(1, 11)
+    ]
+    assert steps("1:3:0.1").tolist() == ALPHAS.tolist()
+
+
+def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
+    for k, one in enumerate(three.systems):
+        table = aligned(k)
+        for method in ("kst", "sto"):
+            for a, alpha in enumerate(three.alphas.tolist()):
+                decided = Thresholding(method, TRIALS_N, BETA, alpha).apply(table)
+                direct = atwv(Counts.of(decided), trials=TRIALS_N, beta=BETA).twv
+                assert one.curves[method][a] == direct
+                if alpha == three.best[method]:
+                    assert one.atwv[method] == direct
+                    assert (
+                        one.values[method].tolist() == per_term(decided, trials=TRIALS_N, beta=BETA)["twv"].to_pylist()
+                    )
+        true = dict(zip(one.entry.sweep.names.to_pylist(), one.entry.sweep.ntrue.tolist(), strict=True))
+        oracle = Thresholding("oracle-kst", TRIALS_N, BETA).apply(table, true=true)
+        assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
+        assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
+        assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
+
+
+def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:
+    for method in ("kst", "sto"):
+        mean = np.mean([one.curves[method] for one in three.systems], axis=0)
+        assert three.mean[method] == pytest.approx(mean, abs=1e-15)
+        assert three.best[method] == three.alphas[np.flatnonzero(mean >= mean.max() - 1e-12)[0]]
+        assert three.atwv[method] == pytest.approx(mean.max(), abs=1e-12)
+    pairs = [[one.atwv[method] for one in three.systems] for method in ("kst", "sto")]
+    assert three.over_systems.t == paired_t(*pairs)
+    assert three.over_systems.wilcoxon == wilcoxon(*pairs)
+
+
+def test_breakdowns_add_up(three: Study) -> None:
+    by_sum, by_ntrue, single = three.by_sum, three.by_ntrue, three.systems[0]
+    assert math.fsum(by_sum.total) == pytest.approx(three.atwv["kst"] - three.atwv["sto"], abs=1e-12)
+    assert by_sum.terms.sum() == pytest.approx(30)
+    assert math.fsum(by_ntrue.total) == pytest.approx(single.atwv["kst"] - single.atwv["oracle-kst"], abs=1e-12)
+    assert by_ntrue.terms.tolist() == [float((single.entry.sweep.ntrue == n).sum()) for n in by_ntrue.edges[:-1]]
+    for found in (by_sum, by_ntrue):
+        assert (found.per_term * found.terms).tolist() == pytest.approx(found.total.tolist(), abs=1e-15)
+        assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
+
+
+def test_a_given_alpha_is_taken() -> None:
+    found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
+    assert found.best == {"kst": 1.5, "sto": 1.5}
+    assert found.chosen
+    assert not [line for line in text_lines(found) if "end of what was tried" in line]
+
+
+def test_one_system_has_no_test_over_systems() -> None:
+    found = study([entry("one", 0)])
+    assert found.over_systems == (None, None)
+    (line,) = [line for line in text_lines(found) if line.startswith("systems ")]
+    assert line.split("  ")[-1] == "not defined (fewer than two pairs)"
+    assert json.loads(study_json(found))["over_systems"] == {"t": None, "wilcoxon": None}
+    assert "Over systems no test is defined: there is one." in render_study(found)
+
+
+def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
+    found = study([entry("one", 0)], alphas=[40.0, 50.0])
+    assert any("at an end of what was tried (40 to 50)" in line for line in text_lines(found))
+
+
+def test_what_cannot_be_studied_is_told() -> None:
+    with pytest.raises(UserError, match="no system to study"):
+        study([])
+    with pytest.raises(UserError, match="two systems have the name 'one'"):
+        study([entry("one", 0), entry("one", 1)])
+    with pytest.raises(UserError, match="alpha is not finite and positive"):
+        study([entry("one", 0)], alphas=[0.0, 1.0])
+
+
+# -- figures, JSON, page --------------------------------------------------------------------------------------------
+
+
+def test_all_numbers_are_in_the_json(three: Study) -> None:
+    values = json.loads(study_json(three))
+    assert values["alphas"] == three.alphas.tolist()
+    assert values["atwv"] == three.atwv
+    assert values["atwv_by_alpha"]["sto"] == three.mean["sto"].tolist()
+    one = values["systems"][1]
+    assert one["terms"]["value"]["oracle-kst"] == three.systems[1].values["oracle-kst"].tolist()
+    assert one["over_terms"]["wilcoxon"]["p"] == three.systems[1].over_terms.wilcoxon.p
+    assert values["by_posterior_sum"]["total"] == three.by_sum.total.tolist()
+
+
+def test_figures_are_there_and_well_formed(three: Study) -> None:
+    found = figures(three)
+    assert list(found) == [f"fig{k}" for k in range(2, 9)]
+    panels = {name: len(list(ElementTree.fromstring(svg).iter(NS + "svg"))) for name, (_, svg) in found.items()}
+    assert panels == {"fig2": 1, "fig3": 3, "fig4": 1, "fig5": 3, "fig6": 1, "fig7": 3, "fig8": 3}
+    dots = list(ElementTree.fromstring(found["fig3"][1]).iter(NS + "circle"))
+    inside = sum(
+        s <= 25 and n <= 25
+        for s, n in zip(three.systems[0].entry.sweep.sums, three.systems[0].entry.sweep.ntrue, strict=True)
+    )
+    assert len(dots) == 30 + inside
+    assert figures(three) == found
+
+
+def test_the_page_stands_alone_and_escapes(three: Study, tmp_path: Path) -> None:
+    single = three.systems[0]
+    hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
+    page = render_study(replace(three, systems=(hostile, *three.systems[1:])), ["a <b> notice"])
+    assert "<script>&" not in page
+    assert "a &lt;b&gt; notice" in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert page.count("<figure") == 7
+    written = write_study(three, tmp_path / "new" / "folder")
+    assert [path.name for path in written] == ["study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))]
+    assert all(path.stat().st_size > 500 for path in written)
+
+
+def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
+    axes = Axes("x", "y")
+    for svg in (
+        lines_svg([], axes, title="t"),
+        lines_svg([Series("a", [1.0], [2.0])], axes, marks=[(1.0, 2.0, 1)], title="t"),
+        lines_svg([Series("a", [1.0, 2.0, 3.0], [2.0, math.nan, 2.0])], axes, title="<&>"),
+        dots_svg([], [], axes, diagonal=True, title="t"),
+        dots_svg([0.0, 0.0], [0.0, 0.0], axes, title="t"),
+        bars_svg([0.0, 1.0], [0.0], axes, title="t"),
+    ):
+        assert ElementTree.fromstring(svg).tag == NS + "svg"
+        assert "nan" not in svg
+        assert ElementTree.fromstring(beside([svg, svg], title="two")).get("width") == "920"
+
+
+def test_bars_reach_what_they_say() -> None:
+    """Two of one sign, the second twice the first, and one of the other."""
+    svg = bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], Axes("x", "y"), title="t")
+    boxes = list(ElementTree.fromstring(svg).iter(NS + "rect"))
+    heights = [float(box.get("height") or 0) for box in boxes]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+    assert heights[2] == pytest.approx(heights[0], abs=0.2)
+    assert [box.get("class") for box in boxes] == ["area line0", "area line0", "area line1"]
+
+
+# -- what a user writes ---------------------------------------------------------------------------------------------
+
+
+def test_systems_have_names() -> None:
+    assert named(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn": "a/dnn.v2.xml", "gmm": "b/list.csv"}
+    with pytest.raises(UserError, match="two systems have the name 'list'"):
+        named(("a/list.xml", "b/list.xml"))
+
+
+@pytest.mark.parametrize("text", ["1:3", "3:1:0.1", "1:3:0", "0:1:0.1", "a:b:c", "1:1e9:0.1", "nan:1:1"])
+def test_steps_that_make_no_sense(text: str) -> None:
+    with pytest.raises(UserError, match="no values of alpha"):
+        steps(text)
+
+
+def test_tasks_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(
+        "protocol: openkws13\ntasks:\n  zulu:\n    references: refs.csv\n    seconds: 36000\n"
+        "    systems: {dnn: zu/dnn.csv, gmm: /abs/gmm.csv}\n"
+    )
+    found = read_study(str(tmp_path / "study.yaml"))
+    assert found.protocol == "openkws13"
+    assert found.tasks["zulu"].references == str(tmp_path / "refs.csv")
+    assert found.tasks["zulu"].systems == {"dnn": str(tmp_path / "zu/dnn.csv"), "gmm": "/abs/gmm.csv"}
+    assert found.tasks["zulu"].rttm is None
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("tasks: {a: {systems: {x: y}, rtm: z}}", "tasks.a.rtm: Extra inputs"),
+        ("tasks: {a: {ecf: z}}", "tasks.a.systems: Field required"),
+        ("", "tasks: Field required"),
+        ("tasks: {}", "tasks: Dictionary should have at least 1"),
+        ("tasks: [", "not YAML"),
+        ("tasks: {a: {systems: {}}}", "tasks.a.systems: Dictionary should have at least 1"),
+    ],
+)
+def test_wrong_files_are_told(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "study.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
+        read_study(str(tmp_path / "study.yaml"))
+    assert "study.yaml" in str(caught.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read the study"):
+        read_study(str(tmp_path / "gone.yaml"))
