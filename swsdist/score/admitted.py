@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
+    """References of queries that the term list has; others are noted and left out."""
     known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
     strange = references.filter(pc.invert(known))
     if strange.num_rows:
@@ -41,7 +42,16 @@ def references_within(
     ecf_filter: bool,
     notices: Notices,
 ) -> pa.Table:
-    """References inside of the ECF, or all of them with a notice."""
+    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does.
+
+    Args:
+        references: table REFERENCES.
+        first_end: end of each one's first word, s, which is what KWSEval tests.
+        excerpts: table EXCERPTS.
+        conventions: whose rules.
+        ecf_filter: STDEval's -E.
+        notices: takes what is odd.
+    """
     tail = first_end
     if conventions == "stdeval":
         from swsdist.score.align import decimals
