@@ -53,13 +53,13 @@ def place(tmp_path_factory) -> Path:
     return root
 
 
-def run(place: Path, *, references: bool = True, **calibrate: Any) -> RunResult:
+def run(place: Path, *, references: bool = True, protocol: str = "sws2013", **calibrate: Any) -> RunResult:
     config: dict[str, Any] = {
         "run": str(place / "run"),
         "corpus": {"documents": str(place / "docs.csv"), "queries": str(place / "queries.csv")},
         "features": {"options": {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}},
         "calibrate": calibrate,
-        "score": {"beta": 1.0},
+        "score": {"beta": 1.0, "protocol": protocol},
         "report": {"exports": ["stdlist"]},
         "executor": {"kind": "serial"},
     }
@@ -95,6 +95,15 @@ def test_what_is_scored_is_what_is_exported(place: Path, method: str) -> None:
     assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
     assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
     assert {yes for *_, yes in decided(result)} == {True, False}
+
+
+def test_kwsevals_alignment_is_made_anew_too(place: Path) -> None:
+    """KWSEval's kernel takes the least and greatest score of each group."""
+    result = run(place, normalise="kst", protocol="kwseval")
+    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
+    references = read_table(str(place / "refs.csv"), REFERENCES)
+    aligned = align(exported, references, tolerance=0.5, low=None, high=None, conventions="kwseval")
+    assert result.measures()["atwv"] == atwv(Counts.of(aligned), trials=18, beta=1.0).twv
 
 
 def test_kst_of_the_folds_own_logistic(place: Path) -> None:

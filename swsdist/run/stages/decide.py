@@ -53,7 +53,8 @@ class Decide(Stage):
             payload: dict[str, Any] = {**sources, "fit": fits[0] if fits else None}
             if state.config.calibrate.probabilities:
                 settings = state.config.score
-                payload["tolerance"] = protocol(settings.protocol, tolerance=settings.tolerance).tolerance
+                rules = protocol(settings.protocol, tolerance=settings.tolerance)
+                payload["rules"] = {"tolerance": rules.tolerance, "conventions": rules.conventions}
             yield Task(self.name, name, f"bucket {bucket}", 1, payload)
 
     def run(self, task: Task, context: Context) -> Done:
@@ -65,8 +66,8 @@ class Decide(Stage):
             true = parquet.read(context.run, aligned_name(task.payload["aligned"]))
         source = task.payload["fit"]
         data = None if source is None else context.run.read_bytes(calibration_name(source))
-        if "tolerance" in task.payload and data is not None:
-            found, true = _chained(Chain.from_run(data), found, true, task.payload["tolerance"])
+        if "rules" in task.payload and data is not None:
+            found, true = _chained(Chain.from_run(data), found, true, task.payload["rules"])
         else:
             calibration = None if data is None else Calibration.from_run(data)
             found = None if found is None else decide(found, calibration)
@@ -83,9 +84,9 @@ class Decide(Stage):
 
 
 def _chained(
-    chain: Chain, found: pa.Table | None, aligned: pa.Table | None, tolerance: float
+    chain: Chain, found: pa.Table | None, aligned: pa.Table | None, rules: dict[str, Any]
 ) -> tuple[pa.Table | None, pa.Table | None]:
-    """Both lists with their final scores, aligned again: STDEval's alignment looks at scores."""
+    """Both lists with their final scores, aligned again: alignment looks at scores."""
     if found is not None:
         found = chain.apply(found)
     if aligned is not None:
@@ -99,5 +100,6 @@ def _chained(
         }
         references = pa.table([pairs[names[field.name]] for field in REFERENCES], schema=REFERENCES)
         detections = DETECTIONS.empty_table() if found is None else found
-        aligned = align(detections, references, tolerance=tolerance, low=chain.low, high=chain.high)
+        limits = (chain.low, chain.high) if rules["conventions"] == "stdeval" else (None, None)
+        aligned = align(detections, references, low=limits[0], high=limits[1], **rules)
     return found, aligned
