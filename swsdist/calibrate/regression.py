@@ -9,7 +9,7 @@ scores separate hits from false alarms, and where columns repeat each other. At 
 rows sum to the number of hits.
 
 Newton's method from zero, with the step halved until the gradient gets smaller. Only + - * / and square roots of float64
-are taken, in the order of the rows (numpy's own sums and exponentials differ between types of CPU in the last bit), so
+are taken, in the order of the rows (numpy's own sums and exponentials may differ between types of CPU in the last bit), so
 callers give distinct rows in a fixed order, with counts.
 
 Sources: Hosmer and Lemeshow, "Applied logistic regression"; the prior, Genkin, Lewis and Madigan 2007, "Large-scale
