@@ -48,6 +48,7 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
 @click.option("-d", "--det", type=_FILE, help="Write the DET curve: .svg a picture, .csv its points.")
+@click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
 @click.option("--per-term", type=_FILE, help="Write a row a term to this CSV file.")
 @click.option("--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns.")
 @click.option("--strict", is_flag=True, help="What would be a warning is an error.")
@@ -127,7 +128,7 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
     if options["alignment"]:
         _write_csv(alignment_table(result), options["alignment"])
     if options["det"]:
-        _write_det(result, options["det"], options["pooled"])
+        _write_det(result, options["det"], options["pooled"], options["bands"])
     if options["as_json"]:
         print(evaluation_json(result, found))
     else:
@@ -185,7 +186,7 @@ def _write_csv(table: Any, path: str) -> None:
     write_csv(table, table.schema, Path(path))
 
 
-def _write_det(result: Any, path: str, pooled: bool) -> None:
+def _write_det(result: Any, path: str, pooled: bool, with_bands: bool) -> None:
     import pyarrow as pa
 
     from swsdist.errors import UserError
@@ -193,8 +194,15 @@ def _write_det(result: Any, path: str, pooled: bool) -> None:
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:
         raise UserError("there is no DET curve", remedy="score a list with detections of terms that have references")
+    errors = None
+    if with_bands:
+        errors = _bands(result, pooled)
+        curve = errors.curve
     if not path.endswith(".svg"):
         columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
+        if errors is not None:
+            names = ("pmiss", "pfa", "twv")
+            columns |= {f"{name}_2se": 2 * getattr(errors, f"{name}_error") for name in names}
         _write_csv(pa.table(columns), path)
         return
     from pathlib import Path
@@ -202,14 +210,32 @@ def _write_det(result: Any, path: str, pooled: bool) -> None:
     from swsdist.report.svg import Line, Mark, det_svg
     from swsdist.score.det import det
 
-    points = det(curve)
     marks = []
     for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
         if point is not None and not pooled:
             marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
     name = result.system.attributes.get("system_id") or Path(result.system.path).stem
-    line = Line(name, points.pfa, points.pmiss, tuple(marks))
+    points: Any = det(curve)
+    band = None
+    if errors is not None:
+        points = curve
+        band = (2 * errors.pfa_error, 2 * errors.pmiss_error)
+    line = Line(name, points.pfa, points.pmiss, tuple(marks), band)
     Path(path).write_text(det_svg([line], beta=None if pooled else result.task.beta), encoding="utf-8")
+
+
+def _bands(result: Any, pooled: bool) -> Any:
+    from swsdist.errors import UserError
+    from swsdist.score.det import Squares, bands, pooled_bands
+    from swsdist.score.twv import Counts
+
+    point = {"trials": result.task.trials, "beta": result.task.beta}
+    counts = Counts.of(result.aligned)
+    if pooled:
+        return pooled_bands(counts, **point)
+    if counts.terms.sum() < 2:
+        raise UserError("one term has no spread", remedy="leave --bands out, or score more terms")
+    return bands(counts, Squares.of(result.aligned), **point)
 
 
 def _warn(notices: Any) -> None:

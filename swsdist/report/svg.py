@@ -45,12 +45,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """A DET curve with its marked points; `pfa` and `pmiss` are arrays of one length."""
+    """A DET curve with its marked points; `pfa` and `pmiss` are arrays of one length.
+
+    `band` holds what to add to and take from (pfa, pmiss) for the edges of a confidence band, arrays of that length.
+    """
 
     label: str
     pfa: ArrayLike
     pmiss: ArrayLike
     marks: tuple[Mark, ...] = ()
+    band: tuple[ArrayLike, ArrayLike] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,13 @@ def det_svg(
         stroke = f'class="{css}" fill="none" stroke="{colour}" stroke-width="2"' + _dashes(dashes)
         parts.append(f'<path {stroke} stroke-linejoin="round" d="{_path(x, y)}"/>')
         legend.append((f'<path {stroke} d="M0 0H22"/>', line.label))
+        for sign in (-1, 1) if line.band is not None else ():
+            pfa, pmiss = (
+                np.asarray(rate, dtype=np.float64) + sign * np.asarray(half, dtype=np.float64)
+                for rate, half in zip((line.pfa, line.pmiss), line.band or (), strict=True)
+            )
+            thin = f'class="{css}" fill="none" stroke="{colour}" stroke-width="0.8" stroke-dasharray="2 2"'
+            parts.append(f'<path {thin} d="{_path(frame.x(_probit(pfa)), frame.y(_probit(pmiss)))}"/>')
         for number, mark in enumerate(line.marks):
             x, y = frame.x(_probit(mark.pfa)), frame.y(_probit(mark.pmiss))
             style = f'class="mark line{index % len(_LINES)}" stroke="{colour}" stroke-width="2" fill="{_PAPER}"'

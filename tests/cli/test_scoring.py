@@ -136,7 +136,9 @@ def test_kwseval(swsdist, here: Path) -> None:
 
 def test_files_that_are_written(swsdist, here: Path) -> None:
     swsdist("score", *LISTS, "--per-term", "t.csv", "--alignment", "a.csv", "--det", "det.svg", cwd=here)
-    swsdist("score", *LISTS, "--det", "det.csv", cwd=here)
+    swsdist("score", *LISTS, "--det", "det.csv", "--bands", cwd=here)
+    swsdist("score", *LISTS, "--det", "bands.svg", "--bands", "-P", cwd=here)
+    assert (here / "bands.svg").read_text().count('stroke-dasharray="2 2"') == 2
     terms = list(csv.DictReader((here / "t.csv").open()))
     assert [row["term"] for row in terms] == ["one", "two words", "never"]
     kinds = [row["alignment"] for row in csv.DictReader((here / "a.csv").open())]
@@ -144,6 +146,9 @@ def test_files_that_are_written(swsdist, here: Path) -> None:
     assert (here / "det.svg").read_text().startswith("<svg")
     points = list(csv.DictReader((here / "det.csv").open()))
     assert max(float(row["value"]) for row in points) == pytest.approx(0.75)
+    # At the best point one of two terms misses half: a spread of sqrt(1/8), divided by sqrt(n - 1) = 1.
+    best = next(row for row in points if float(row["score"]) == 0.8)
+    assert float(best["pmiss_2se"]) == pytest.approx(2 * math.sqrt(1 / 8))
 
 
 def test_tables_in_place_of_lists(swsdist, here: Path) -> None:
