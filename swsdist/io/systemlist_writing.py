@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -31,33 +30,13 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
+from swsdist.io.systemlist import KWSLIST, STDLIST, Dialect
 
 _ROWS = 8192  # turned into text at once
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """What one program calls things."""
-
-    root: str
-    group: str
-    query: str
-    time: str
-    oov: str
-    item: str
-    forbidden: re.Pattern[str]
-
-
-_STDLIST = _Dialect(
-    "stdlist",
-    "detected_termlist",
-    "termid",
-    "term_search_time",
-    "oov_term_count",
-    "term",
-    re.compile(r"[+*?()\[\]{}|^$\\]"),
-)
-_KWSLIST = _Dialect("kwslist", "detected_kwlist", "kwid", "search_time", "oov_count", "kw", re.compile(r"(?!)"))
+#: What a program cannot work with in a name.
+_FORBIDDEN = {STDLIST: re.compile(r"[+*?()\[\]{}|^$\\]"), KWSLIST: re.compile(r"(?!)")}
 
 
 def write_stdlist(
@@ -96,7 +75,7 @@ def write_stdlist(
         "index_size": str(index_bytes),
         "system_id": system,
     }
-    _write(_STDLIST, attributes, search_seconds, batches, queries, out)
+    _write(STDLIST, attributes, search_seconds, batches, queries, out)
 
 
 def write_kwslist(
@@ -111,7 +90,7 @@ def write_kwslist(
 ) -> None:
     """Write the system list of KWSEval; arguments and errors as of `write_stdlist`, with `kwlist` the keyword list."""
     attributes = {"kwlist_filename": kwlist, "language": language, "system_id": system}
-    _write(_KWSLIST, attributes, search_seconds, batches, queries, out)
+    _write(KWSLIST, attributes, search_seconds, batches, queries, out)
 
 
 def file_id(doc_id: str) -> str:
@@ -120,7 +99,7 @@ def file_id(doc_id: str) -> str:
 
 
 def _write(
-    dialect: _Dialect,
+    dialect: Dialect,
     attributes: dict[str, str],
     seconds: float,
     batches: Iterable[pa.RecordBatch],
@@ -180,7 +159,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, int, fl
 class _Names:
     """Checked names, each checked once."""
 
-    def __init__(self, dialect: _Dialect) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._files: dict[str, str] = {}
         self._documents: dict[str, str] = {}
@@ -204,7 +183,7 @@ class _Names:
         return self._files[doc_id]
 
     def _check(self, name: str, kind: str, fault: str | None) -> None:
-        special = self._dialect.forbidden.search(name)
+        special = _FORBIDDEN[self._dialect].search(name)
         if special:
             fault = f"holds {special[0]!r}"
         if not name.isprintable():
