@@ -4,13 +4,15 @@ The lock is a small file with host, process and a heartbeat. It is stale when th
 process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
 writer writes the same bytes to the same name.
 
-Where nobody holds a local folder, the file is made by a link, which one of several processes gets. Where that cannot be had
-(S3, or a stale lock lies there) the file is written and read again after a moment; who wrote last has it. A holder that lost
-its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
+In a local folder one process at a time looks and writes: the kernel locks the folder (flock) for that moment. Where it cannot
+(some network file systems) and nobody holds the folder, the file is made by a link, which one of several processes gets. Where
+that cannot be had either (S3, or a stale lock lies there) the file is written and read again after a moment; who wrote last has
+it. A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -42,6 +44,10 @@ class Lock:
 
     def take(self) -> None:
         """Raises LockedError if a living process holds the folder."""
+        with _alone(self._folder) as alone:
+            self._take(alone)
+
+    def _take(self, alone: bool) -> None:
         holder = read(self._folder)
         if holder is not None and alive(holder):
             raise LockedError(
@@ -49,7 +55,9 @@ class Lock:
                 where=self._folder.path(),
                 remedy=f"wait for it, or stop it; a dead one's lock is ignored after {STALE_AFTER:.0f} s",
             )
-        if not self._link():
+        if alone:
+            self._folder.write_bytes(NAME, self._text())
+        elif not self._link():
             self._folder.write_bytes(NAME, self._text())
             time.sleep(_SETTLE)
         if not self.held():
@@ -98,6 +106,26 @@ class Lock:
 
     def _text(self) -> bytes:
         return json.dumps({**self._mine, "t": time.time()}).encode()
+
+
+@contextmanager
+def _alone(folder: Folder) -> Iterator[bool]:
+    """The kernel's lock of a local folder, waited for; whether it could be had."""
+    place = folder.local()
+    if place is None:
+        yield False
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
