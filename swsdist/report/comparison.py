@@ -190,7 +190,9 @@ def p_value(p: float | None) -> str:
 
 def _breakdown(part: BreakdownTable, measure: str) -> Table:
     rows = part.table.to_pylist()
-    names = [name for name in part.table.column_names if name != "group"]
+    # A maximum takes an aligned list, which not all systems have.
+    blank = {"mtwv", "mtwv_threshold"} if all(row.get("mtwv") is None for row in rows) else set()
+    names = [name for name in part.table.column_names if name not in {"group", *blank}]
     cells = [
         ["not known" if row["group"] is None else row["group"], *(_cell(name, row[name]) for name in names)]
         for row in rows
@@ -201,11 +203,18 @@ def _breakdown(part: BreakdownTable, measure: str) -> Table:
         "second": part.second or "",
         "mean": "mean difference",
         "total": "part of the whole",
+        "mtwv": "MTWV of the group",
+        "mtwv_threshold": "at threshold",
     }
     who = part.first if part.second is None else f"{part.first} - {part.second}"
     whole = [row["total"] for row in rows]
     note = "" if None in whole else f"The parts add up to {math.fsum(whole):.4f}."
-    return Table(f"{who}, by {part.column}", [part.column, *(labels.get(name, name) for name in names)], cells, note)
+    if "mtwv" in names:
+        note += (
+            " A group's MTWV is at the threshold that is best for it alone; where there is none, rejecting all is best."
+        )
+    columns = [part.column, *(labels.get(name, name) for name in names)]
+    return Table(f"{who}, by {part.column}", columns, cells, note.strip())
 
 
 def _cell(name: str, value: Any) -> str:

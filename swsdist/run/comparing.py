@@ -21,7 +21,7 @@ from swsdist.io.filesystem import Folder, locate
 from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.run.properties import Scored, query_property, searched_documents
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents
-from swsdist.score.breakdown import breakdown, by_document, difference, grouped
+from swsdist.score.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare import Comparison, compare, compare_paired, completed, conditions, decided_at
 from swsdist.score.inputs import Task
 from swsdist.score.protocol import Protocol, protocol
@@ -57,6 +57,7 @@ def from_list(name: str, path: str, task: Task) -> Scored:
         _rate(rules) if time else None,
         _searched(task) if time and task.excerpts is not None else None,
         task.terms,
+        reject_all=task.conventions != "kwseval",
     )
 
 
@@ -105,6 +106,7 @@ def from_run(name: str, path: str) -> Scored:
         point["beta"],
         _rate(rules),
         documents,
+        reject_all=rules.conventions != "kwseval",
     )
 
 
@@ -311,10 +313,19 @@ def _broken_down(
     if values is None:
         return _by_document(column, bins, block, systems, request)
     groups = grouped(values, bins)
-    parts = [BreakdownTable(column, name, None, breakdown(table, groups)) for name, table in full.items()]
+    parts = [
+        BreakdownTable(column, one.name, None, breakdown(full[one.name], groups, _aligned(one))) for one in systems
+    ]
     return parts + [
         BreakdownTable(column, first, one.name, difference(full[first], full[one.name], groups)) for one in systems[1:]
     ]
+
+
+def _aligned(one: Scored) -> Aligned | None:
+    """For the MTWV of groups; a per-term table has none."""
+    if one.parts is None or one.trials is None or one.beta is None:
+        return None
+    return Aligned(one.parts(), one.trials, one.beta, one.reject_all)
 
 
 def _by_document(
@@ -334,6 +345,13 @@ def _by_document(
         lists = one.aligned(f"a breakdown by {column}")
         if block.measure == "MTWV":
             lists = [decided_at(part, one.threshold) for part in lists]
-        found = by_document(pa.concat_tables(lists), documents, column, trials_per_second=one.rate, beta=one.beta)
+        found = by_document(
+            pa.concat_tables(lists),
+            documents,
+            column,
+            trials_per_second=one.rate,
+            beta=one.beta,
+            reject_all=one.reject_all,
+        )
         parts.append(BreakdownTable(column, one.name, None, found))
     return parts

@@ -36,6 +36,7 @@ class Scored:
         trials, beta, rate: N, weight of false alarms, trials per second of audio; None where not known.
         documents: `doc_id`, `seconds` as trials are counted; None where not known.
         terms: `query_id` and what else is known of queries; None if nothing is.
+        reject_all: whether rejecting everything is a point of its curve (not KWSEval's).
     """
 
     name: str
@@ -48,6 +49,7 @@ class Scored:
     rate: float | None = None
     documents: pa.Table | None = None
     terms: pa.Table | None = None
+    reject_all: bool = True
 
     def aligned(self, what: str) -> list[pa.Table]:
         """The parts of the aligned list.

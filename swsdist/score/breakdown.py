@@ -8,11 +8,14 @@ Pfa and TWV over its terms, and its part of the whole: `total` = sum of its term
 
 and likewise for the difference of two systems. `total` is what Wang and Metze 2014 draw in figures 7(a) and 8(a), the
 mean of the differences what they draw in figures 7(b) and 8(b), their bins being [i - 1, i), `unit_bins`. Tables of
-results on a kind of queries only (foreign ones, say: Tejedor et al. 2016, table 11) are rows of such a breakdown.
+results on a kind of queries only (foreign ones, say: Tejedor et al. 2016, table 11) are rows of such a breakdown. Their
+MTWV is the greatest value of the group's own curve: its queries alone, at the one threshold that is best for them. That
+takes the aligned list; a group's MTWV is at least its value at any one threshold, and does not add up.
 
 **By a property of documents** (language, speaker, any column): in a group, Ntrue, hits, misses and false alarms are those
 of its documents, and trials are those of its documents' seconds. Means are over the queries that have a reference in the
-group. Counts add up to the whole; the rates do not, as every group has its own queries, Ntrue and trials.
+group, and so is its MTWV. Counts add up to the whole; the rates do not, as every group has its own queries, Ntrue and
+trials.
 
 A query or document whose property is not known is in a group of its own, labelled null: nothing is left out.
 
@@ -24,8 +27,8 @@ evaluations", 2016, table 11.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -36,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import DataError, TableError, UserError
 from swsdist.score.align import decimals
-from swsdist.score.twv import PER_TERM, per_term
+from swsdist.score.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,17 +47,35 @@ Ints = NDArray[np.int64]
 _GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
 
 #: A row a group. `group` is null where the property is not known; means are null where a group has no terms, or a
-#: query of it was not decided.
+#: query of it was not decided. `mtwv`, the group's own, is null where it has no terms, or no aligned list was given;
+#: `mtwv_threshold` (accepted is what scores at least that) is null too where rejecting everything is best.
 BREAKDOWN = pa.schema(
     [
         *_GROUP,
         *(pa.field(name, pa.int64()) for name in ("ntrue", "ncorr", "nfa", "nmiss")),
-        *(pa.field(name, pa.float64()) for name in ("pmiss", "pfa", "twv", "total")),
+        *(pa.field(name, pa.float64()) for name in ("pmiss", "pfa", "twv", "total", "mtwv", "mtwv_threshold")),
     ]
 )
 
 #: A row a group: mean values of two systems, the mean of their differences (first - second), and its part of the whole.
 DIFFERENCE = pa.schema([*_GROUP, *(pa.field(name, pa.float64()) for name in ("first", "second", "mean", "total"))])
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """An aligned list, and what its values are taken at.
+
+    Attributes:
+        parts: schema TRIALS, each query whole within one of them.
+        trials: N.
+        beta: weight of false alarms.
+        reject_all: as of `swsdist.score.twv.twv_curve`; False for KWSEval.
+    """
+
+    parts: Iterable[pa.Table]
+    trials: int
+    beta: float
+    reject_all: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,17 +201,23 @@ def scored_terms(terms: pa.Table) -> pa.Table:
     return rows
 
 
-def breakdown(terms: pa.Table, groups: Groups) -> pa.Table:
+def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -> pa.Table:
     """Counts, mean rates and values of groups of queries.
 
     Args:
         terms: schema PER_TERM, queries with references only (`scored_terms`).
         groups: of its rows.
+        aligned: the list that the terms were counted from, for MTWV. Queries that it lacks altogether count as all
+            missed; what it holds of other queries is left out.
 
     Returns:
         Schema BREAKDOWN, a row a group in their order.
+
+    Raises:
+        UserError: the list has other references than the terms.
     """
     _check(terms, groups)
+    best = _maxima(terms, groups, aligned)
     columns = {name: terms[name].to_pylist() for name in PER_TERM.names}
     rows = []
     for index, label in enumerate(groups.labels):
@@ -203,6 +230,7 @@ def breakdown(terms: pa.Table, groups: Groups) -> pa.Table:
             row[name] = _mean([columns[name][k] for k in mine])
         values = [columns["twv"][k] for k in mine]
         row["total"] = None if None in values else math.fsum(values) / terms.num_rows
+        row["mtwv"], row["mtwv_threshold"] = best[index]
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
 
@@ -249,7 +277,13 @@ def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "
 
 
 def by_document(
-    aligned: pa.Table, documents: pa.Table, column: str, *, trials_per_second: float, beta: float
+    aligned: pa.Table,
+    documents: pa.Table,
+    column: str,
+    *,
+    trials_per_second: float,
+    beta: float,
+    reject_all: bool = True,
 ) -> pa.Table:
     """Counts, mean rates and values in groups of documents.
 
@@ -260,6 +294,7 @@ def by_document(
         column: property of documents.
         trials_per_second: trials in a second of audio.
         beta: weight of false alarms.
+        reject_all: as of `swsdist.score.twv.twv_curve`; False for KWSEval.
 
     Returns:
         Schema BREAKDOWN. `terms` are the queries with a reference in the group, over which the means are; counts are of
@@ -313,6 +348,7 @@ def by_document(
             row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
         for name in ("pmiss", "pfa", "twv"):
             row[name] = _mean(here[name].to_pylist())
+        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
 
@@ -338,6 +374,47 @@ def word_counts(terms: pa.Table) -> pa.Table:
         terms: schema TERMS.
     """
     return pa.table({"query_id": terms["query_id"], "words": [len(text.split()) for text in terms["term"].to_pylist()]})
+
+
+def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tuple[float | None, float | None]]:
+    """MTWV of each group and its threshold."""
+    if aligned is None:
+        return [(None, None)] * len(groups.labels)
+    names, ntrue = terms["query_id"].combine_chunks(), terms["ntrue"].to_numpy()
+    counts: list[list[Counts]] = [[] for _ in groups.labels]
+    seen = np.zeros(len(names), dtype=bool)
+    for part in aligned.parts:
+        place = pc.index_in(part["query_id"].cast(names.type), value_set=names).combine_chunks()
+        part, place = part.filter(pc.is_valid(place)), place.drop_null().to_numpy()
+        seen[place] = True
+        for index in np.unique(groups.member[place]).tolist():
+            counts[index].append(Counts.of(part.filter(pa.array(groups.member[place] == index))))
+    best = []
+    for index in range(len(groups.labels)):
+        mine = groups.member == index
+        whole = total([*counts[index], _all_missed(ntrue[mine & ~seen])])
+        if int((whole.classes * whole.terms).sum()) != int(ntrue[mine].sum()):
+            raise UserError(
+                "the aligned list has other references than the per-term values",
+                remedy="take both from one scoring",
+            )
+        best.append(_maximum(whole, aligned.trials, aligned.beta, aligned.reject_all))
+    return best
+
+
+def _maximum(counts: Counts, trials: int, beta: float, reject_all: bool) -> tuple[float | None, float | None]:
+    if not counts.terms.sum():
+        return None, None
+    best = mtwv(twv_curve(counts, trials=trials, beta=beta, reject_all=reject_all))
+    # Rejecting everything is labelled with the highest score, which it does not accept.
+    return best.twv, None if best.pmiss == 1.0 and best.pfa == 0.0 else best.threshold
+
+
+def _all_missed(ntrue: Ints) -> Counts:
+    """Queries without a row in the list."""
+    classes, sizes = np.unique(ntrue, return_counts=True)
+    zero = Counts.zero()
+    return replace(zero, classes=classes, terms=sizes)
 
 
 def _natural(value: Any) -> tuple[float, str]:

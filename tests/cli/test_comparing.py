@@ -117,6 +117,9 @@ def test_per_term_tables_give_the_same(folder: Path) -> None:
     assert found["measures"][0] == json.loads(lists(folder, "--json"))["measures"][0]
     python = compare_tables(tables, resamples=200)
     assert found["measures"][0]["pairs"][0]["t"]["p"] == python.pairs[0].t.p
+    alone = json.loads(said(compare, *names, "--json", "--resamples", "9", "--by", "ntrue"))
+    assert alone["breakdowns"][0]["groups"][0]["mtwv"] is None
+    assert "MTWV" not in said(compare, *names, "--resamples", "9", "--by", "ntrue")
     with pytest.raises(UserError, match="not known how much of each document"):
         said(compare, *names, "--over-documents")
     with pytest.raises(UserError, match="what the duration of terms needs"):
@@ -143,7 +146,18 @@ def test_breakdowns(folder: Path) -> None:
         "posterior_sum": ["[0, 1)", "[1, 2)"],
         "Origin": ["native", None],
     }
-    assert "not known" in lists(folder, "--by", "Origin")
+    shown = lists(folder, "--by", "Origin")
+    assert "not known" in shown
+    assert "MTWV of the group" in shown
+
+
+def test_each_group_has_its_own_maximum(folder: Path) -> None:
+    (folder / "queries.csv").write_text("query_id,language\nT1,es\nT2,es\nT3,en\n")
+    found = json.loads(lists(folder, "--json", "--queries", f"{folder}/queries.csv", "--by", "language"))
+    en, es = found["breakdowns"][0]["groups"]  # of the list `one`
+    assert (en["group"], en["mtwv"], en["mtwv_threshold"]) == ("en", 0.0, None)  # its one detection is wrong
+    assert (es["group"], es["mtwv"], es["mtwv_threshold"]) == ("es", 1.0, 0.7)
+    assert "mtwv" not in found["breakdowns"][2]["groups"][0]  # of the difference
 
 
 def test_rows_of_one_query_agree_or_are_averaged(folder: Path) -> None:
@@ -164,6 +178,8 @@ def test_documents(folder: Path) -> None:
     oslo, rome = found["breakdowns"][0]["groups"]
     assert (oslo["group"], oslo["terms"], oslo["ntrue"], oslo["ncorr"], oslo["nfa"]) == ("Oslo", 2, 2, 1, 0)
     assert (rome["group"], rome["terms"], rome["ntrue"], rome["ncorr"], rome["nfa"]) == ("Rome", 2, 2, 2, 1)
+    assert (oslo["mtwv"], oslo["mtwv_threshold"]) == (pytest.approx(0.5), 0.8)
+    assert (rome["mtwv"], rome["mtwv_threshold"]) == (1.0, 0.7)
     row = found["measures"][0]["systems"][0]
     assert row["over_documents"]["low"] <= row["mean"] <= row["over_documents"]["high"]
     assert json.loads(lists(folder, "--json", "--over-documents"))["measures"][0]["systems"][0]["over_documents"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdist.score import bootstrap
 from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.breakdown import breakdown, by_document, difference, grouped, scored_terms
+from swsdist.score.breakdown import Aligned, breakdown, by_document, difference, grouped, scored_terms
 from swsdist.score.compare import compare, paired
 from swsdist.score.significance import holm, wilcoxon
 from swsdist.score.twv import Counts, atwv, per_term
@@ -75,6 +75,44 @@ def test_parts_add_up_to_the_whole(rows: list[tuple[str, str, str]], bins: str |
     assert weighed == pytest.approx(whole(table), abs=1e-12)
     for name in ("ntrue", "ncorr", "nfa", "nmiss"):
         assert sum(part[name] for part in parts) == pc.sum(terms[name]).as_py()
+
+
+def group_maximum(table: pa.Table, queries: list[str], trials: int) -> tuple[Fraction, float | None]:
+    """The greatest mean value of these queries over all thresholds, the lowest of the equal ones; None rejects all."""
+    rows = [row for row in table.to_pylist() if row["query_id"] in queries]
+    found = []
+    for threshold in [*sorted({row["score"] for row in rows if row["score"] is not None}), math.inf]:
+        values = []
+        for query in queries:
+            mine = [row for row in rows if row["query_id"] == query]
+            ntrue = sum(row["ref_start"] is not None for row in mine)
+            yes = [row for row in mine if row["score"] is not None and row["score"] >= threshold]
+            hits = sum(row["ref_start"] is not None for row in yes)
+            values.append(Fraction(hits, ntrue) - Fraction(BETA) * Fraction(len(yes) - hits, trials - ntrue))
+        found.append((sum(values, Fraction(0)) / len(values), threshold))
+    best = max(value for value, _ in found)
+    threshold = next(threshold for value, threshold in found if value == best)
+    return best, None if threshold == math.inf else threshold
+
+
+@settings(deadline=None)
+@given(ROWS.filter(has_reference), st.lists(st.integers(0, 4), min_size=40, max_size=40), st.data())
+def test_maxima_of_groups(rows: list[tuple[str, str, str]], scores: list[int], data: st.DataObject) -> None:
+    """Each is the best of the group's own curve, however the list is cut."""
+    table, trials = aligned(rows), sum(SECONDS.values())
+    drawn = [None if kind == "miss" else score / 4 for (_, _, kind), score in zip(rows, scores, strict=False)]
+    table = table.set_column(table.schema.get_field_index("score"), "score", pa.array(drawn, pa.float64()))
+    terms = scored(table)
+    kinds = data.draw(st.lists(st.sampled_from(["x", "y", None]), min_size=terms.num_rows, max_size=terms.num_rows))
+    parts = [table.filter(pc.is_in(table["query_id"], value_set=pa.array(cut))) for cut in (["b", "d"], ["a", "c"])]
+    groups = grouped(pa.array(kinds, pa.string()))
+    found = breakdown(terms, groups, Aligned(parts, trials, BETA)).to_pylist()
+    assert found == breakdown(terms, groups, Aligned([table], trials, BETA)).to_pylist()
+    for group in found:
+        queries = [q for q, kind in zip(terms["query_id"].to_pylist(), kinds, strict=True) if kind == group["group"]]
+        best, threshold = group_maximum(table, queries, trials)
+        assert group["mtwv"] == pytest.approx(float(best), abs=1e-12)
+        assert group["mtwv_threshold"] == threshold
 
 
 @settings(deadline=None)

@@ -9,6 +9,7 @@ import pytest
 
 from swsdist.errors import DataError, TableError, UserError
 from swsdist.score.breakdown import (
+    Aligned,
     breakdown,
     by_document,
     by_edges,
@@ -21,7 +22,7 @@ from swsdist.score.breakdown import (
     unit_bins,
     word_counts,
 )
-from swsdist.score.twv import PER_TERM
+from swsdist.score.twv import PER_TERM, per_term
 from swsdist.types import REFERENCES, TERMS, TRIALS
 
 
@@ -51,8 +52,48 @@ def test_values_of_groups_by_hand() -> None:
         "pfa": pytest.approx(0.01),
         "twv": pytest.approx(0.55),
         "total": pytest.approx(1.1 / 3),
+        "mtwv": None,
+        "mtwv_threshold": None,
     }
     assert (found[1]["group"], found[1]["terms"], found[1]["total"]) == ("es", 1, pytest.approx(0.5 / 3))
+
+
+def trial(query: str, score: float | None, right: bool, document: str = "d1") -> dict:
+    found = {"start": 0.0, "end": 1.0, "score": score} if score is not None else {}
+    true = {"ref_start": 0.0, "ref_end": 1.0} if right else {}
+    return {"query_id": query, "doc_id": document, "channel": 1, **found, **true}
+
+
+FOREIGN = [trial("a", 0.9, True), trial("a", 0.6, False), trial("b", 0.2, True)]
+NATIVE = [trial("n", 0.5, False), trial("n", 0.3, True), trial("m", None, True), trial("none", 0.4, False)]
+
+
+def test_a_group_has_a_maximum_of_its_own() -> None:
+    """By hand, with N = 11 and beta 4: a false alarm costs 0.4 of a query."""
+    aligned = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
+    terms = scored_terms(per_term(aligned, trials=11, beta=4))
+    assert terms["query_id"].to_pylist() == ["a", "b", "m", "n"]
+    groups = by_value(["foreign", "foreign", "native", "native"])
+    found = breakdown(terms, groups, Aligned([aligned], 11, 4)).to_pylist()
+    # At 0.2 both foreign ones are found, with one false alarm; natives at 0.3 one of two, with one.
+    assert (found[0]["mtwv"], found[0]["mtwv_threshold"]) == (pytest.approx(1 - 0.4 / 2), 0.2)
+    assert (found[1]["mtwv"], found[1]["mtwv_threshold"]) == (pytest.approx(0.5 - 0.4 / 2), 0.3)
+    # At beta 20 the false alarm costs more than the hit is worth.
+    native = breakdown(terms, groups, Aligned([aligned], 11, 20)).to_pylist()[1]
+    assert (native["mtwv"], native["mtwv_threshold"]) == (0.0, None)
+    native = breakdown(terms, groups, Aligned([aligned], 11, 20, reject_all=False)).to_pylist()[1]
+    assert (native["mtwv"], native["mtwv_threshold"]) == (pytest.approx(0.5 - 2.0 / 2), 0.3)
+
+
+def test_a_query_that_the_list_lacks_is_missed() -> None:
+    whole = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
+    terms = scored_terms(per_term(whole, trials=11, beta=4))
+    groups = by_value(["foreign", "foreign", "native", "native"])
+    lacking = pa.Table.from_pylist([*FOREIGN, *NATIVE[:2]], TRIALS)  # without m, which has no detection
+    assert breakdown(terms, groups, Aligned([lacking], 11, 4)).equals(breakdown(terms, groups, Aligned([whole], 11, 4)))
+    other = pa.Table.from_pylist([*FOREIGN, *NATIVE, trial("m", 0.1, True)], TRIALS)
+    with pytest.raises(UserError, match="other references"):
+        breakdown(terms, groups, Aligned([other], 11, 4))
 
 
 def test_a_group_that_is_not_decided_has_no_value() -> None:
