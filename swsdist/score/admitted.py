@@ -72,13 +72,14 @@ def references_within(
     return references.filter(pa.array(kept)) if dropping else references
 
 
-def fitted_system(task: Task, system: System, *, ecf_filter: bool = False) -> pa.Table:
+def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_answered: bool = False) -> pa.Table:
     """The detections of a system that count for a task; what is left out, or odd, is noted.
 
     Args:
         task: the task.
         system: what it answered.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
+        only_answered: terms that the system lacks are left out anyhow, and so are nothing to note.
 
     Raises:
         DataError: by KWSEval's rules, a query is not in the term list.
@@ -101,7 +102,7 @@ def fitted_system(task: Task, system: System, *, ecf_filter: bool = False) -> pa
         detections = detections.filter(known)
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
-    if system.search_times is not None:
+    if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:
             notices.add(
@@ -124,7 +125,7 @@ def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: 
     outside = detections.filter(pa.array(~kept))
     documents = {excerpt_document(file, task.conventions) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
-    effect = "left out" if dropping else "scored as false alarms, as STDEval does without -E"
+    effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
     for rows, message in (
         (outside.filter(pc.invert(named)), f"detections are in documents that the ECF lacks, and are {effect}"),
         (outside.filter(named), f"detections lie outside of the ECF's excerpts, and are {effect}"),

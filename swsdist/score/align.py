@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import TableError
 from swsdist.score.assignment import best_assignment
+from swsdist.score.frames import as_table
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
@@ -59,8 +60,8 @@ def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) 
 
 
 def align(
-    detections: pa.Table,
-    references: pa.Table,
+    detections: Any,
+    references: Any,
     *,
     tolerance: float,
     low: float | None,
@@ -71,8 +72,8 @@ def align(
 
     Args:
         detections: query_id, doc_id, channel, start, end (s), score; optionally decision and duration (s). More
-            columns are allowed.
-        references: query_id, doc_id, channel, start, end (s).
+            columns are allowed. An arrow or pandas table, or a mapping of columns (`swsdist.score.frames`).
+        references: query_id, doc_id, channel, start, end (s); likewise.
         tolerance: s, of the mid-point rule, inclusive.
         low: least score of the whole list; None (KWSEval): of each group.
         high: greatest score of the whole list; None (KWSEval): of each group.
@@ -85,9 +86,16 @@ def align(
     Raises:
         TableError: a column is missing, a value is null, not finite, or an end lies before its start.
     """
+    detections, references = as_table(detections, "detections"), as_table(references, "references")
     found = _Spans.read(detections, "detections", scored=True)
     # KWSEval's links in an unsorted transcript may lead backwards.
     true = _Spans.read(references, "references", scored=False, forward=conventions == "stdeval")
+    if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
+        raise TableError(
+            f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
+            where="detections",
+            remedy="scale them; a double cannot hold their difference",
+        )
     keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
 
     det_order = np.lexsort((found.decision, found.end, found.score, found.start, det_group))

@@ -8,6 +8,7 @@ pooled curves of option -P. What the programs do alike is done once; where they 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -130,7 +131,7 @@ def evaluate(
     """
     if (include_refless or only_answered) and task.conventions != "kwseval":
         raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
-    detections = fitted_system(task, system, ecf_filter=ecf_filter)
+    detections = fitted_system(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
@@ -138,6 +139,7 @@ def evaluate(
         aligned = align_segments(detections, task.references, task.segments)
     elif task.protocol.trials == "document":
         aligned = document_trials(detections, task.references)
+        task, aligned = _with_nontargets(task, aligned)
     else:
         header = _header_limits(system)
         stdeval = task.conventions == "stdeval"
@@ -150,6 +152,23 @@ def evaluate(
             conventions=task.conventions,
         )
     counts = Counts.of(aligned, terms=task.terms.num_rows)
+    with warnings.catch_warnings():
+        # It stands among the notices.
+        warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
+        return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
+
+
+def _evaluated(
+    task: Task,
+    system: System,
+    detections: pa.Table,
+    aligned: pa.Table,
+    counts: Counts,
+    low: float,
+    high: float,
+    include_refless: bool,
+    by_type: bool,
+) -> Evaluation:
     counted = counts if include_refless else referenced(counts)
     whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
@@ -170,7 +189,7 @@ def evaluate(
         counts,
         best,
         curve,
-        None if curve is None else _pooled_maximum(curve, task),
+        None if whole.curve is None else _pooled_maximum(curve, task),
         low,
         high,
         *(border if task.conventions == "kwseval" else decision_limits(system.detections)),
@@ -185,6 +204,24 @@ def _answered(task: Task, system: System, detections: pa.Table) -> Task:
     terms = task.terms.filter(pc.is_in(task.terms["query_id"], value_set=ids))
     references = task.references.filter(pc.is_in(task.references["query_id"], value_set=ids))
     return replace(task, terms=terms, references=references)
+
+
+def _with_nontargets(task: Task, aligned: pa.Table) -> tuple[Task, pa.Table]:
+    """Document trials without the queries that occur in every document: they have no false-alarm rate."""
+    ntrue = aligned.filter(pc.is_valid(aligned["ref_start"])).group_by("query_id").aggregate([("channel", "count")])
+    full = ntrue.filter(pc.greater_equal(ntrue["channel_count"], task.trials))["query_id"].combine_chunks()
+    if not len(full):
+        return task, aligned
+    task.notices.add(
+        "queries occur in every document, so they have no false-alarm rate, and are left out",
+        where=full[0].as_py(),
+        remedy="leave them out of the evaluation",
+        count=len(full),
+    )
+    rows = pc.invert(pc.is_in(aligned["query_id"], value_set=full))
+    terms = task.terms.filter(pc.invert(pc.is_in(task.terms["query_id"], value_set=full)))
+    references = task.references.filter(pc.invert(pc.is_in(task.references["query_id"], value_set=full)))
+    return replace(task, terms=terms, references=references), aligned.filter(rows)
 
 
 def _header_limits(system: System) -> tuple[float | None, float | None]:
@@ -307,8 +344,9 @@ def _pooled_curve(counts: Counts, task: Task) -> Curve | None:
     return Curve(one.score[row], pmiss, pfa, (hits - ratio * false_alarms) / true)
 
 
-def _pooled_maximum(curve: Curve, task: Task) -> Point:
-    best = mtwv(curve)
-    if task.conventions == "stdeval" and best.twv <= 0:
-        return Point(0.0, 0.0, 1.0, float(curve.threshold[0]))  # the program's start values
+def _pooled_maximum(curve: Curve | None, task: Task) -> Point:
+    best = None if curve is None else mtwv(curve)
+    if best is None or (task.conventions == "stdeval" and best.twv <= 0):
+        # The program's start values.
+        return Point(0.0, 0.0, 1.0, None if curve is None else float(curve.threshold[0]))
     return best

@@ -75,8 +75,9 @@ def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
     ordered = sorted(excerpts, key=lambda excerpt: excerpt[:2])
     total = 0.0
     for k, (start, end, kind) in enumerate(ordered):
-        later = [begin for begin, _, _ in ordered[k + 1 :] if begin < end]
-        total += (min([end, *later]) - start) * (0.5 if kind == "splitcts" else 1.0)
+        # Begins ascend, so of the later ones the next is the least.
+        cut = min(end, ordered[k + 1][0]) if k + 1 < len(ordered) else end
+        total += (cut - start) * (0.5 if kind == "splitcts" else 1.0)
     return total
 
 

@@ -8,17 +8,19 @@ noted with a count (`swsdist.io.notices`), and refused where `strict`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.errors import TableError, UserError
 from swsdist.io.notices import Notices
 from swsdist.score.admitted import references_of_terms, references_within
 from swsdist.score.excerpts import Conventions, excerpt_document, seconds, system_document
-from swsdist.score.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
+from swsdist.score.frames import as_table
+from swsdist.score.protocol import FROM_DATA, PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.types import DETECTIONS, REFERENCES, TERMS
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -109,6 +111,7 @@ def read_task(
     rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
     if isinstance(rules, str):
         raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
     sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
     if len(sources) != 1:
@@ -149,8 +152,7 @@ def read_task(
         trials = _documents(excerpts, conventions)
     else:
         trials = number_of_trials(rules, total)
-    weight = beta(rules, total, true.num_rows)
-    return Task(rules, true, listed, excerpts, total, trials, weight, cut, notices)
+    return _task(rules, true, listed, excerpts, total, trials, cut, notices)
 
 
 def read_system(
@@ -179,7 +181,9 @@ def read_system(
     if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
         from swsdist.io.systemlist import read_systemlist
 
-        raw = read_systemlist(path, storage, notices=notices, duplicates=conventions == "stdeval")
+        # KWSEval stops at what STDEval passes over.
+        tolerant = conventions == "stdeval"
+        raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
         names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
         known = pa.array([system_document(name, conventions) for name in names.dictionary.to_pylist()], pa.string())
         # Two names may become one, so the codes are made anew.
@@ -196,6 +200,7 @@ def make_task(
     total_seconds: float,
     protocol: Protocol | str = "sws2013",
     terms: Any = None,
+    documents: int | None = None,
     notices: Notices | None = None,
 ) -> Task:
     """A task from what is in memory.
@@ -205,6 +210,7 @@ def make_task(
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
+        documents: how many documents there are, if trials are documents.
         notices: takes what is odd.
 
     Raises:
@@ -214,6 +220,12 @@ def make_task(
     rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
     if isinstance(rules, str):
         raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    _refuse_quesst(rules)
+    if rules.trials == "segment" or (rules.trials == "document") != (documents is not None):
+        raise UserError(
+            f"trials of protocol {rules.name} are {rules.trials}s",
+            remedy="give documents=, their number, if and only if trials are documents; segments need files (read_task)",
+        )
     notices = notices if notices is not None else Notices()
     true = _in_memory(references, REFERENCES, "references")
     if terms is None:
@@ -221,9 +233,52 @@ def make_task(
         listed = pa.table([ids, ids], schema=TERMS)
     else:
         listed = _in_memory(terms, TERMS, "terms")
+    for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
+        if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
+            raise TableError(f"{many} rows stand there twice", where=what, remedy="drop them, or rename one")
     true = references_of_terms(true, listed, "references", notices)
-    trials, weight = number_of_trials(rules, total_seconds), beta(rules, total_seconds, true.num_rows)
-    return Task(rules, true, listed, None, total_seconds, trials, weight, None, notices)
+    trials = documents if documents is not None else number_of_trials(rules, total_seconds)
+    return _task(rules, true, listed, None, total_seconds, trials, None, notices)
+
+
+def _task(
+    rules: Protocol,
+    references: pa.Table,
+    terms: pa.Table,
+    excerpts: pa.Table | None,
+    total: float,
+    trials: int,
+    cut: pa.Table | None,
+    notices: Notices,
+) -> Task:
+    """Beta settled, and what can be told of references alone noted."""
+    weight = beta(rules, total, references.num_rows)
+    if rules.beta == FROM_DATA:
+        rules = replace(rules, beta=weight, cost=weight, value=1.0)  # as it was given to the program, with P = 0.5
+    counts = references.group_by("query_id").aggregate([("start", "count")])["start_count"].to_pylist()
+    if not counts:
+        notices.add(
+            "terms, that is all, have no reference: no rate is defined",
+            where="references",
+            remedy="check that terms, transcript and ECF belong together",
+            count=max(1, terms.num_rows),
+        )
+    if (many := sum(count > trials for count in counts)) and rules.trials == "time":
+        notices.add(
+            f"terms have more references than there are trials ({trials}): their false-alarm rates are negative",
+            where="references",
+            remedy="look at the trials per second and at the ECF",
+            count=many,
+        )
+    return Task(rules, references, terms, excerpts, total, trials, weight, cut, notices)
+
+
+def _refuse_quesst(rules: Protocol) -> None:
+    if rules.conventions == "quesst":
+        raise UserError(
+            "QUESST's trials are not detections",
+            remedy="use swsdist.score.quesst, or `swsdist score --protocol quesst`",
+        )
 
 
 def make_system(detections: Any, name: str = "system") -> System:
@@ -243,17 +298,15 @@ def make_system(detections: Any, name: str = "system") -> System:
 
 def _in_memory(data: Any, schema: pa.Schema, what: str) -> pa.Table:
     """A table of that schema (further columns of TERMS stay); channel is 1, and decision null, where there is none."""
-    if isinstance(data, pa.Table):
-        table = data
-    elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # a pandas table
-        table = pa.Table.from_pandas(data, preserve_index=False)
-    else:
-        table = pa.table(dict(data))
+    table = as_table(data, what)
     columns = {}
     for column in schema:
         if column.name in table.column_names:
+            given = table[column.name]
+            if column.name == "decision" and pa.types.is_string(given.type):
+                given = _yes_or_no(given, what)
             try:
-                columns[column.name] = table[column.name].cast(column.type)
+                columns[column.name] = given.cast(column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise TableError(
                     f"{column.name} is {table[column.name].type}", where=what, remedy=f"give {column.type}"
@@ -269,6 +322,13 @@ def _in_memory(data: Any, schema: pa.Schema, what: str) -> pa.Table:
     if schema is TERMS:
         columns |= {name: table[name] for name in table.column_names if name not in columns}
     return pa.table(columns)
+
+
+def _yes_or_no(given: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    odd = [word for word in given.unique().to_pylist() if word not in ("YES", "NO", None)]
+    if odd:
+        raise TableError(f"a decision is {odd[0]!r}", where=what, remedy="give YES, NO or nothing, or true and false")
+    return pc.equal(given, "YES")
 
 
 def _with_durations(table: pa.Table) -> pa.Table:

@@ -92,7 +92,7 @@ def look_up(
     by_first = np.argsort(spoken.first, kind="stable")
     sorted_first = spoken.first[by_first]
     ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    texts = [tuple((text.lower() if fold else text).split()) for text in terms["term"].to_pylist()]
+    texts = [tuple((_lower(text) if fold else text).split()) for text in terms["term"].to_pylist()]
     names = terms["query_id"].to_pylist()
     for name, words in zip(names, texts, strict=True):
         ids[words].append(name)
@@ -100,7 +100,7 @@ def look_up(
     find = _stdeval if conventions == "stdeval" else _kwseval
     found: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
     for words in ids:
-        codes = [exact.get(words[0], -2), *(lower.get(word.lower(), -2) for word in words[1:])]
+        codes = [exact.get(words[0], -2), *(lower.get(_lower(word), -2) for word in words[1:])]
         firsts = by_first[slice(*np.searchsorted(sorted_first, [codes[0], codes[0] + 1]))]
         if len(words) > 1 and len(firsts):
             pairs = list(find(codes, spoken, firsts, word_gap))
@@ -147,8 +147,8 @@ def _spoken(
     at = words.indices.to_numpy()[row] if size else row
     lower: dict[str, int] = {}
     exact: dict[str, int] = {}
-    code = np.array([lower.setdefault(word.lower(), len(lower)) for word in written], dtype=np.int64)
-    first = np.array([exact.setdefault(word.lower() if fold else word, len(exact)) for word in written], dtype=np.int64)
+    code = np.array([lower.setdefault(_lower(word), len(lower)) for word in written], dtype=np.int64)
+    first = np.array([exact.setdefault(_lower(word) if fold else word, len(exact)) for word in written], dtype=np.int64)
     first_of = first[at] if size else at
     if conventions == "kwseval":
         kinds = lexemes["kind"].combine_chunks().dictionary_encode(null_encoding="encode")
@@ -164,6 +164,11 @@ def _spoken(
     unsorted = sorted(set(lexemes["doc_id"].take(pa.array(row[backwards])).to_pylist()))
     spoken = _Spoken(row, code[at] if size else at, first_of, start, end, last, following)
     return spoken, lower, exact, unsorted
+
+
+def _lower(text: str) -> str:
+    """Letter by letter, as Perl does it; Python alone knows that a capital sigma at a word's end is another letter."""
+    return "".join(map(str.lower, text)) if "\u03a3" in text else text.lower()
 
 
 def _too_far(spoken: _Spoken, k: int, before: int, word_gap: float) -> bool:

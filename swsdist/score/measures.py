@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 
+from swsdist.score.det import referenced
 from swsdist.score.evaluation import Evaluation
 from swsdist.score.twv import Point
 
 
 def values(result: Evaluation) -> dict[str, float | None]:
-    """Term-weighted values with their rates, pooled rates, precision, recall and F at the decisions; None if undefined."""
+    """Term-weighted values with their rates, the pooled maximum, precision, recall and F at the decisions; None if undefined.
+
+    Precision and F are of the terms with references, as all of TWV is; the occurrence-weighted value is STDEval's, of all.
+    """
     return {name: value if value is None or math.isfinite(value) else None for name, value in _values(result).items()}
 
 
@@ -33,25 +37,31 @@ def _values(result: Evaluation) -> dict[str, float | None]:
     take("otwv", None if best is None else best.otwv)
     take("stwv", None if best is None else best.supremum)
     take("pooled_maximum", result.pooled_maximum, threshold=True)
-    totals = result.whole.totals
-    ncorr, nfa = totals.ncorr, totals.nfa
-    if ncorr is None or nfa is None or not totals.ntrue:
+    totals, counts = result.whole.totals, referenced(result.counts)
+    ntrue = totals.ntrue
+    if totals.ncorr is None or totals.nfa is None or not ntrue:
         return found | dict.fromkeys(("precision", "recall", "f1", "occurrence_weighted_value"))
+    ncorr, nfa = int(counts.yes_hits.sum()), int(counts.yes_false_alarms.sum())
     rules = result.task.protocol
+    worth = rules.value * totals.ncorr - rules.cost * totals.nfa
     return found | {
         "precision": ncorr / (ncorr + nfa) if ncorr + nfa else None,
-        "recall": ncorr / totals.ntrue,
-        "f1": 2 * ncorr / (totals.ntrue + ncorr + nfa),
-        "occurrence_weighted_value": (rules.value * ncorr - rules.cost * nfa) / (rules.value * totals.ntrue),
+        "recall": ncorr / ntrue,
+        "f1": 2 * ncorr / (ntrue + ncorr + nfa),
+        "occurrence_weighted_value": worth / (rules.value * ntrue),
     }
 
 
 def more_values(result: Evaluation) -> dict[str, float | None]:
     """Ranking measures, equal error rates and cross entropies.
 
-    Cross entropies are of all trials of all queries: what was not submitted has the least score that was
-    (see `swsdist.score.cnxe`); the prior is the one that beta implies. None where they are not defined.
+    Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
+    `swsdist.score.cnxe`); the prior is the one that beta implies. None where they are not defined.
     """
+    return {name: value if value is None or math.isfinite(value) else None for name, value in _more(result).items()}
+
+
+def _more(result: Evaluation) -> dict[str, float | None]:
     from swsdist.errors import UserError
     from swsdist.score import retrieval
     from swsdist.score.cnxe import Trials, measure, prior_of_beta
@@ -85,8 +95,8 @@ def more_values(result: Evaluation) -> dict[str, float | None]:
         "effective_prior": prior,
         "cnxe": entropy.cnxe,
         "cnxe_min": entropy.cnxe_min,
-        "cnxe_gamma": entropy.gamma if math.isfinite(entropy.gamma) else None,
-        "cnxe_delta": entropy.delta if math.isfinite(entropy.delta) else None,
+        "cnxe_gamma": entropy.gamma,
+        "cnxe_delta": entropy.delta,
         "cnxe_pav": entropy.cnxe_pav,
         "calibration_loss": entropy.loss,
     }

@@ -34,6 +34,9 @@ from typing import Literal
 
 from swsdist.errors import UserError
 
+#: Above it doubles skip whole numbers.
+_MOST_TRIALS = 2**53
+
 FROM_DATA: Literal["from data"] = "from data"
 
 
@@ -158,11 +161,21 @@ def protocol(
         cost = known.cost if cost is None else cost
         value = known.value if value is None else value
         prior = own if prior is None else prior
-        changes |= {"beta": cost / value * (1 / prior - 1), "cost": cost, "value": value}
+        beta = cost / value * (1 / prior - 1)
+        if not 0 < beta < math.inf:
+            raise UserError(
+                f"C, V and P make beta {beta}", where=where, remedy="give a prior that is not so near to 0 or 1"
+            )
+        changes |= {"beta": beta, "cost": cost, "value": value}
+    elif beta is not None:
+        changes |= {"cost": beta, "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
         if name != "sws2012":
             raise UserError("only sws2012 was run otherwise than it was meant", where=where, remedy="leave as_run away")
-        changes |= {"tolerance": tolerance or 1.0, "word_gap": word_gap or 0.5}
+        changes |= {
+            "tolerance": 1.0 if tolerance is None else tolerance,
+            "word_gap": 0.5 if word_gap is None else word_gap,
+        }
     return dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
 
 
@@ -180,11 +193,11 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     """
     rate = protocol.trials_per_second
     trials = total_seconds / rate if protocol.conventions == "kwseval" else total_seconds * rate
-    if not math.isfinite(trials) or round(trials) <= 0:
+    if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
         raise UserError(
-            f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no trials",
+            f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
             where=f"protocol {protocol.name}",
-            remedy="score at least one second of audio, or raise trials_per_second",
+            remedy="score at least one second of audio; look at the trials per second and at the ECF's durations",
         )
     return round(trials)
 

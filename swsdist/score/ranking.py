@@ -7,11 +7,14 @@ precision and its like (`swsdist.score.retrieval`). All counts are integers, in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from swsdist.score.frames import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,12 +45,13 @@ class Ranking:
     false_above: Ints
 
     @classmethod
-    def of(cls, aligned: pa.Table) -> Ranking:
+    def of(cls, aligned: Any) -> Ranking:
         """Rank an aligned list.
 
         Args:
             aligned: schema TRIALS, rows in any order, all rows of each query.
         """
+        aligned = as_table(aligned, "aligned")
         names, index = query_index(aligned)
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         ntrue = np.bincount(index[true], minlength=len(names))

@@ -48,7 +48,7 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
         speakers: table LEXEMES of the stretches of speech.
 
     Returns:
-        table SEGMENTS, in the order of the excerpts.
+        table SEGMENTS.
     """
     talk: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     ends = decimals(speakers["start"].to_numpy() + speakers["duration"].to_numpy(), 4)
@@ -74,6 +74,7 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
         if at < close:
             parts.append([at, close, 0.0])
         rows += [(doc_id, channel, start, end, bool(speech)) for start, end, speech in parts]
+    rows.sort()  # a document's together, in the order of time
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SEGMENTS)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, SEGMENTS, strict=True)], SEGMENTS)
 
@@ -128,12 +129,15 @@ def _targets(references: pa.Table, spoken: pa.Table) -> set[tuple[str, int]]:
     start, end = references["start"].to_numpy(), references["end"].to_numpy()
     first = _segment_of(references, spoken, start)
     speech, begins, ends = spoken["speech"].to_pylist(), spoken["start"].to_numpy(), spoken["end"].to_numpy()
+    document = list(zip(spoken["doc_id"].to_pylist(), spoken["channel"].to_pylist(), strict=True))
     targets = set()
     for k, query_id in enumerate(references["query_id"].to_pylist()):
         segment = int(first[k])
         # A word that begins on a border lies in the segment after it.
-        if segment >= 0 and start[k] == ends[segment] and end[k] > start[k] and segment + 1 < len(ends):
-            segment += 1
+        after = segment + 1
+        on_border = segment >= 0 and start[k] == ends[segment] and end[k] > start[k]
+        if on_border and after < len(ends) and document[after] == document[segment] and begins[after] == start[k]:
+            segment = after
         if segment >= 0 and speech[segment] and begins[segment] <= start[k] and end[k] <= ends[segment]:
             targets.add((query_id, segment))
     return targets

@@ -33,7 +33,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.score.frames import as_table
+from swsdist.score.ranking import query_index
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,7 +101,7 @@ class Counts:
         return cls(none, none, none, np.zeros(0), none, none, none, none, none)
 
     @classmethod
-    def of(cls, aligned: pa.Table, terms: int | None = None) -> Counts:
+    def of(cls, aligned: Any, terms: int | None = None) -> Counts:
         """Count an aligned list.
 
         Args:
@@ -108,7 +110,7 @@ class Counts:
             terms: how many queries there are, those without any row included. If given, those without references are
                 counted too, as class 0: for what is pooled (`pooled`), and for KWSEval's `-inc`.
         """
-        rows = _Rows.read(aligned)
+        rows = _Rows.read(as_table(aligned, "aligned"))
         ntrue = rows.ntrue[rows.query]
         used = rows.detected & ((ntrue > 0) | (terms is not None))
         hit, decision = rows.true[used], rows.decision[used]
@@ -265,7 +267,7 @@ def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
     return float(curve.threshold[best])
 
 
-def per_term(aligned: pa.Table, *, trials: int, beta: float) -> pa.Table:
+def per_term(aligned: Any, *, trials: int, beta: float) -> pa.Table:
     """Counts, rates and value of each query at the decisions made, and its best threshold; by query_id.
 
     Tables of parts that hold their queries whole may simply be put one after the other. Queries without references
@@ -279,7 +281,7 @@ def per_term(aligned: pa.Table, *, trials: int, beta: float) -> pa.Table:
     Raises:
         UserError: N = Ntrue for a query.
     """
-    rows = _Rows.read(aligned)
+    rows = _Rows.read(as_table(aligned, "aligned"))
     size = len(rows.names)
 
     def per_query(chosen: NDArray[np.bool_]) -> Ints:
@@ -323,15 +325,11 @@ class _Rows(NamedTuple):
 
     @classmethod
     def read(cls, aligned: pa.Table) -> _Rows:
-        encoded = aligned["query_id"].combine_chunks().dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy()
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        query = rank[encoded.indices.to_numpy()]
+        names, query = query_index(aligned)
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         return cls(
-            names=encoded.dictionary.take(order),
-            ntrue=np.bincount(query[true], minlength=len(order)),
+            names=names,
+            ntrue=np.bincount(query[true], minlength=len(names)),
             query=query,
             # Adding 0 makes -0.0 and 0.0, which are equal, one threshold with one sign.
             score=pc.fill_null(aligned["score"], 0.0).to_numpy() + 0.0,

@@ -55,7 +55,7 @@ def test_trials_are_multiplied_by_their_rate() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5, -3.0, math.nan, math.inf])
 def test_no_trials(seconds: float) -> None:
-    with pytest.raises(UserError, match="make no trials"):
+    with pytest.raises(UserError, match="make no number of trials"):
         number_of_trials(protocol("sws2013"), seconds)
 
 
