@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.abc import MetaPathFinder
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,7 +35,9 @@ _FILE = click.Path(dir_okay=False)
 @click.option("-K", "--koefincorrect", "value", type=float, help="V, the value of a hit.")
 @click.option("-p", "--prob-of-term", "prior", type=float, help="P, the prior of a term.")
 @click.option("--beta", type=float, help="Weight of false alarms, in place of -k, -K and -p.")
-@click.option("-n", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it).")
+@click.option(
+    "-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it)."
+)
 @click.option("-E", "--ecf-filter", is_flag=True, help="Leave out what lies outside of the ECF (KWSEval always does).")
 @click.option("-P", "--pooled", is_flag=True, help="The DET curve of all terms pooled, not term-weighted.")
 @click.option("-g", "--segments", is_flag=True, help="Segment trials (KWSEval).")
@@ -44,13 +47,25 @@ _FILE = click.Path(dir_okay=False)
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Leave out terms that the system lacks (KWSEval).")
 @click.option("--default-score", type=float, help="quesst: score of the trials that have none.")
-@click.option("-A", "-o", "--table", is_flag=True, help="Print nothing but STDEval's table.")
+@click.option("-A", "table", is_flag=True, help="Print nothing but STDEval's table.")
+@click.option(
+    "-o",
+    "--table",
+    "table_file",
+    is_flag=False,
+    flag_value="-",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write STDEval's table to this file, or print nothing else.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
 @click.option("-d", "--det", type=_FILE, help="Write the DET curve: .svg a picture, .csv its points.")
 @click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
 @click.option("--per-term", type=_FILE, help="Write a row a term to this CSV file.")
-@click.option("--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns.")
+@click.option(
+    "-a", "--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns."
+)
+@click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
 @click.option("--strict", is_flag=True, help="What would be a warning is an error.")
 def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Any) -> int:
     """Score.
@@ -73,17 +88,9 @@ def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool
     return _score_list(strict=strict, **options)
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Pandas is not there. pyarrow imports it with its first array: a third of a second and 40 MB, for nothing here."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-        """Refuse pandas, and leave all else to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError("not needed", name=name)
-
-
 def _score_list(*, strict: bool, system: str, **options: Any) -> int:
-    sys.meta_path.insert(0, _WithoutPandas())
+    for name in ("det", "per_term", "alignment", "table_file"):
+        _check_place(options[name])
     from swsdist.io.notices import Notices
     from swsdist.score.inputs import protocol_for
 
@@ -122,29 +129,56 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
         include_refless=options["include_refless"],
         only_answered=options["only_answered"],
     )
+    stdeval = task.conventions == "stdeval" and rules.trials == "time"
+    if (options["table"] or options["table_file"]) and not stdeval:
+        raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
     found = values(result) | (more_values(result) if options["all_measures"] else {})
     if options["per_term"]:
         _write_csv(per_term_table(result), options["per_term"])
     if options["alignment"]:
         _write_csv(alignment_table(result), options["alignment"])
     if options["det"]:
-        _write_det(result, options["det"], options["pooled"], options["bands"])
+        from swsdist.report.det_file import write_det
+
+        write_det(result, options["det"], pooled=options["pooled"], with_bands=options["bands"])
     if options["as_json"]:
         print(evaluation_json(result, found))
     else:
-        if task.conventions == "stdeval" and rules.trials == "time":
+        file = options["table_file"]
+        if stdeval:
             from swsdist.report.stdeval import stdeval_report
 
-            print(stdeval_report(result), end="")
-        if not options["table"]:
+            if file not in (None, "-"):
+                Path(file).write_text(stdeval_report(result), encoding="utf-8")
+            else:
+                print(stdeval_report(result), end="")
+        if not options["table"] and file != "-":
             print("\n".join(summary(result, found)))
     _warn(notices)
     return 0
 
 
+def _check_place(path: str | None) -> None:
+    """Before anything is computed, whether a file can be written there."""
+    from swsdist.errors import UserError
+
+    if path in (None, "-"):
+        return
+    folder = Path(path or "").absolute().parent
+    if not folder.is_dir():
+        raise UserError("there is no such folder to write to", where=str(folder), remedy="make it, or name another")
+    if not os.access(folder, os.W_OK):
+        raise UserError("the folder cannot be written to", where=str(folder), remedy="name another")
+
+
+#: Of `score`, what the QUESST scorer knows.
+_QUESST = {"ecf", "rttm", "terms", "protocol", "beta", "prior", "cost", "value", "default_score", "as_json"}
+
+
 def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
     """QUESST: one trial a query and document."""
     import json
+    import math
 
     from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
     from swsdist.io.termlist import read_termlist
@@ -154,6 +188,10 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
     for name in ("ecf", "rttm", "terms"):
         if not options[name]:
             raise click.UsageError(f"quesst needs --{name}.")
+    if odd := [name for name, given in options.items() if given and name not in _QUESST]:
+        raise click.UsageError(f"quesst has no --{odd[0].replace('_', '-')}.")
+    if options["default_score"] is not None and not math.isfinite(options["default_score"]):
+        raise click.UsageError("--default-score must be a finite number.")
     found = score_quesst(
         read_quesst_list(system),
         read_quesst_references(options["rttm"]),
@@ -163,7 +201,12 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
         default=options["default_score"],
     )
     if options["as_json"]:
-        blocks = {name: getattr(found, name)._asdict() for name in ("pooled", "per_query")}
+        blocks = {
+            name: {
+                key: value if math.isfinite(value) else None for key, value in getattr(found, name)._asdict().items()
+            }
+            for name in ("pooled", "per_query")
+        }
         counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
         print(json.dumps({"protocol": rules.name, "prior": prior_of_beta(rules.beta), **counts, **blocks}, indent=1))
         return 0
@@ -179,63 +222,9 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
 
 
 def _write_csv(table: Any, path: str) -> None:
-    from pathlib import Path
-
     from swsdist.io.tables import write_csv
 
     write_csv(table, table.schema, Path(path))
-
-
-def _write_det(result: Any, path: str, pooled: bool, with_bands: bool) -> None:
-    import pyarrow as pa
-
-    from swsdist.errors import UserError
-
-    curve = result.pooled if pooled else result.whole.curve
-    if curve is None:
-        raise UserError("there is no DET curve", remedy="score a list with detections of terms that have references")
-    errors = None
-    if with_bands:
-        errors = _bands(result, pooled)
-        curve = errors.curve
-    if not path.endswith(".svg"):
-        columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
-        if errors is not None:
-            names = ("pmiss", "pfa", "twv")
-            columns |= {f"{name}_2se": 2 * getattr(errors, f"{name}_error") for name in names}
-        _write_csv(pa.table(columns), path)
-        return
-    from pathlib import Path
-
-    from swsdist.report.svg import Line, Mark, det_svg
-    from swsdist.score.det import det
-
-    marks = []
-    for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
-        if point is not None and not pooled:
-            marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
-    name = result.system.attributes.get("system_id") or Path(result.system.path).stem
-    points: Any = det(curve)
-    band = None
-    if errors is not None:
-        points = curve
-        band = (2 * errors.pfa_error, 2 * errors.pmiss_error)
-    line = Line(name, points.pfa, points.pmiss, tuple(marks), band)
-    Path(path).write_text(det_svg([line], beta=None if pooled else result.task.beta), encoding="utf-8")
-
-
-def _bands(result: Any, pooled: bool) -> Any:
-    from swsdist.errors import UserError
-    from swsdist.score.det import Squares, bands, pooled_bands
-    from swsdist.score.twv import Counts
-
-    point = {"trials": result.task.trials, "beta": result.task.beta}
-    counts = Counts.of(result.aligned)
-    if pooled:
-        return pooled_bands(counts, **point)
-    if counts.terms.sum() < 2:
-        raise UserError("one term has no spread", remedy="leave --bands out, or score more terms")
-    return bands(counts, Squares.of(result.aligned), **point)
 
 
 def _warn(notices: Any) -> None:

@@ -1,4 +1,4 @@
-"""The text table of STDEval 0.7 (`-A -o`): a row a term, column groups by source type and for all; and its DET summary.
+"""The text table of STDEval 0.7 (`-A -o`): a row a term, column groups by source type and for all.
 
 Scripts read that table, so it is the same to the blank, with its ways: counts of the row "Means" lose their decimals, values
 below zero push their column one to the right, totals are rounded to 4 (Value, P(Mis)) and 8 decimals (P(FA)) before they

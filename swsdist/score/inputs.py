@@ -303,7 +303,7 @@ def _in_memory(data: Any, schema: pa.Schema, what: str) -> pa.Table:
     for column in schema:
         if column.name in table.column_names:
             given = table[column.name]
-            if column.name == "decision" and pa.types.is_string(given.type):
+            if column.name == "decision" and (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
                 given = _yes_or_no(given, what)
             try:
                 columns[column.name] = given.cast(column.type)

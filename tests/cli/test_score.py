@@ -52,6 +52,7 @@ KWLIST = (
     KWLIST.replace("termid", "kwid").replace("termtext", "kwtext").replace("<term ", "<kw ").replace("</term>", "</kw>")
 )
 LISTS = ("-e", "ecf.xml", "-r", "ref.rttm", "-t", "tlist.xml", "-s", "stdlist.xml")
+KLISTS = ("-e", "ecf.xml", "-r", "ref.rttm", "-t", "kwlist.xml", "-s", "kwslist.xml")
 BETA = 0.1 * (1 / 0.0001 - 1)
 
 
@@ -117,6 +118,47 @@ def test_the_table_of_stdeval(swsdist, here: Path) -> None:
     both = swsdist("score", *LISTS, cwd=here).out
     assert both.startswith(only)
     assert "MTWV 0.7500" in both
+
+
+def test_a_command_line_of_stdeval(swsdist, here: Path) -> None:
+    """The one of MediaEval 2011."""
+    line = "-A -o score.occ.txt -a score.ali.txt -d score.det -c score.cache -S 20 -F 20 -k 13.065 -K 1 -p 0.5"
+    out = swsdist("score", "-number-trials-per-sec=1", *LISTS, *line.split(), cwd=here).out
+    assert out == ""
+    table = (here / "score.occ.txt").read_text()
+    assert "| Coefficient C:               13.0650" in table
+    assert (here / "score.ali.txt").read_text().startswith('"language","file"')
+    assert (here / "score.det").read_text().startswith('"score","pmiss"')
+    assert "not defined for protocol kwseval" in swsdist("score", *KLISTS, "-A", cwd=here, code=2).err
+
+
+def test_bands_lie_around_the_curve(swsdist, here: Path) -> None:
+    for lists in (LISTS, KLISTS):
+        for how in ((), ("-P",)):
+            swsdist("score", *lists, *how, "-d", "plain.csv", cwd=here)
+            swsdist("score", *lists, *how, "-d", "band.csv", "--bands", cwd=here)
+            plain, band = (list(csv.DictReader((here / name).open())) for name in ("plain.csv", "band.csv"))
+            names = ("score", "pmiss", "pfa", "value")
+            assert [[row[name] for name in names] for row in plain] == [[row[name] for name in names] for row in band]
+            assert all(float(row["pmiss_2se"]) >= 0 for row in band)
+
+
+def test_what_cannot_be_written_is_told_first(swsdist, here: Path) -> None:
+    for option in ("--det", "--per-term", "--alignment", "-o"):
+        assert "no such folder to write to" in swsdist("score", *LISTS, option, "gone/x", cwd=here, code=2).err
+
+
+def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:
+    told = swsdist("score", *LISTS, "--protocol", "quesst", "--det", "x.svg", cwd=here, code=2).err
+    assert "quesst has no --det" in told
+    told = swsdist("score", *LISTS, "--protocol", "quesst", "--default-score", "nan", cwd=here, code=2).err
+    assert "must be a finite number" in told
+
+
+def test_scores_too_far_apart(swsdist, here: Path) -> None:
+    change(here, "stdlist.xml", '"0.9"', '"1e308"')
+    change(here, "stdlist.xml", '"0.7"', '"-1e308"')
+    assert "too far apart" in swsdist("score", *LISTS, cwd=here, code=3).err
 
 
 def test_kwseval(swsdist, here: Path) -> None:
@@ -211,8 +253,8 @@ def test_what_the_originals_pass_over(swsdist, here: Path, name: str, old: str, 
     [
         ("stdlist.xml", '"0.9"', '"nan"', "stdlist.xml, line 3: score is 'nan'"),
         ("stdlist.xml", '"0.9"', '"-inf"', "stdlist.xml, line 3: score is '-inf'"),
-        ("stdlist.xml", 'dur="1.25"', 'dur="-1"', "stdlist.xml, line 8: dur is -1.0"),
-        ("ecf.xml", 'dur="300"', 'dur="-300"', "ecf.xml, line 2: dur is -300.0"),
+        ("stdlist.xml", 'dur="1.25"', 'dur="-1"', "stdlist.xml, line 8: dur is '-1'"),
+        ("ecf.xml", 'dur="300"', 'dur="-300"', "ecf.xml, line 2: dur is '-300'"),
         ("ref.rttm", "10 0.5 one", "10 -0.5 one", "ref.rttm, line 3: duration is '-0.5'"),
         ("tlist.xml", "<termlist", '<!DOCTYPE x [<!ENTITY a "b">]><termlist', "it declares an entity"),
         ("stdlist.xml", "</stdlist>", "", "it is not well-formed XML"),

@@ -1,0 +1,90 @@
+"""The DET curve of a scored list as a file: a picture, or its points, with a band of two standard errors if asked for.
+
+The band lies around the very points of the curve. Term-weighted, a point's errors are those of the means over terms
+(`swsdist.score.det.bands`); pooled, the rates are proportions of Ntrue references and N - Ntrue other trials.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.io.tables import write_csv
+from swsdist.report.svg import Line, Mark, det_svg
+from swsdist.score.det import Squares, bands, det, referenced
+from swsdist.score.evaluation import Evaluation
+from swsdist.score.twv import Curve
+
+Floats = NDArray[np.float64]
+
+
+def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands: bool = False) -> None:
+    """Write it.
+
+    Args:
+        result: what was scored.
+        path: `.svg` for a picture, else CSV: score, pmiss, pfa, value and, with bands, twice the standard errors.
+        pooled: of all terms as one, not term-weighted.
+        with_bands: with bands.
+
+    Raises:
+        UserError: there is no curve, or no spread of its points is defined.
+    """
+    curve = result.pooled if pooled else result.whole.curve
+    if curve is None:
+        raise UserError("there is no DET curve", remedy="score a list with detections of terms that have references")
+    errors = None
+    if with_bands:
+        errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
+    if path.endswith(".svg"):
+        Path(path).write_text(_picture(result, curve, pooled, errors), encoding="utf-8")
+        return
+    columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
+    if errors is not None:
+        columns |= {"pmiss_2se": 2 * errors[0], "pfa_2se": 2 * errors[1]}
+    table = pa.table(columns)
+    write_csv(table, table.schema, Path(path))
+
+
+def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Floats, Floats] | None) -> str:
+    marks = []
+    for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
+        if point is not None and not pooled:
+            marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
+    name = result.system.attributes.get("system_id") or Path(result.system.path).stem
+    if errors is None:
+        points = det(curve)
+        line = Line(name, points.pfa, points.pmiss, tuple(marks))
+    else:
+        line = Line(name, curve.pfa, curve.pmiss, tuple(marks), (2 * errors[1], 2 * errors[0]))
+    return det_svg([line], beta=None if pooled else result.task.beta)
+
+
+def _term_weighted_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:
+    counts = referenced(result.counts)
+    if counts.terms.sum() < 2:
+        raise UserError("one term has no spread", remedy="leave the bands out, or score more terms")
+    found = bands(counts, Squares.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
+    if not np.array_equal(found.curve.threshold[: len(curve.threshold)], curve.threshold):
+        raise UserError(
+            "with terms without references in the mean, the spread over terms is not defined", remedy="leave -inc out"
+        )
+    size = len(curve.threshold)
+    return found.pmiss_error[:size], found.pfa_error[:size]
+
+
+def _pooled_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:
+    ntrue = int(result.counts.classes @ result.counts.terms)
+    left = result.task.trials - ntrue
+    if left <= 0:
+        raise UserError(
+            f"{ntrue} references in {result.task.trials} trials leave no other trials to pool", remedy="leave -P out"
+        )
+    return (
+        np.sqrt(np.clip(curve.pmiss * (1 - curve.pmiss), 0, None) / ntrue),
+        np.sqrt(np.clip(curve.pfa * (1 - curve.pfa), 0, None) / left),
+    )

@@ -1,0 +1,100 @@
+"""Scoring as a whole, from tables in memory: what counts, what is refused, and what a pandas user gives."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import TableError, UserError
+from swsdist.score import Counts, align, evaluate, make_system, make_task, per_term, protocol, values
+from swsdist.score.segments import align_segments, segments
+from swsdist.types import EXCERPTS, LEXEMES
+
+TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "x", "y"], "start": [1.0, 5.0, 2.0], "end": [1.5, 5.5, 3.0]}
+FOUND = {
+    "query_id": ["a", "b", "a", "c"],
+    "doc_id": ["x", "y", "y", "x"],
+    "start": [1.1, 2.0, 7.0, 3.0],
+    "end": [1.6, 2.5, 8.0, 4.0],
+    "score": [0.9, 0.8, 0.3, 0.7],
+    "decision": ["YES", "YES", "NO", "YES"],
+}
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame, pa.table, lambda d: pd.DataFrame(d).to_dict("records")])
+def test_any_kind_of_table(kind) -> None:
+    task = make_task(
+        kind(TRUE), total_seconds=1000.0, protocol="stdeval", terms={"query_id": ["a", "b"], "term": ["a", "b"]}
+    )
+    found = values(evaluate(task, make_system(kind(FOUND))))
+    assert (found["atwv"], found["precision"], found["recall"]) == (0.75, 1.0, 2 / 3)
+    assert "are not of the term list" in str(task.notices)
+
+
+def test_functions_take_pandas() -> None:
+    found = pd.DataFrame(FOUND).drop(columns="decision").assign(channel=1)
+    aligned = align(found, pd.DataFrame(TRUE).assign(channel=1), tolerance=0.5, low=0.3, high=0.9)
+    frame = aligned.to_pandas()
+    assert Counts.of(frame) == Counts.of(aligned)
+    assert per_term(frame, trials=1000, beta=10.0).equals(per_term(aligned, trials=1000, beta=10.0))
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(TableError, match="terms: 1 rows stand there twice"):
+        make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
+    twice = {name: [*column, column[0]] for name, column in TRUE.items()}
+    with pytest.raises(TableError, match="references: 1 rows stand there twice"):
+        make_task(twice, total_seconds=10.0)
+    with pytest.raises(UserError, match="QUESST's trials are not detections"):
+        make_task(TRUE, total_seconds=10.0, protocol="quesst")
+    with pytest.raises(UserError, match="trials of protocol stdeval are documents"):
+        make_task(TRUE, total_seconds=10.0, protocol=protocol("stdeval", trials="document"))
+    with pytest.raises(TableError, match="a decision is 'MAYBE'"):
+        make_system({**FOUND, "decision": ["YES", "MAYBE", "NO", "YES"]})
+    with pytest.raises(TableError, match="it cannot be taken for a table"):
+        make_task({"query_id": ["a"], "start": [1.0, 2.0]}, total_seconds=10.0)
+    with pytest.raises(UserError, match="make no number of trials"):
+        make_task(TRUE, total_seconds=1e300)
+
+
+def test_a_query_in_every_document_is_left_out() -> None:
+    true = {name: [*column, new] for (name, column), new in zip(TRUE.items(), ["a", "y", 1.0, 2.0], strict=True)}
+    task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
+    result = evaluate(task, make_system(FOUND))
+    assert result.whole.per_term["query_id"].to_pylist() == ["b"]
+    assert "occur in every document" in str(task.notices)
+
+
+def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorder) -> None:
+    task = make_task(TRUE, total_seconds=1.0, protocol="stdeval", terms={"query_id": ["a"], "term": ["a"]})
+    found = values(evaluate(task, make_system(FOUND)))
+    assert found["atwv_pfa"] == 0
+    assert "their false-alarm rates are negative" in str(task.notices)
+    assert not [w for w in recwarn if "negative" in str(w.message)]
+
+
+def test_sws2012_is_priced_as_it_was_given_to_the_program() -> None:
+    task = make_task(TRUE, total_seconds=300.0, protocol="sws2012")
+    assert task.beta == 99.0
+    assert (task.protocol.cost, task.protocol.value, task.protocol.prior) == (99.0, 1.0, 0.5)
+
+
+def excerpt(file: str, start: float, duration: float) -> dict:
+    return {"file": file, "channel": 1, "start": start, "duration": duration, "source_type": "cts", "language": None}
+
+
+def speech(doc_id: str, start: float, duration: float) -> dict:
+    return dict(zip(LEXEMES.names, (doc_id, 1, start, duration, "", None, None), strict=True))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_segments_do_not_depend_on_the_order_of_the_ecf(order: tuple[int, ...]) -> None:
+    rows = [excerpt("f1.sph", 0, 10), excerpt("g.sph", 0, 20), excerpt("f1.sph", 10, 10)]
+    talk = [speech("f1", 0, 10), speech("g", 0, 20), speech("f1", 10, 10)]
+    cut = segments(pa.Table.from_pylist([rows[k] for k in order], EXCERPTS), pa.Table.from_pylist(talk, LEXEMES))
+    assert cut["speech"].to_pylist() == [True, True, True]
+    word = {"query_id": ["q"], "doc_id": ["f1"], "channel": [1], "start": [10.0], "end": [10.5]}
+    hit = pa.table({**word, "start": [10.1], "end": [10.6], "score": [0.5]})
+    (row,) = align_segments(hit, pa.table(word), cut).to_pylist()
+    assert (row["doc_id"], row["ref_start"], row["ref_end"], row["score"]) == ("f1", 10.0, 20.0, 0.5)
