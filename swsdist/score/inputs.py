@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdist.errors import TableError, UserError
 from swsdist.io.notices import Notices
 from swsdist.score.admitted import references_of_terms, references_within
 from swsdist.score.excerpts import Conventions, excerpt_document, seconds, system_document
-from swsdist.score.frames import as_table
+from swsdist.score.frames import in_schema
 from swsdist.score.protocol import FROM_DATA, PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.types import DETECTIONS, REFERENCES, TERMS
 
@@ -227,12 +226,12 @@ def make_task(
             remedy="give documents=, their number, if and only if trials are documents; segments need files (read_task)",
         )
     notices = notices if notices is not None else Notices()
-    true = _in_memory(references, REFERENCES, "references")
+    true = in_schema(references, REFERENCES, "references")
     if terms is None:
         ids = true["query_id"].unique().sort()
         listed = pa.table([ids, ids], schema=TERMS)
     else:
-        listed = _in_memory(terms, TERMS, "terms")
+        listed = in_schema(terms, TERMS, "terms")
     for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
             raise TableError(f"{many} rows stand there twice", where=what, remedy="drop them, or rename one")
@@ -292,43 +291,8 @@ def make_system(detections: Any, name: str = "system") -> System:
     Raises:
         TableError: a column is missing or of another kind.
     """
-    table = _in_memory(detections, _DETECTED, "detections")
+    table = in_schema(detections, _DETECTED, "detections")
     return System(_with_durations(table), {"system_id": name}, None, name)
-
-
-def _in_memory(data: Any, schema: pa.Schema, what: str) -> pa.Table:
-    """A table of that schema (further columns of TERMS stay); channel is 1, and decision null, where there is none."""
-    table = as_table(data, what)
-    columns = {}
-    for column in schema:
-        if column.name in table.column_names:
-            given = table[column.name]
-            if column.name == "decision" and (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
-                given = _yes_or_no(given, what)
-            try:
-                columns[column.name] = given.cast(column.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise TableError(
-                    f"{column.name} is {table[column.name].type}", where=what, remedy=f"give {column.type}"
-                ) from error
-        elif column.name == "channel":
-            columns["channel"] = pa.chunked_array([pa.array(np.ones(table.num_rows, np.int32))])
-        elif column.nullable:
-            columns[column.name] = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
-        else:
-            raise TableError(
-                f"no column {column.name!r}", where=what, remedy=f"it has: {', '.join(table.column_names) or 'none'}"
-            )
-    if schema is TERMS:
-        columns |= {name: table[name] for name in table.column_names if name not in columns}
-    return pa.table(columns)
-
-
-def _yes_or_no(given: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
-    odd = [word for word in given.unique().to_pylist() if word not in ("YES", "NO", None)]
-    if odd:
-        raise TableError(f"a decision is {odd[0]!r}", where=what, remedy="give YES, NO or nothing, or true and false")
-    return pc.equal(given, "YES")
 
 
 def _with_durations(table: pa.Table) -> pa.Table:

@@ -1,0 +1,82 @@
+"""What may be given where a table is asked for: an arrow table, a pandas DataFrame, a mapping of columns, a list of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import TableError
+from swsdist.types import TERMS
+
+
+def as_table(data: Any, what: str = "table") -> pa.Table:
+    """The same as an arrow table.
+
+    Args:
+        data: what was given.
+        what: its name in messages.
+
+    Raises:
+        TableError: it is nothing of that kind, or its columns differ in length.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    try:
+        if isinstance(data, pa.RecordBatch):
+            return pa.Table.from_batches([data])
+        if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a pandas table
+            return pa.Table.from_pandas(data, preserve_index=False)
+        return pa.Table.from_pylist(data) if isinstance(data, list) else pa.table(dict(data))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise TableError(
+            f"it cannot be taken for a table ({error})",
+            where=what,
+            remedy="give an arrow table, a pandas DataFrame, a mapping of columns or a list of rows",
+        ) from error
+
+
+def in_schema(data: Any, schema: pa.Schema, what: str) -> pa.Table:
+    """The same in one of our schemas; further columns of TERMS stay, channel is 1 and decision null where there is none.
+
+    Args:
+        data: what was given.
+        schema: of `swsdist.types`; decisions may be given as YES and NO.
+        what: its name in messages.
+
+    Raises:
+        TableError: a column is missing or of another kind.
+    """
+    table = as_table(data, what)
+    columns = {}
+    for column in schema:
+        if column.name in table.column_names:
+            given = table[column.name]
+            if column.name == "decision" and (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+                given = _yes_or_no(given, what)
+            try:
+                columns[column.name] = given.cast(column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TableError(
+                    f"{column.name} is {table[column.name].type}", where=what, remedy=f"give {column.type}"
+                ) from error
+        elif column.name == "channel":
+            columns["channel"] = pa.chunked_array([pa.array(np.ones(table.num_rows, np.int32))])
+        elif column.nullable:
+            columns[column.name] = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
+        else:
+            raise TableError(
+                f"no column {column.name!r}", where=what, remedy=f"it has: {', '.join(table.column_names) or 'none'}"
+            )
+    if schema is TERMS:
+        columns |= {name: table[name] for name in table.column_names if name not in columns}
+    return pa.table(columns)
+
+
+def _yes_or_no(given: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    odd = [word for word in given.unique().to_pylist() if word not in ("YES", "NO", None)]
+    if odd:
+        raise TableError(f"a decision is {odd[0]!r}", where=what, remedy="give YES, NO or nothing, or true and false")
+    return pc.equal(given, "YES")
