@@ -28,16 +28,18 @@ def _of_the_task(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, or a table of detections.")
+@click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
 @click.option(
     "--method",
-    type=click.Choice(["logistic", "threshold", "kst", "sto", "oracle-kst"]),
+    type=click.Choice(["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]),
     required=True,
     help="What to do with its scores.",
 )
 @click.option("--out", required=True, metavar="FILE", help="The new list: .xml, .csv or .parquet.")
-@click.option("--format", "kind", type=click.Choice(["stdlist", "kwslist", "csv", "parquet"]), help="Of --out.")
-@click.option("--alpha", default=1.5, show_default=True, help="kst, sto: a query occurs alpha times its S(w).")
+@click.option(
+    "--format", "kind", type=click.Choice(["stdlist", "kwslist", "csv", "parquet", "kaldi"]), help="Of --out."
+)
+@click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
     metavar="HOW",
@@ -45,31 +47,44 @@ def _of_the_task(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
 @click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
-@click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst: decide only, leave the scores.")
+@click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
 @click.option("--save", metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@click.option(
+    "--from", "source", type=click.Choice(["kaldi"]), help="What --system is, where its first line does not tell."
+)
+@click.option("--kaldi-segments", metavar="FILE", help="segments: where Kaldi's utterances lie.")
+@click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
+@click.option("--kaldi-utter-id", metavar="FILE", help="utter_id: the numbers of utterances.")
+@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds of a frame.")
 @_of_the_task
-def calibrate(system: str, out: str, kind: str | None, save: str | None, strict: bool, **options: Any) -> int:
+def calibrate(
+    system: str, out: str, kind: str | None, source: str | None, save: str | None, strict: bool, **options: Any
+) -> int:
     """Turn the scores of any list into probabilities, normalised scores or decisions.
 
     \b
+    none        convert the list, no more
     logistic    scores become probabilities; decisions stay
     threshold   decisions by the threshold of best TWV; scores stay
     kst, sto    normalised scores, decided by the method's own threshold
     oracle-kst  the same, told how often each query occurs
+    kaldi       what Kaldi's write_kwslist.pl makes of results
 
     \b
     swsdist calibrate -s list.xml --method kst -e ecf.xml -r ref.rttm -t tlist.xml --out kst.xml
     swsdist calibrate -s posteriors.csv --method sto --seconds 36000 --protocol openkws13 --out sto.csv
+    swsdist calibrate -s results --kaldi-segments segments --method none --out kwslist.xml
     """
     from pathlib import Path
 
     from swsdist.io.notices import Notices
     from swsdist.run.calibrating import Request, operating_point
     from swsdist.run.calibrating import calibrate as work
-    from swsdist.run.lists import write_list
-    from swsdist.score.inputs import protocol_for, read_system, read_task
+    from swsdist.run.lists import read_list, write_list
+    from swsdist.score.inputs import protocol_for, read_task
 
     notices = Notices(strict)
+    kaldi, is_kaldi = _kaldi(system, source, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     sources = {name: options[name] for name in ("rttm", "ctm", "references")}
     amount = {"ecf": options["ecf"], "total_seconds": options["seconds"]}
@@ -80,10 +95,12 @@ def calibrate(system: str, out: str, kind: str | None, save: str | None, strict:
         point = operating_point(rules, **amount)
     names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
     request = Request(**{name: options[name] for name in names})
-    given = read_system(system, conventions="kwseval" if rules.conventions == "kwseval" else "stdeval", notices=notices)
+    conventions: Any = "kwseval" if rules.conventions == "kwseval" else "stdeval"
+    given = read_list(system, conventions=conventions, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
     result = work(given, request, task, point)
-    written = write_list(result.detections, Path(out), given, task, kind)
-    print("\n".join([*result.lines, f"{out}: written ({written})"]))
+    written = write_list(result.detections, Path(out), given, task, kind, kaldi)
+    open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
+    print("\n".join([*result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]))
     if save is not None:
         if result.fitted is None:
             raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
@@ -91,6 +108,29 @@ def calibrate(system: str, out: str, kind: str | None, save: str | None, strict:
         print(f"{save}: what was fitted")
     _warn(notices)
     return 0
+
+
+def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str, Any]) -> tuple[Any, bool]:
+    """How results tell places, and whether the list is one of results."""
+    from swsdist.errors import UserError
+    from swsdist.io.kaldi import looks_like_results
+    from swsdist.io.kaldi_data import read_utterances
+    from swsdist.run.lists import Kaldi
+
+    is_kaldi = source == "kaldi" or looks_like_results(system)
+    files = ("kaldi_segments", "kaldi_utter_map", "kaldi_utter_id")
+    if not is_kaldi and kind != "kaldi" and any(options[name] is not None for name in files):
+        raise UserError(
+            "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
+            where=system,
+            remedy="leave --kaldi-... out; or, if they are results, give --from kaldi",
+        )
+    places = read_utterances(
+        segments=options["kaldi_segments"],
+        recordings=options["kaldi_utter_map"],
+        utter_id=options["kaldi_utter_id"],
+    )
+    return Kaldi(places, options["kaldi_frame_shift"]), is_kaldi
 
 
 def _warn(notices: Any) -> None:

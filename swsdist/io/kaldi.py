@@ -16,6 +16,7 @@ Sources: Kaldi (kws-search.cc; utils/write_kwslist.pl, by reading it).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import pyarrow as pa
 from swsdist.errors import DataError, UserError
 from swsdist.io.fields import fits, number, split, whole
 from swsdist.io.kaldi_data import Segment, Utterances
-from swsdist.io.packed import lines
+from swsdist.io.packed import lines, opened
 from swsdist.types import DETECTIONS
 
 #: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.
@@ -39,6 +40,19 @@ RESULTS = pa.schema(
 )
 
 _ROWS = 1 << 16  # a batch
+_LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
+
+
+def looks_like_results(path: str, storage: Mapping[str, Any] | None = None) -> bool:
+    """Whether a file's first line that is not blank is one of results: no line of a system list or a table is.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    with opened(path, storage) as stream:
+        text = stream.read(4096).decode("utf-8", "replace").removeprefix("\ufeff")
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return _LINE.fullmatch(first.strip()) is not None
 
 
 def result_batches(

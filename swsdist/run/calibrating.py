@@ -3,14 +3,16 @@
 =============  ==================================================================================================
 method         scores                              decisions
 =============  ==================================================================================================
+none           as they were                        as they were: the list is converted, no more
 logistic       probabilities                       as they were
 threshold      as they were                        by the threshold of best TWV
 kst, sto       normalised (`calibrate.thresholding`)  by the method's own threshold
 oracle-kst     normalised, Ntrue known             the same; optimistic by definition
+kaldi          normalised as Kaldi's recipes do    the same; duplicates go, times get two decimals (`io.kaldi.as_kwslist`)
 =============  ==================================================================================================
 
-KST and STO want probabilities. Scores that are not go through a logistic first; what is fitted is fitted as in a run: crossfit,
-oracle, or from a file. S(w) is over the list as it is given.
+KST, STO and Kaldi's want probabilities. Scores that are not go through a logistic first; what is fitted is fitted as in a
+run: crossfit, oracle, or from a file. S(w) is over the list as it is given.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from swsdist.score.protocol import Protocol, number_of_trials
 from swsdist.score.protocol import beta as beta_of
 from swsdist.score.twv import Counts
 
-How = Literal["logistic", "threshold", "kst", "sto", "oracle-kst"]
+How = Literal["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,24 @@ class Request:
         method: see the module.
         fit: `none`, `crossfit`, `oracle`, a file; None: what is needed, crossfit where something is.
         folds: for crossfit.
-        alpha: of kst and sto.
+        alpha: of kst and sto; of kaldi its `--Ntrue-scale`. None: 1.5; of kaldi 1, as the script has it.
         prior: effective prior that the logistic is fitted at; None: as the detections are.
-        keep_scores: decide only.
+        keep_scores: decide only; of kaldi the probabilities are kept.
     """
 
     method: How
     fit: str | None = None
     folds: int = 5
-    alpha: float = ALPHA
+    alpha: float | None = None
     prior: float | None = None
     keep_scores: bool = False
+
+    @property
+    def factor(self) -> float:
+        """alpha, or its default."""
+        if self.alpha is not None:
+            return self.alpha
+        return 1.0 if self.method == "kaldi" else ALPHA
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Calibrated:
     """What came of it.
 
     Attributes:
-        detections: the list, rows as they were given, with new scores and decisions.
+        detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
     """
@@ -135,6 +144,10 @@ def calibrate(system: System, request: Request, task: Task | None = None, point:
     lines = [f"{system.path}: {detections.num_rows} detections of {queries} queries, {_range(limits)}"]
     if task is not None:
         point = Point(task.trials, task.beta)
+    if request.method == "none":
+        if request.fit not in (None, "none"):
+            raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
+        return _finished(detections, None, lines)
     fitter = _Fitter(system, request, task)
     if request.method == "threshold":
         calibration = fitter.threshold()
@@ -155,7 +168,9 @@ def calibrate(system: System, request: Request, task: Task | None = None, point:
         )
     if request.method == "oracle-kst" and task is None:
         raise UserError("oracle-kst needs the true occurrences", remedy="give --rttm and --terms, or --references")
-    how = Thresholding(request.method, point.trials, point.beta, request.alpha)
+    if request.method == "kaldi":
+        return _as_kaldi(detections, request, point, data, lines)
+    how = Thresholding(request.method, point.trials, point.beta, request.factor)
     true = None if task is None else _counted(task.references)
     sums = PosteriorSums.of(detections)
     detections = how.apply(detections, true=true)
@@ -163,6 +178,26 @@ def calibrate(system: System, request: Request, task: Task | None = None, point:
         detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
     lines.append(_decided(how, sums, true or {}))
     return _finished(detections, data, lines)
+
+
+def _as_kaldi(
+    detections: pa.Table, request: Request, point: Point, fitted: bytes | None, lines: list[str]
+) -> Calibrated:
+    from swsdist.io.kaldi import as_kwslist
+
+    result = as_kwslist(
+        detections,
+        seconds=point.trials,
+        beta=point.beta,
+        ntrue_scale=request.factor,
+        normalize=not request.keep_scores,
+        remove_duplicates=True,
+    )
+    gone = detections.num_rows - result.num_rows
+    lines.append(
+        f"kaldi: Ntrue scale {request.factor:g}, beta {point.beta:.5g}, T {point.trials}; {gone} duplicates removed"
+    )
+    return _finished(result, fitted, lines)
 
 
 @dataclass(frozen=True)

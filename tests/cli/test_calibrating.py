@@ -155,6 +155,112 @@ def test_probabilities_of_an_unknown_amount_of_audio(place: Path, swsdist: Comma
     assert "oracle-kst needs the true occurrences" in ended.err
 
 
+RESULTS = """\
+KW-1 1 100 150 0.25
+KW-1 2 30 72 2.5
+KW-1 2 31 70 3.0
+KW-2 2 31 71 0.75
+"""
+PLACES = ("--kaldi-utter-id", "utter_id", "--kaldi-segments", "segments", "--kaldi-utter-map", "utter_map")
+
+
+@pytest.fixture
+def kaldi(tmp_path: Path) -> Path:
+    """A folder with `results`, and where their utterances lie."""
+    files = {
+        "results": RESULTS,
+        "utter_id": "talk-0001 1\ntalk-0002 2\n",
+        "segments": "talk-0001 rec1 0.00 9.50\ntalk-0002 rec1 12.34 20.00\n",
+        "utter_map": "rec1 talk B\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_results_of_kaldi_are_converted_and_back(kaldi: Path, swsdist: Command) -> None:
+    said = swsdist("calibrate", "-s", "results", *PLACES, "--method", "none", "--out", "kwslist.xml", cwd=kaldi).out
+    assert "results: 4 detections of 2 queries" in said
+    assert "0 YES, 0 NO, 4 without decision" in said
+    assert "kwslist.xml: written (kwslist, what is not decided as NO)" in said
+    read = read_systemlist(str(kaldi / "kwslist.xml"))
+    assert read.attributes["kwlist_filename"] == "kwlist.xml"
+    first, second = read.detections.to_pylist()[:2]
+    assert (first["doc_id"], first["channel"], first["start"], first["duration"]) == ("talk", 2, 1.0, 0.5)
+    assert first["score"] == np.exp(-0.25)
+    assert (second["start"], second["duration"]) == (12.64, 0.42)
+    swsdist(
+        *("calibrate", "-s", "kwslist.xml", *PLACES, "--method", "none", "--format", "kaldi", "--out", "again"),
+        cwd=kaldi,
+    )
+    assert (kaldi / "again").read_text() == RESULTS
+
+
+def test_results_as_kaldi_decides_them(kaldi: Path, swsdist: Command) -> None:
+    """T 3600 and beta 999.9: thr = S / (T / beta + (beta - 1) / beta S), S with duplicates; the poorer duplicate goes."""
+    arguments = ("-s", "results", *PLACES, "--method", "kaldi", "--seconds", "3600", "--protocol", "openkws13")
+    said = swsdist("calibrate", *arguments, "--out", "kaldi.csv", cwd=kaldi).out
+    assert "kaldi: Ntrue scale 1, beta 999.9, T 3600; 1 duplicates removed" in said
+    found = listed(kaldi / "kaldi.csv").to_pylist()
+    assert [(row["query_id"], row["start"]) for row in found] == [("KW-1", 1.0), ("KW-1", 12.64), ("KW-2", 12.65)]
+    costs = {"KW-1": [0.25, 2.5, 3.0], "KW-2": [0.75]}
+    for row, cost in zip(found, (0.25, 2.5, 0.75), strict=True):
+        total = sum(np.exp(-one) for one in costs[row["query_id"]])
+        limit, p = total / (3600 / 999.9 + 998.9 / 999.9 * total), np.exp(-cost)
+        assert row["score"] == pytest.approx((1 - limit) * p / ((1 - limit) * p + limit * (1 - p)))
+        assert row["decision"] == (p > limit)
+    swsdist("calibrate", *arguments, "--keep-scores", "--out", "kept.csv", cwd=kaldi)
+    assert [row["score"] for row in listed(kaldi / "kept.csv").to_pylist()] == pytest.approx(
+        np.exp([-0.25, -2.5, -0.75])
+    )
+    swsdist("calibrate", *arguments, "--alpha", "9", "--out", "nine.csv", cwd=kaldi)
+    assert sum(row["score"] for row in listed(kaldi / "nine.csv").to_pylist()) < sum(row["score"] for row in found)
+
+
+def test_results_go_through_every_method(kaldi: Path, swsdist: Command) -> None:
+    arguments = ("-s", "results", "--seconds", "3600", "--protocol", "openkws13")
+    swsdist("calibrate", *arguments, "--method", "kst", "--out", "kst.csv", cwd=kaldi)
+    swsdist("calibrate", *arguments, "--method", "none", "--out", "plain.csv", cwd=kaldi)
+    expected = Thresholding("kst", 3600, 999.9).apply(listed(kaldi / "plain.csv"))
+    found = listed(kaldi / "kst.csv")
+    assert found["decision"].equals(expected["decision"])
+    assert found["score"].to_pylist() == pytest.approx(expected["score"].to_pylist(), rel=1e-12)
+    assert set(expected["doc_id"].to_pylist()) == {"1", "2"}  # without files an utterance is a document
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "complaint"),
+    [
+        (
+            3,
+            ("-s", "results", "--kaldi-segments", "segments", "--method", "none"),
+            "results, line 1: utterance '1' is not",
+        ),
+        (2, ("-s", "plain.csv", "--kaldi-segments", "segments", "--method", "none"), "plain.csv"),
+        (3, ("-s", "plain.csv", "--from", "kaldi", "--method", "none"), "there are 1 fields"),
+        (2, ("-s", "results", "--kaldi-frame-shift", "0", "--method", "none"), "the frame shift is 0.0 s"),
+        (2, ("-s", "results", "--method", "none", "--fit", "oracle"), "fits nothing"),
+        (2, ("-s", "results", "--method", "kaldi"), "how much audio was searched"),
+        (3, ("-s", "plain.csv", "--method", "none", "--format", "kaldi"), "has the score 7.0"),
+    ],
+)
+def test_mistakes_with_results(
+    kaldi: Path, swsdist: Command, code: int, arguments: tuple[str, ...], complaint: str
+) -> None:
+    (kaldi / "plain.csv").write_text("query_id,doc_id,start,end,score\nKW-1,talk,1,2,7\n")
+    ended = swsdist("calibrate", *arguments, "--out", "x.csv", cwd=kaldi, code=code)
+    assert complaint in ended.err
+    assert "remedy: " in ended.err
+    assert not (kaldi / "x.csv").exists()
+
+
+def test_converting_keeps_decisions(place: Path, swsdist: Command) -> None:
+    arguments = ("calibrate", "-s", "posteriors.csv", "--method", "sto", "--seconds", SECONDS, "--protocol", "sws2013")
+    swsdist(*arguments, "--out", "decided.parquet", cwd=place)
+    swsdist("calibrate", "-s", "decided.parquet", "--method", "none", "--out", "converted.csv", cwd=place)
+    assert listed(place / "converted.csv").equals(listed(place / "decided.parquet"))
+
+
 def test_a_study_of_three(place: Path, swsdist: Command) -> None:
     said = swsdist(
         "kst-study", "scores.csv", "second=other.csv", "posteriors.csv", *TASK, "--out", "study", cwd=place

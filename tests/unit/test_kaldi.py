@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import DataError, SwsdistError, UserError
-from swsdist.io.kaldi import RESULTS, as_kwslist, read_results, write_results
+from swsdist.io.kaldi import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.io.kaldi_data import Utterances, read_utterances
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "lattices" / "synthetic" / "collection"
@@ -52,6 +52,25 @@ def test_utterances_are_placed_by_the_data_folder(tmp_path: Path) -> None:
     assert results(tmp_path / "results", "KW 2 100 150 0\n", known) == [
         ("KW", "talk", 2, 13.345, 13.845, 0.5, 1.0, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\n \nKW-1\tutt1 0 6  0.69\n", True),
+        ("\ufeffKW utt 0 6 1e-05", True),
+        ("KW utt 0 6 -.5\r\n", True),
+        ("", False),
+        ("KW utt 0 6\n", False),
+        ("KW utt 0.5 6 1\n", False),
+        ("query_id,doc_id,start,end,score\nKW utt 0 6 1\n", False),
+        ("<stdlist>\n", False),
+    ],
+)
+def test_results_are_told_by_their_first_line(tmp_path: Path, text: str, told: bool) -> None:
+    (tmp_path / "plain").write_text(text, encoding="utf-8", newline="")
+    (tmp_path / "packed").write_bytes(gzip.compress(text.encode()))
+    assert looks_like_results(str(tmp_path / "plain")) is looks_like_results(str(tmp_path / "packed")) is told
 
 
 def test_a_map_of_recordings_may_be_a_wav_scp(tmp_path: Path) -> None:
