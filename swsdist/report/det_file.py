@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.io.tables import write_csv
-from swsdist.report.svg import Line, Mark, det_svg
 from swsdist.score.det import Squares, bands, det, referenced
 from swsdist.score.evaluation import Evaluation
 from swsdist.score.twv import Curve
@@ -51,6 +50,8 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
 
 
 def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Floats, Floats] | None) -> str:
+    from swsdist.report.svg import Line, Mark, det_svg  # loads scipy, which points as CSV do without
+
     marks = []
     for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
         if point is not None and not pooled:

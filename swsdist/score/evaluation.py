@@ -240,7 +240,8 @@ def _part(
     trials: int,
     include_refless: bool = False,
 ) -> Part:
-    table = _of_all_terms(per_term(aligned, trials=trials, beta=task.beta), task.terms["query_id"])
+    rated = per_term(aligned, trials=trials, beta=task.beta, best=name == "all")
+    table = _of_all_terms(rated, task.terms["query_id"])
     kwseval = task.conventions == "kwseval"
     evaluated = table.filter(pc.greater(table["ntrue"], 0)) if kwseval and not include_refless else table
     actual: Point | None = None

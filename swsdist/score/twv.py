@@ -267,7 +267,7 @@ def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
     return float(curve.threshold[best])
 
 
-def per_term(aligned: Any, *, trials: int, beta: float) -> pa.Table:
+def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa.Table:
     """Counts, rates and value of each query at the decisions made, and its best threshold; by query_id.
 
     Tables of parts that hold their queries whole may simply be put one after the other. Queries without references
@@ -277,6 +277,7 @@ def per_term(aligned: Any, *, trials: int, beta: float) -> pa.Table:
         aligned: schema TRIALS, rows in any order, all rows of each query.
         trials: N.
         beta: weight of false alarms.
+        best: also each query's best threshold and value, which take the most time; null without.
 
     Raises:
         UserError: N = Ntrue for a query.
@@ -294,7 +295,9 @@ def per_term(aligned: Any, *, trials: int, beta: float) -> pa.Table:
     nontargets = np.ones(size, dtype=np.int64)
     nontargets[defined] = _nontargets(ntrue[defined], trials)
     pmiss, pfa = (ntrue - ncorr) / np.maximum(ntrue, 1), nfa / nontargets
-    threshold, value = _best_per_query(rows, nontargets, beta)
+    threshold, value = np.full(size, math.nan), np.full(size, math.nan)
+    if best:
+        threshold, value = _best_per_query(rows, nontargets, beta)
 
     rated = defined & decided
     values = {
@@ -307,7 +310,7 @@ def per_term(aligned: Any, *, trials: int, beta: float) -> pa.Table:
         "pfa": pa.array(pfa, mask=~rated),
         "twv": pa.array(1 - (pmiss + beta * pfa), mask=~rated),
         "best_threshold": pa.array(threshold, mask=np.isnan(threshold)),
-        "best_twv": pa.array(value, mask=~defined),
+        "best_twv": pa.array(value, mask=~defined | (not best)),
     }
     return pa.table(values, schema=PER_TERM)
 
