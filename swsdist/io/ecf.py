@@ -14,19 +14,22 @@ from xml.sax.saxutils import quoteattr
 import pyarrow as pa
 
 from swsdist.errors import DataError
-from swsdist.io.nist_xml import Fields, elements
+from swsdist.io.nist_xml import Fields, elements, note_channels
+from swsdist.io.notices import Notices
+from swsdist.io.packed import short
 from swsdist.types import EXCERPTS
 
 #: Source types that KWSEval's schema allows.
 SOURCE_TYPES = ("bnews", "cts", "splitcts", "confmtg")
 
 
-def read_ecf(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_ecf(path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None) -> pa.Table:
     """The excerpts of an ECF, in the order of the file.
 
     Args:
         path: of either dialect, plain or packed, local or `s3://`.
         storage: options for s3fs.
+        notices: takes channels that are not written as numbers.
 
     Returns:
         table EXCERPTS; `language` is the excerpt's, or else the file's.
@@ -36,6 +39,7 @@ def read_ecf(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
         DataError: it is no ECF, holds no excerpt, or one without a channel, begin, duration or source type.
     """
     rows = []
+    channels: dict[str, None] = {}
     language: str | None = None
     for depth, element in _with_depth(path, storage):
         if element.attributes is None:
@@ -43,13 +47,14 @@ def read_ecf(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
         if depth == 1:
             if element.name != "ecf":
                 raise DataError(
-                    f"the outermost element is <{element.name}>",
+                    f"the outermost element is <{short(element.name)}>",
                     where=f"{path}, line {element.line}",
                     remedy="name an ECF: <ecf ...> with <excerpt .../> in it",
                 )
             language = element.attributes.get("language")
         elif element.name == "excerpt":
             fields = Fields(path, element)
+            channels[fields.text("channel")] = None
             rows.append(
                 {
                     "file": fields.text("audio_filename"),
@@ -62,6 +67,7 @@ def read_ecf(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
             )
     if not rows:
         raise DataError("it holds no excerpt", where=path, remedy="an ECF lists what was searched: <excerpt .../>")
+    note_channels(channels, path, notices)
     return pa.Table.from_pylist(rows, EXCERPTS)
 
 

@@ -7,37 +7,40 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from swsdist.errors import DataError, UserError
-from swsdist.io.filesystem import open_path
+from swsdist.io.filesystem import is_remote, open_path
 
-_LONGEST_LINE = 1 << 20  # bytes; a "line" beyond it is not text
+#: Bytes; a "line" beyond it is not text.
+LONGEST_LINE = 1 << 20
 
 
 @contextmanager
-def opened(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+def opened(path: str, storage: Mapping[str, Any] | None = None, *, what: str = "file") -> Iterator[BinaryIO]:
     """The content of a file, unpacked as it is read.
+
+    Pipes and devices are refused: a list may have to be read twice, and they may never end, or never begin.
 
     Args:
         path: local or `s3://`.
         storage: options for s3fs.
+        what: the file is, in the message that there is none.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such file, it is none, or it may not be read.
         DataError: it is packed and damaged, which may show only while it is read.
     """
-    try:
-        raw = open_path(path, storage)
-    except FileNotFoundError as error:
-        raise UserError("there is no such file", where=path, remedy="look at the path") from error
-    except IsADirectoryError as error:
-        raise UserError("it is a folder", where=path, remedy="name a file") from error
-    with raw:
-        first = raw.read(6)
+    with _raw(path, storage, what) as raw:
+        try:
+            first = raw.read(6)
+        except OSError as error:
+            raise _unreadable(path, error) from error
         raw.seek(0)
         content: BinaryIO = raw
         if first.startswith(b"\x1f\x8b"):
@@ -50,6 +53,47 @@ def opened(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[Bina
             raise DataError(f"it is damaged or cut off ({error})", where=path, remedy="fetch it again") from error
 
 
+def _raw(path: str, storage: Mapping[str, Any] | None, what: str) -> BinaryIO:
+    try:
+        if not is_remote(path) and not _is_regular(path):  # before it is opened: a pipe that nobody writes to blocks
+            raise UserError(
+                "it is a pipe or a device, and not a file",
+                where=path,
+                remedy="write it to a file first, and name that (it may be packed)",
+            )
+        return open_path(path, storage)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"there is no such {what}", where=path, remedy="look at the path") from error
+    except IsADirectoryError as error:
+        raise UserError("it is a folder", where=path, remedy="name a file") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except ValueError as error:  # a zero byte
+        raise UserError(f"it cannot be the name of a file ({error})", where=repr(path), remedy="correct it") from error
+
+
+def _is_regular(path: str) -> bool:
+    """Whether it is a file.
+
+    Raises:
+        OSError: there is none, it may not be looked at, or it is a folder.
+    """
+    mode = Path(path).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    return stat.S_ISREG(mode)
+
+
+def _unreadable(path: str, error: OSError) -> UserError:
+    remedy = "look at the path, and at the rights to it and to the folders above (ls -l)"
+    return UserError(f"it cannot be read ({error.strerror or error})", where=short(path, 300), remedy=remedy)
+
+
+def short(text: str, most: int = 80) -> str:
+    """A text, cut to at most so many characters, for a message."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def lines(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without their ends; a byte order mark is ignored.
 
@@ -59,10 +103,10 @@ def lines(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[tuple
     """
     with opened(path, storage) as stream:
         number = 0
-        while line := stream.readline(_LONGEST_LINE):
+        while line := stream.readline(LONGEST_LINE):
             number += 1
             where = f"{path}, line {number}"
-            if len(line) == _LONGEST_LINE or b"\x00" in line:
+            if len(line) == LONGEST_LINE or b"\x00" in line:
                 raise DataError("it is not a text file", where=where, remedy="name a text file in UTF-8")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from swsdist.errors import DataError
 from swsdist.io.ecf import read_ecf
-from swsdist.io.packed import lines
+from swsdist.io.packed import lines, short
 from swsdist.io.systemlist import read_systemlist
 from swsdist.io.systemlist_writing import write_stdlist
 
@@ -50,7 +50,7 @@ def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -
         document = last.rpartition(".")[0] if "." in last else last
         if document in found:
             raise DataError(
-                f"excerpts {found[document]!r} and {name!r} are one document, {document!r}",
+                f"excerpts {short(found[document])!r} and {short(name)!r} are one document, {short(document)!r}",
                 where=path,
                 remedy="list each document once",
             )

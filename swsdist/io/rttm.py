@@ -7,7 +7,6 @@ that miss fields at the end (then the speaker is empty), KWSEval takes exactly n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from swsdist.errors import DataError
-from swsdist.io.nist_xml import channel_number
-from swsdist.io.packed import lines, opened
+from swsdist.io.nist_xml import LATEST, channel_number, note_channels, seconds
+from swsdist.io.notices import Notices
+from swsdist.io.packed import LONGEST_LINE, lines, opened, short
 from swsdist.types import LEXEMES
 
 _BLOCK = 4 << 20
@@ -38,22 +38,29 @@ class Rttm(NamedTuple):
     speakers: pa.Table
 
 
-def read_rttm(path: str, storage: Mapping[str, Any] | None = None, *, fields: int | None = None) -> Rttm:
+def read_rttm(
+    path: str,
+    storage: Mapping[str, Any] | None = None,
+    *,
+    fields: int | None = None,
+    notices: Notices | None = None,
+) -> Rttm:
     """Words and stretches of speech of an RTTM.
 
     Args:
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
         fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
+        notices: takes channels that are not written as numbers.
 
     Raises:
-        UserError: there is no such file.
-        DataError: a line lacks fields, or a time is not a finite number from 0.
+        UserError: there is no such file, or it is a pipe.
+        DataError: a line lacks fields or is longer than 1 MiB, or a time is not a number of seconds from 0 to 1e9.
     """
-    return _read_columns(path, storage) or _read_lines(path, storage, fields)
+    return _read_columns(path, storage, notices) or _read_lines(path, storage, fields, notices)
 
 
-def _read_columns(path: str, storage: Mapping[str, Any] | None) -> Rttm | None:
+def _read_columns(path: str, storage: Mapping[str, Any] | None, notices: Notices | None) -> Rttm | None:
     """Fast: of a file whose every line has nine fields, parted by single blanks, and no comment. Else None."""
     parts = []
     with opened(path, storage) as stream:
@@ -63,6 +70,8 @@ def _read_columns(path: str, storage: Mapping[str, Any] | None) -> Rttm | None:
             data = rest + block
             cut = data.rfind(b"\n") + 1 if block else len(data)
             rest, data = data[cut:], data[:cut]
+            if len(rest) >= LONGEST_LINE:
+                return None
             if data.strip():
                 if any(mark in data for mark in (b"\t", b"  ", b";;", b"\0", b" \n", b"\v", b"\f", b"\x1c", b"\x1d")):
                     return None
@@ -80,6 +89,7 @@ def _read_columns(path: str, storage: Mapping[str, Any] | None) -> Rttm | None:
     if not all(name.isascii() and name.isdigit() and len(name) < 10 for name in channels.dictionary.to_pylist()):
         return None
     tables = []
+    written: list[str] = []
     for kind in ("LEXEME", "SPEAKER"):
         codes = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
         mine = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=codes))
@@ -90,10 +100,11 @@ def _read_columns(path: str, storage: Mapping[str, Any] | None) -> Rttm | None:
             except pa.ArrowInvalid:
                 return None
             numbers = values.to_numpy()
-            if not ((numbers >= 0) & (numbers < math.inf)).all():
+            if not ((numbers >= 0) & (numbers <= LATEST)).all():
                 return None
             mine = mine.set_column(mine.schema.get_field_index(name), name, values)
         numbers = np.array([int(name) for name in channels.dictionary.to_pylist()], dtype=np.int32)
+        written += mine["channel"].unique().to_pylist()
         codes = mine["channel"].combine_chunks()
         place = mine.schema.get_field_index("channel")
         mine = mine.set_column(
@@ -104,6 +115,7 @@ def _read_columns(path: str, storage: Mapping[str, Any] | None) -> Rttm | None:
                 mine.schema.get_field_index("word"), "word", pa.array(np.full(len(mine), "", object), pa.string())
             )
         tables.append(mine.select(LEXEMES.names).cast(LEXEMES))
+    note_channels(written, path, notices)
     return Rttm(*tables)
 
 
@@ -118,7 +130,7 @@ def _csv_options(size: int) -> tuple[Any, ...]:
     )
 
 
-def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None) -> Rttm:
+def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None, notices: Notices | None) -> Rttm:
     kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
     channels: dict[str, int] = {}
     for number, line in lines(path, storage):
@@ -130,7 +142,7 @@ def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None
         if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
             wanted = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
             raise DataError(
-                f"a {kind} line has {count} fields",
+                f"a {short(kind)} line has {count} fields",
                 where=f"{path}, line {number}",
                 remedy=f"give {wanted}: type file channel begin duration token sub-type speaker confidence",
             )
@@ -142,11 +154,12 @@ def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None
             channels[values[2]] = channel_number(values[2], f"{path}, line {number}")
         columns[0].append(values[1])
         columns[1].append(channels[values[2]])
-        columns[2].append(_seconds(values[3], "begin", path, number))
-        columns[3].append(_seconds(values[4], "duration", path, number))
+        columns[2].append(seconds(values[3], "begin", f"{path}, line {number}"))
+        columns[3].append(seconds(values[4], "duration", f"{path}, line {number}"))
         columns[4].append(values[5] if kind == "LEXEME" else "")
         columns[5].append(values[6])
         columns[6].append(values[7])
+    note_channels(channels, path, notices)
     tables = {
         kind: pa.table([pa.array(column, field.type) for column, field in zip(columns, LEXEMES, strict=True)], LEXEMES)
         for kind, columns in kept.items()
@@ -180,15 +193,3 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
                     raise DataError(f"{name!r} cannot stand in an RTTM", remedy="take out blanks and ;;")
             file, token, sub, speaker = names
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
-
-
-def _seconds(text: str, name: str, path: str, number: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (0 <= value < math.inf):
-        raise DataError(
-            f"{name} is {text!r}", where=f"{path}, line {number}", remedy=f"give the {name} in seconds, from 0"
-        )
-    return value

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import DataError
-from swsdist.io.nist_xml import Element, Fields, channel_number, elements
+from swsdist.io.nist_xml import Element, Fields, channel_number, decimal, elements, note_channels
 from swsdist.io.notices import Notices
+from swsdist.io.packed import short
 from swsdist.io.systemlist_lines import read_lines
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -107,6 +108,8 @@ def read_systemlist(
             negative; with file and line.
     """
     raw = read_lines(path, storage, (STDLIST, KWSLIST)) or _read_elements(path, storage)
+    if raw.dialect is KWSLIST:
+        _check_limits(raw.attributes, path)
     owner, queries = _queries(raw, path, notices if duplicates else None)
     detections = _table(raw, owner, path, notices)
     return SystemList(detections, queries, raw.attributes, raw.dialect)
@@ -141,7 +144,8 @@ def _read_elements(path: str, storage: Mapping[str, Any] | None) -> RawList:
                     remedy=f"put each detection in its query's <{dialect.group}>",
                 )
             files.append(fields.text("file"))
-            channels.append(str(fields.channel()))
+            fields.channel()
+            channels.append(fields.text("channel"))
             starts.append(fields.time("tbeg"))
             durations.append(fields.time("dur"))
             scores.append(fields.number("score"))
@@ -159,10 +163,24 @@ def _dialect(element: Element, path: str) -> Dialect:
         if element.name == known.root:
             return known
     raise DataError(
-        f"the outermost element is <{element.name}>",
+        f"the outermost element is <{short(element.name)}>",
         where=f"{path}, line {element.line}",
         remedy="name a system list: a STDLIST (<stdlist>) or a KWSLIST (<kwslist>)",
     )
+
+
+def _check_limits(attributes: Mapping[str, str], path: str) -> None:
+    """KWSEval scales scores by these two, which must be there both or neither."""
+    names = ("min_score", "max_score")
+    given = [name for name in names if name in attributes]
+    if not given:
+        return
+    where = f"{path}: <{KWSLIST.root}>"
+    if len(given) == 1:
+        raise DataError(f"it has {given[0]} alone", where=where, remedy=f"give both {' and '.join(names)}, or neither")
+    low, high = (decimal(attributes[name], name, where) for name in names)
+    if low > high:
+        raise DataError(f"min_score {low} is above max_score {high}", where=where, remedy="exchange them")
 
 
 def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str | None], dict[str, str]]:
@@ -173,7 +191,7 @@ def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str
     for k, attributes in enumerate(raw.lists):
         query = attributes[raw.dialect.query]
         if query in last:
-            where = attributes.get("where", path) + f": {query}"
+            where = attributes.get("where", path) + f": {short(query)}"
             if notices is None:
                 raise DataError("a query has two lists", where=where, remedy="put its detections into one list")
             notices.add(
@@ -201,13 +219,14 @@ def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | 
     for k, word in odd.items():
         rows = np.flatnonzero(indices == k)
         group = int(np.searchsorted(first, rows[0], side="right")) - 1
-        where = f"{path}: {word!r}, of a detection of {raw.lists[group][raw.dialect.query]}"
+        where = f"{path}: {short(word)!r}, of a detection of {short(raw.lists[group][raw.dialect.query])}"
         if notices is None:
             raise DataError("a decision is neither YES nor NO", where=where, remedy="write YES or NO")
         notices.add(
             "decisions are neither YES nor NO and count as NO", where=where, remedy="write YES or NO", count=len(rows)
         )
     numbers = channel.combine_chunks()
+    note_channels(numbers.dictionary.to_pylist(), path, notices)
     table_of = np.array([channel_number(text, path) for text in numbers.dictionary.to_pylist()], dtype=np.int32)
     table = pa.table(
         [

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.io.packed import opened
+from swsdist.io.nist_xml import LATEST
+from swsdist.io.packed import LONGEST_LINE, opened
 
 if TYPE_CHECKING:
     from swsdist.io.systemlist import Dialect, RawList
@@ -95,6 +96,8 @@ class _Reader:
             data = self._rest + block
             cut = data.rfind(b"\n") + 1 if block else len(data)
             self._rest = data[cut:]
+            if len(self._rest) >= LONGEST_LINE:
+                raise _OtherLayout
             self._part(data[:cut])
             if not block:
                 break
@@ -187,7 +190,9 @@ class _Reader:
             column = table.column(name)
             limits = pc.min_max(column).as_py()
             low, high = limits["min"], limits["max"]
-            if table.num_rows and not (math.isfinite(low) and math.isfinite(high) and (name == "score" or low >= 0)):
+            if table.num_rows and not (math.isfinite(low) and math.isfinite(high)):
+                raise _OtherLayout
+            if table.num_rows and name != "score" and not 0 <= low <= high <= LATEST:
                 raise _OtherLayout
             if table.num_rows and pc.any(pc.is_nan(column)).as_py():
                 raise _OtherLayout

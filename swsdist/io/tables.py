@@ -1,9 +1,9 @@
 """Tables of a user, CSV or Parquet, into our schemas (`swsdist.types`), checked once and for all at the door.
 
-CSV is UTF-8 (a byte order mark is ignored) with a header and commas, RFC 4180. Parquet is told by its first bytes.
-Columns that a schema does not name are dropped. A column of the schema may be absent, or a cell of it empty, if it is
-nullable (then it is null), if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id`
-count 1, 2, ... in their order).
+Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header and commas, RFC 4180.
+Parquet is told by its first bytes. Columns that a schema does not name are dropped. A column of the schema may be
+absent, or a cell of it empty, if it is nullable (then it is null), if it is `channel` (then it is 1); `example` may
+be absent (then the rows of a `query_id` count 1, 2, ... in their order).
 
 What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not
 negative, `start` before `end`, no empty id, keys unique. Every complaint names file, line and column; lines count from
@@ -28,11 +28,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from swsdist.errors import TableError, UserError
-from swsdist.io.filesystem import locate
+from swsdist.errors import TableError
+from swsdist.io.nist_xml import LATEST
+from swsdist.io.packed import opened, short
 
 _COUNTED_FROM_ONE = ("channel", "example")
 _NOT_NEGATIVE = ("start", "duration")
+_SECONDS = ("start", "end", "duration")
 
 
 def read_table(
@@ -41,7 +43,7 @@ def read_table(
     """A user's table in one of our schemas, rows in their order.
 
     Args:
-        path: CSV or Parquet, local or `s3://`.
+        path: CSV or Parquet, plain or packed, local or `s3://`.
         schema: what columns to take, and their types.
         key: columns that no two rows may agree in, all together.
         storage: options for s3fs.
@@ -49,6 +51,7 @@ def read_table(
     Raises:
         UserError: there is no such file.
         TableError: a column is missing, or a value is impossible; with the line.
+        DataError: it is packed and damaged.
     """
     source = _Source.read(path, storage)
     raw = source.columns(schema)
@@ -80,18 +83,15 @@ def write_csv(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out
 
 @dataclass(frozen=True)
 class _Source:
-    """The bytes of a table's file."""
+    """The bytes of a table's file, unpacked."""
 
     path: str
     data: bytes
 
     @classmethod
     def read(cls, path: str, storage: Mapping[str, Any] | None) -> _Source:
-        folder, name = locate(path, storage)
-        try:
-            return cls(path, folder.read_bytes(name))
-        except FileNotFoundError as error:
-            raise UserError("there is no such table", where=path, remedy="look at the path") from error
+        with opened(path, storage, what="table") as stream:
+            return cls(path, stream.read())
 
     @property
     def is_parquet(self) -> bool:
@@ -125,9 +125,12 @@ class _Source:
     def place(self, row: int) -> str:
         if self.is_parquet:
             return f"{self.path}, row {row + 1}"
-        for index, (line, _) in enumerate(self._records()):
-            if index == row + 1:  # the first record is the header
-                return f"{self.path}, line {line}"
+        try:
+            for index, (line, _) in enumerate(self._records()):
+                if index == row + 1:  # the first record is the header
+                    return f"{self.path}, line {line}"
+        except csv.Error:  # a value before it is longer than Python's reader takes, so lines cannot be counted
+            return f"{self.path}, row {row + 1}"
         raise IndexError(row)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
@@ -147,7 +150,7 @@ class _Source:
         for name, times in Counter(header).items():
             if times > 1:
                 raise TableError(
-                    f"column {name!r} stands there {times} times",
+                    f"column {short(name)!r} stands there {times} times",
                     where=f"{self.path}, line 1",
                     remedy="keep one of them",
                 )
@@ -163,7 +166,7 @@ class _Source:
             elif close:
                 remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
             else:
-                remedy = f"add it; the columns found are: {', '.join(found) or 'none'}"
+                remedy = f"add it; the columns found are: {short(', '.join(found), 1000) or 'none'}"
             where = self.path if self.is_parquet else f"{self.path}, line 1"
             raise TableError(f"there is no column {field.name!r}", where=where, remedy=remedy)
         return [name for name in schema.names if name in found]
@@ -219,6 +222,9 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         _refuse(source, values, field.name, pc.less(values, 1), "is less than 1", "count from 1")
     if field.name in _NOT_NEGATIVE:
         _refuse(source, values, field.name, pc.less(values, 0), "is negative", "give seconds, from 0")
+    if field.name in _SECONDS:
+        late = pc.greater(values, LATEST)
+        _refuse(source, values, field.name, late, "is beyond all recordings", f"give seconds, to {LATEST:.0f}")
     return values
 
 
@@ -257,8 +263,12 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
     if not pa.types.is_floating(field.type):
         wanted = "true or false" if pa.types.is_boolean(field.type) else "a whole number"
     raise TableError(
-        f"{field.name} is {given[low].as_py()!r}", where=source.place(low), remedy=f"give {wanted}, or nothing"
+        f"{field.name} is {_shown(given[low].as_py())}", where=source.place(low), remedy=f"give {wanted}, or nothing"
     )
+
+
+def _shown(value: Any) -> str:
+    return repr(short(value) if isinstance(value, str) else value)
 
 
 def _cast(values: Any, kinds: Sequence[pa.DataType]) -> Any:
@@ -292,7 +302,7 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
     for name in key:
         same = same.filter(pc.equal(same.column(name), group[name]))
     first, second = same.column("row")[0].as_py(), same.column("row")[1].as_py()
-    shown = ", ".join(f"{name} {group[name]!r}" for name in key)
+    shown = ", ".join(f"{name} {_shown(group[name])}" for name in key)
     earlier = source.place(first).removeprefix(f"{source.path}, ")
     raise TableError(
         f"{shown} stands there twice, first in {earlier}", where=source.place(second), remedy="drop or rename one"
@@ -303,5 +313,5 @@ def _refuse(source: _Source, values: pa.ChunkedArray, name: str, bad: pa.Chunked
     row = pc.index(pc.fill_null(bad, False), True).as_py()
     if row >= 0:
         value = values[row].as_py()
-        shown = "" if value in (None, "") else f" {value!r}"
+        shown = "" if value in (None, "") else f" {_shown(value)}"
         raise TableError(f"{name}{shown} {what}", where=source.place(row), remedy=remedy)

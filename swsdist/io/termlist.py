@@ -3,8 +3,8 @@
 Both say the text of each term under an id. A KWLIST may hold attributes of a term (`kwinfo`: name and value), a TLIST
 too (`terminfo`); they become columns, for breakdowns. The programs differ in what they make of the same list:
 
-- STDEval skips a term, silently, whose first attribute is not `termid`; here it is read.
-- Neither decodes XML entities, so `a&amp;b` never matches the word `a&b`; here they are decoded.
+- STDEval skips a term, silently, whose first attribute is not `termid`; here it is read, and noted.
+- Neither decodes XML entities, so `a&amp;b` never matches the word `a&b`; here they are decoded, and noted.
 - An id that stands there twice: STDEval keeps the last, KWSEval stops.
 """
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 from swsdist.errors import DataError
 from swsdist.io.nist_xml import Element, elements
 from swsdist.io.notices import Notices
+from swsdist.io.packed import short
 from swsdist.types import TERMS
 
 
@@ -57,7 +58,7 @@ def read_termlist(
     Args:
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
-        notices: takes ids that stand there twice; None: they are an error.
+        notices: takes ids that stand there twice (None: they are an error), and terms that the programs read otherwise.
         duplicates: keep the last of two terms with one id (STDEval); False: refuse them (KWSEval).
 
     Raises:
@@ -75,9 +76,22 @@ def read_termlist(
             dialect, root = _dialect(element, where), element.attributes or {}
         elif element.attributes is not None and element.name == dialect.term:
             row = {"query_id": _id(element, dialect, where)}
+            if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
+                notices.add(
+                    "terms have another attribute before termid; STDEval would leave them out without a word",
+                    where=f"{where}: {short(row['query_id'])}",
+                    remedy="write termid first",
+                )
         elif element.attributes is None:
             if element.name == dialect.text:
                 row["term"] = " ".join(element.text.split())
+                if notices is not None and element.decoded:
+                    notices.add(
+                        "terms are written with entities, which are decoded here; the NIST programs would look for "
+                        "`&amp;` and the like as they stand, and not find them",
+                        where=f"{where}: {short(row['term'])}",
+                        remedy="write the characters themselves where XML allows it",
+                    )
             elif element.name == "name":
                 name = element.text.strip()
             elif element.name == "value" and name and name not in TERMS.names:
@@ -85,15 +99,17 @@ def read_termlist(
             elif element.name == dialect.term:
                 if not row.get("term"):
                     raise DataError(
-                        f"term {row['query_id']!r} has no text", where=where, remedy=f"give <{dialect.text}>"
+                        f"term {short(row['query_id'])!r} has no text", where=where, remedy=f"give <{dialect.text}>"
                     )
                 if row["query_id"] in rows:
                     message = "terms have an id that another term has, too; the last one counts"
                     if notices is None or not duplicates:
                         raise DataError(
-                            f"term {row['query_id']!r} stands there twice", where=where, remedy="drop or rename one"
+                            f"term {short(row['query_id'])!r} stands there twice",
+                            where=where,
+                            remedy="drop or rename one",
                         )
-                    notices.add(message, where=f"{where}: {row['query_id']}", remedy="drop or rename one")
+                    notices.add(message, where=f"{where}: {short(row['query_id'])}", remedy="drop or rename one")
                     del rows[row["query_id"]]
                 rows[row["query_id"]] = row
     if dialect is None or not rows:
@@ -146,7 +162,7 @@ def _dialect(element: Element, where: str) -> _Dialect:
         if element.name == known.root:
             return known
     raise DataError(
-        f"the outermost element is <{element.name}>",
+        f"the outermost element is <{short(element.name)}>",
         where=where,
         remedy="name a TLIST (<termlist>) or KWLIST (<kwlist>)",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import DataError, UserError
-from swsdist.io import systemlist
+from swsdist.io import packed, systemlist
 from swsdist.io.ecf import read_ecf, write_ecf
 from swsdist.io.notices import Notices
 from swsdist.io.rttm import read_rttm, write_rttm
@@ -41,6 +42,12 @@ STDLIST = """<stdlist termlist_filename="t" indexing_time="1" language="x" index
 </detected_termlist>
 <detected_termlist termid="T2" term_search_time="2" oov_term_count="0"/>
 </stdlist>
+"""
+KWSLIST = """<kwslist kwlist_filename="k" language="x" system_id="s" min_score="0" max_score="1">
+<detected_kwlist kwid="T1" search_time="1" oov_count="0">
+<kw file="F1" channel="1" tbeg="0.25" dur="0.5" score="0.5" decision="YES"/>
+</detected_kwlist>
+</kwslist>
 """
 
 
@@ -210,7 +217,7 @@ BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n'
     ("read", "text", "complaint"),
     [
         (read_ecf, ECF.replace('dur="3" ', ""), r"file, line 3: <excerpt> has no attribute 'dur'"),
-        (read_ecf, ECF.replace('dur="3"', 'dur="-3"'), r"line 3: dur is -3.0"),
+        (read_ecf, ECF.replace('dur="3"', 'dur="-3"'), r"line 3: dur is '-3'"),
         (read_ecf, ECF.replace('dur="3"', 'dur="nan"'), r"line 3: dur is 'nan'"),
         (read_ecf, ECF.replace('"A"', '"left"'), r"line 3: channel is 'left'"),
         (read_ecf, TLIST, r"line 2: the outermost element is <termlist>"),
@@ -228,7 +235,7 @@ BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n'
         (read_systemlist, STDLIST.replace('"-1.5"', '"inf"'), r"line 3: score is 'inf'"),
         (read_systemlist, STDLIST.replace('"-1.5"', '"1e999"'), r"line 3: score is '1e999'"),
         (read_systemlist, STDLIST.replace('"-1.5"', '"1,5"'), r"line 3: score is '1,5'"),
-        (read_systemlist, STDLIST.replace('dur="0.5"', 'dur="-0.5"'), r"line 3: dur is -0.5"),
+        (read_systemlist, STDLIST.replace('dur="0.5"', 'dur="-0.5"'), r"line 3: dur is '-0.5'"),
         (read_systemlist, STDLIST.replace(' decision="NO"', ""), r"line 4: <term> has no attribute 'decision'"),
         (read_systemlist, STDLIST.replace('"NO"', '"MAYBE"'), "a decision is neither YES nor NO"),
         (read_systemlist, STDLIST.replace('termid="T2"', 'termid="T1"'), "a query has two lists"),
@@ -236,6 +243,19 @@ BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n'
         (read_systemlist, STDLIST[:-12], "it is not well-formed XML"),
         (read_rttm, RTTM.replace("0.5 0.25 so", "0.5 so"), r"file, line 3: duration is 'so'"),
         (read_rttm, RTTM.replace("0.5 0.25 so", "-1 0.25 so"), r"line 3: begin is '-1'"),
+        (read_ecf, ECF.replace('dur="3"', 'dur="1e308"'), r"line 3: dur is '1e308'"),
+        (read_ecf, ECF.replace('dur="3"', 'dur="1_0"'), r"line 3: dur is '1_0'"),
+        (read_ecf, ECF.replace('dur="3"', 'dur="٣"'), r"line 3: dur is '٣'"),
+        (read_systemlist, STDLIST.replace('tbeg="1"', 'tbeg="2e9"'), r"line 4: tbeg is '2e9'"),
+        (read_systemlist, KWSLIST.replace('min_score="0"', 'min_score="nan"'), r"<kwslist>: min_score is 'nan'"),
+        (read_systemlist, KWSLIST.replace('max_score="1"', 'max_score=""'), r"<kwslist>: max_score is ''"),
+        (read_systemlist, KWSLIST.replace('max_score="1"', 'max_score="INF"'), r"max_score is 'INF'"),
+        (read_systemlist, KWSLIST.replace(' max_score="1"', ""), "it has min_score alone"),
+        (read_systemlist, KWSLIST.replace(' min_score="0"', ""), "it has max_score alone"),
+        (read_systemlist, KWSLIST.replace('max_score="1"', 'max_score="-1"'), "min_score 0.0 is above max_score -1.0"),
+        (read_rttm, RTTM.replace("0.5 0.25 so", "1_0 0.25 so"), r"line 3: begin is '1_0'"),
+        (read_rttm, RTTM.replace("0.5 0.25 so", "0.5 1e10 so"), r"line 3: duration is '1e10'"),
+        (read_rttm, "LEXEME F1 1 2e9 1 so lex a <NA>\n", r"line 1: begin is '2e9'"),
         (read_rttm, RTTM.replace("0.5 0.25 so", "nan 0.25 so"), r"line 3: begin is 'nan'"),
         (read_rttm, "LEXEME F1 1 2\n", r"line 1: a LEXEME line has 4 fields"),
         (read_rttm, RTTM.replace("F1 1 1 0.5", "F1 one 1 0.5"), r"line 4: channel is 'one'"),
@@ -293,3 +313,169 @@ def test_notices_count_and_strict_refuses(write: Write) -> None:
     assert odd.detections["decision"].to_pylist() == [True, False]
     assert "2 decisions are neither YES nor NO" in str(notices)
     assert pa.types.is_dictionary(odd.detections["query_id"].type)
+
+
+DOCTYPE = '<!DOCTYPE stdlist SYSTEM "stdlist.dtd">\n'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (DOCTYPE + STDLIST.replace('file="F1"', 'file="F1&foo;"'), r"line 4: entity 'foo' is not declared"),
+        (DOCTYPE + STDLIST.replace('file="F1"', "file='F1&foo;'"), r"line 4: entity 'foo' is not declared"),
+        (DOCTYPE + STDLIST.replace('file="F1"', 'file="> &lt;&foo;"'), r"line 4: entity 'foo' is not declared"),
+        (DOCTYPE + STDLIST.replace("</stdlist>", "&foo;</stdlist>"), r"line 8: entity 'foo' is not declared"),
+        ("<!DOCTYPE s [%p;]>\n" + STDLIST.replace('"F1"', '"F1&foo;"'), r"line 4: entity 'foo' is not declared"),
+        ("<!DOCTYPE s [%p;]>\n" + STDLIST.replace("<det", "&foo;<det", 1), r"line 3: entity 'foo' is not declared"),
+        ('<!DOCTYPE s [%p;<!ENTITY foo "x">]>\n' + STDLIST.replace('"F1"', '"&foo;"'), "entity 'foo' is not declared"),
+        ('<!DOCTYPE s [<!ENTITY % p "x">]>\n' + STDLIST, r"line 1: it declares an entity \('p'\)"),
+        ('<!DOCTYPE s SYSTEM "x" [<!ATTLIST term file CDATA "&foo;">]>\n' + STDLIST, "value of attribute 'file'"),
+        (STDLIST.replace('file="F1"', 'file="F1&foo;"'), "line 3: it is not well-formed XML .undefined entity"),
+    ],
+)
+def test_no_entity_is_dropped(tmp_path: Path, text: str, complaint: str, encoding: str) -> None:
+    path = tmp_path / "list.xml"
+    head = f'<?xml version="1.0" encoding="{encoding.replace("latin-1", "ISO-8859-1")}"?>'  # on one line with the rest
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path.write_bytes((mark + head.replace("-be", "") + text).encode(encoding))
+    with pytest.raises(DataError, match=complaint) as caught:
+        read_systemlist(str(path))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    "head", [DOCTYPE, "<!DOCTYPE stdlist>", "<!DOCTYPE stdlist [<!ATTLIST term file CDATA #IMPLIED>]>"]
+)
+def test_a_doctype_without_entities(tmp_path: Path, head: str, encoding: str) -> None:
+    path = tmp_path / "list.xml"
+    path.write_bytes((head + STDLIST.replace('"F1"', "'> \"&amp;&#49;&#x31;&lt;&gt;&apos;&quot;'")).encode(encoding))
+    assert rows(read_systemlist(str(path)))[0]["doc_id"] == '> "&11<>\'"'
+
+
+@pytest.mark.parametrize("encoding", ["foo", "rot13", "shift_jis", "idna"])
+def test_encodings_that_cannot_be_read(write: Write, encoding: str) -> None:
+    with pytest.raises(DataError, match=r"file, line 1: it is in an encoding that cannot be read") as caught:
+        read_systemlist(write(f'<?xml version="1.0" encoding="{encoding}"?>\n{STDLIST}'))
+    assert "UTF-8" in str(caught.value.remedy)
+
+
+READERS = (read_ecf, read_termlist, read_systemlist, read_rttm)
+
+
+def test_pipes_and_devices_are_refused_unopened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it: to open it would wait for ever
+    for read in READERS:
+        for path in (str(tmp_path / "pipe"), "/dev/zero", "/dev/null"):
+            with pytest.raises(UserError, match="it is a pipe or a device") as caught:
+                read(path)
+            assert "write it to a file first" in str(caught.value.remedy)
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    for path, complaint in (
+        (str(tmp_path / ("a" * 300)), "it cannot be read .File name too long"),
+        (str(tmp_path / "file" / "below"), "there is no such file"),
+        (str(tmp_path / "a\0b"), "it cannot be the name of a file"),
+    ):
+        with pytest.raises(UserError, match=complaint) as caught:
+            read_ecf(path)
+        assert caught.value.remedy
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")  # who is root may open everything, so it is played
+
+    monkeypatch.setattr(packed, "open_path", refuse)
+    with pytest.raises(UserError, match=r"file: it cannot be read \(Permission denied\)"):
+        read_ecf(str(tmp_path / "file"))
+
+
+LONG = "x" * (3 << 20)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "complaint"),
+    [
+        (read_rttm, "\0" * (9 << 20), "line 1: it is not a text file"),
+        (read_rttm, f"LEXEME F1 1 0 1 so lex a <NA>\nLEXEME {LONG}", "line 2: it is not a text file"),
+        (read_rttm, f"LEXEME F1 {LONG[: 1 << 19]} 0 1 so\n", "line 1: channel is 'xxx"),
+        (read_rttm, f"LEXEME F1 1 {LONG[: 1 << 19]} 1 so\n", "line 1: begin is 'xxx"),
+        (read_systemlist, STDLIST.replace('"F1"', f'"{LONG * 4}"'), "there is no end of a tag"),
+        (read_systemlist, STDLIST[:20] + LONG + LONG, "there is no end of a tag"),
+        (read_systemlist, f"<!-- {LONG}{LONG} -->" + STDLIST, "there is no end of a tag or comment"),
+        (read_systemlist, "<!DOCTYPE s [" + "<!ELEMENT a ANY>" * (1 << 19), "there is no end of a tag"),
+        (read_systemlist, "<stdlist>" + "<a>" * 1000, "more than 100 elements stand in each other"),
+        (read_systemlist, STDLIST.replace('"YES"', f'"{LONG}"'), "neither YES nor NO"),
+        (read_systemlist, STDLIST.replace('dur="0.5"', f'dur="{LONG}"'), "line 3: dur is 'xxx"),
+        (read_systemlist, STDLIST.replace('dur="0.5"', f'dur="1{"0" * 399}"'), "line 3: dur is '1000"),
+        (read_systemlist, STDLIST.replace('channel="2"', f'channel="{LONG}"'), "line 4: channel is 'xxx"),
+        (read_systemlist, STDLIST.replace("T2", LONG).replace("T1", LONG), "a query has two lists"),
+        (read_systemlist, STDLIST.replace("stdlist", LONG), "the outermost element is <xxx"),
+        (read_systemlist, DOCTYPE + STDLIST.replace("F1", f"&{LONG};"), "entity 'xxx"),
+        (read_ecf, ECF.replace(" dur=", f" {LONG}="), "has no attribute 'dur'"),
+        (read_termlist, TLIST.replace("a&amp;b", LONG), "line 4: an element has more than 1048576 characters of text"),
+        (read_termlist, TLIST.replace("T2", LONG).replace("T1", LONG), "stands there twice"),
+    ],
+)
+def test_what_is_beyond_all_measure(write: Write, read: Callable[[str], object], text: str, complaint: str) -> None:
+    """It is refused soon, and not shown in full."""
+    with pytest.raises(DataError, match=complaint) as caught:
+        read(write(text))
+    assert len(str(caught.value)) < 1500
+
+
+def test_a_long_list_on_one_line(write: Write) -> None:
+    item = '<term file="F1" channel="1" tbeg="0.25" dur="0.5" score="1" decision="YES"/>'
+    found = read_systemlist(write(STDLIST.replace("\n", " ").replace("<term ", item * 60_000 + "<term ", 1)))
+    assert found.detections.num_rows == 60_002
+
+
+def test_blanks_between_elements_do_not_add_up(write: Write) -> None:
+    assert read_systemlist(write(STDLIST.replace("\n", "\n" + " " * (2 << 20)))).detections.num_rows == 2
+
+
+def test_channels_that_are_not_written_as_numbers(write: Write) -> None:
+    """Once a list, whatever the layout; the value is what it was."""
+    plain = STDLIST.replace('channel="2"', 'channel="02"')
+    for text in (plain, plain.replace("\n", " "), plain.replace('"02"', '"b"').replace('channel="1"', 'channel="A"')):
+        notices = Notices()
+        assert read_systemlist(write(text), notices=notices).detections["channel"].to_pylist() == [1, 2]
+        assert [notice.count for notice in notices.found.values()] == [1]
+        assert "compare channels as they are written" in str(notices)
+    notices = Notices()
+    assert read_ecf(write(ECF), notices=notices)["channel"].to_pylist() == [1, 1]
+    assert "file: channel 'A'" in str(notices)
+    line = "LEXEME F1 01 1 0.5 um fp anna 0.9\nNON-LEX F1 X 1 0.5 um fp anna 0.9\n"
+    for text in (line, line.replace(" X ", " 2 "), line.replace(" 01 ", " a ")):
+        assert read_rttm(write(text), notices=notices).lexemes["channel"].to_pylist() == [1]
+    assert [notice.count for notice in notices.found.values()] == [4]
+    read_rttm(write(RTTM), notices=notices)
+    read_systemlist(write(STDLIST), notices=notices)
+    assert [notice.count for notice in notices.found.values()] == [4]
+    for read in (read_ecf, read_systemlist, read_rttm):
+        with pytest.raises(DataError, match="because of --strict"):
+            read(write({read_ecf: ECF, read_systemlist: plain, read_rttm: line}[read]), notices=Notices(strict=True))
+
+
+def test_limits_of_scores(write: Write) -> None:
+    assert read_systemlist(write(KWSLIST)).attributes["max_score"] == "1"
+    assert rows(read_systemlist(write(KWSLIST.replace('max_score="1"', 'max_score="0"'))))
+    assert rows(read_systemlist(write(KWSLIST.replace(' min_score="0" max_score="1"', ""))))
+
+
+def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
+    text = TLIST.replace('<term termid="T2"', '<term lang="x" termid="T2"').replace("a&amp;b", "caf&#233;")
+    notices = Notices()
+    assert read_termlist(write(text), notices=notices).terms["term"].to_pylist() == ["two words", "café"]
+    assert [notice.count for notice in notices.found.values()] == [1, 1]
+    assert "1 terms have another attribute before termid; STDEval would leave them out" in str(notices)
+    assert "1 terms are written with entities" in str(notices)
+    plain = Notices()
+    read_termlist(write(TLIST.replace("a&amp;b", "café").replace(">yes<", ">&lt;<")), notices=plain)
+    assert not plain.found
+    keywords = text.replace("termlist", "kwlist").replace("term", "kw")
+    one = Notices()
+    read_termlist(write(keywords), notices=one)
+    assert ["entities" in notice.message for notice in one.found.values()] == [True]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.errors import TableError, UserError
+from swsdist.errors import DataError, TableError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import place, read_table, write_csv
 from swsdist.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
@@ -157,3 +159,38 @@ def test_written_csv_reads_back(tmp_path):
     for given in (table, iter(table.to_batches(max_chunksize=1))):
         write_csv(given, DETECTIONS, tmp_path / "out.csv")
         assert read_table(str(tmp_path / "out.csv"), DETECTIONS).equals(table)
+
+
+def test_packed(tmp_path):
+    text = b"doc_id,path,channel\na,a.wav,1\nb,b.wav,x\n"
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table({"doc_id": ["a"], "path": ["a.wav"]}), buffer)
+    for pack in (gzip.compress, lzma.compress):
+        assert read_table(csv(tmp_path, pack(text.replace(b"x", b"2"))), CORPUS)["channel"].to_pylist() == [1, 2]
+        assert read_table(csv(tmp_path, pack(buffer.getvalue().to_pybytes())), CORPUS).num_rows == 1
+        path = csv(tmp_path, pack(text))
+        assert place(path, 1) == f"{path}, line 3"
+        with pytest.raises(TableError, match=r"line 3: channel is 'x'"):
+            read_table(path, CORPUS)
+        with pytest.raises(DataError, match="damaged or cut off"):
+            read_table(csv(tmp_path, pack(text * 50)[:-12]), CORPUS)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(UserError, match="it is a pipe or a device"):
+        read_table("/dev/zero", CORPUS)
+    with pytest.raises(UserError, match="it is a folder"):
+        read_table(str(tmp_path), CORPUS)
+
+
+def test_long_values_are_not_shown_in_full(tmp_path):
+    long = "x" * (1 << 20)
+    for text in (f"doc_id,path,channel\na,b,{long}\n", f"doc_id,path\n{long},b\n{long},b\n", f"{long},{long}\n"):
+        with pytest.raises(TableError) as caught:
+            read_table(csv(tmp_path, text), CORPUS, key=("doc_id", "channel"))
+        assert len(str(caught.value)) < 1500
+
+
+def test_times_beyond_all_recordings(tmp_path):
+    with pytest.raises(TableError, match=r"line 2: duration 1e\+300 is beyond all recordings"):
+        read_table(csv(tmp_path, "doc_id,path,duration\na,b,1e300\n"), CORPUS)
