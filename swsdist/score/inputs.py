@@ -127,7 +127,7 @@ def read_task(
     if ecf is not None:
         from swsdist.io.ecf import read_ecf
 
-        excerpts = read_ecf(ecf, storage)
+        excerpts = read_ecf(ecf, storage, notices=notices)
     listed, lowercase = _terms(terms, conventions, notices, storage)
     speakers: pa.Table | None = None
     if references is not None:
@@ -341,7 +341,7 @@ def _looked_up(
     if rttm is not None:
         from swsdist.io.rttm import read_rttm
 
-        lexemes, speakers = read_rttm(rttm, storage, fields=9 if conventions == "kwseval" else None)
+        lexemes, speakers = read_rttm(rttm, storage, fields=9 if conventions == "kwseval" else None, notices=notices)
     else:
         from swsdist.io.ctm import read_ctm
 
