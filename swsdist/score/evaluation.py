@@ -226,7 +226,7 @@ def _with_nontargets(task: Task, aligned: pa.Table) -> tuple[Task, pa.Table]:
 
 def _header_limits(system: System) -> tuple[float | None, float | None]:
     """What a KWSLIST's header says of its scores; its reader has checked it."""
-    if "kwslist_filename" not in system.attributes and "kwlist_filename" not in system.attributes:
+    if "kwlist_filename" not in system.attributes:
         return None, None
     try:
         return float(system.attributes["min_score"]), float(system.attributes["max_score"])
