@@ -22,8 +22,10 @@ import click
 @click.option("--over-documents", is_flag=True, help="Also give intervals over documents.")
 @click.option("--conditions", metavar="NAME,NAME", help="SYSTEMs in turn under these conditions: pairs are systems.")
 @click.option("--level", default=0.95, show_default=True, help="Of confidence of the intervals.")
-@click.option("--resamples", default=10_000, show_default=True, help="Draws of the bootstrap.")
-@click.option("--seed", default=0, show_default=True, help="Of its generator.")
+@click.option(
+    "--resamples", type=click.IntRange(min=1), default=10_000, show_default=True, help="Draws of the bootstrap."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of its generator.")
 @click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", show_default=True)
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -44,10 +46,12 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from dataclasses import replace
     from pathlib import Path
 
+    from swsdist.cli.outputs import check_place
     from swsdist.io.notices import Notices
     from swsdist.report.comparison import Settings, breakdown_tables, measure_tables, text_lines, to_json
     from swsdist.run.comparing import Request, compare_conditions, compare_systems, gather
 
+    check_place(options["html"])
     notices = Notices(strict=options["strict"])
     names = ("ecf", "rttm", "ctm", "terms", "references")
     task = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,8 +88,10 @@ def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool
 
 
 def _score_list(*, strict: bool, system: str, **options: Any) -> int:
+    from swsdist.cli.outputs import check_place
+
     for name in ("det", "per_term", "alignment", "table_file"):
-        _check_place(options[name])
+        check_place(options[name])
     from swsdist.io.notices import Notices
     from swsdist.score.inputs import protocol_for
 
@@ -156,19 +157,6 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
             print("\n".join(summary(result, found)))
     _warn(notices)
     return 0
-
-
-def _check_place(path: str | None) -> None:
-    """Before anything is computed, whether a file can be written there."""
-    from swsdist.errors import UserError
-
-    if path in (None, "-"):
-        return
-    folder = Path(path or "").absolute().parent
-    if not folder.is_dir():
-        raise UserError("there is no such folder to write to", where=str(folder), remedy="make it, or name another")
-    if not os.access(folder, os.W_OK):
-        raise UserError("the folder cannot be written to", where=str(folder), remedy="name another")
 
 
 #: Of `score`, what the QUESST scorer knows.
