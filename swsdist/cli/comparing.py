@@ -22,9 +22,7 @@ import click
 @click.option("--over-documents", is_flag=True, help="Also give intervals over documents.")
 @click.option("--conditions", metavar="NAME,NAME", help="SYSTEMs in turn under these conditions: pairs are systems.")
 @click.option("--level", default=0.95, show_default=True, help="Of confidence of the intervals.")
-@click.option(
-    "--resamples", type=click.IntRange(min=1), default=10_000, show_default=True, help="Draws of the bootstrap."
-)
+@click.option("--resamples", default=10_000, show_default=True, help="Draws of the bootstrap.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of its generator.")
 @click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", show_default=True)
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
