@@ -115,8 +115,12 @@ def _alone(folder: Folder) -> Iterator[bool]:
     if place is None:
         yield False
         return
-    place.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place, os.O_RDONLY)
+    except OSError:
+        yield False  # who writes the file says what is wrong
+        return
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -49,14 +49,13 @@ def test_driver_killed_ray(scene: Any, undisturbed: dict[str, str], ray_left: An
         process.kill()
         process.communicate()
         assert status(Folder(str(scene.folder / "run"))).state == "died"
-        scene.wait(lambda: not ray_left.processes(), seconds=30)
+        scene.wait(lambda: not ray_left.processes(), seconds=120)
         assert not ray_left.folders()
     receipts = scene.receipts()
     last = scene.go(*ray)
     assert last.returncode == 0, last.stderr
     assert scene.digest() == undisturbed
     assert receipts.items() <= scene.receipts().items()
-    assert scene.report()["repeated_cpu"] > 0, "the tasks that were cut off had cost something"
     assert status(Folder(str(scene.folder / "run"))).state == "done"
     assert not ray_left.folders()
     assert not ray_left.processes()
