@@ -7,9 +7,12 @@ any fingerprint.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from itertools import combinations
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+
+from swsdist.config.distances import TAKES, DistanceName
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
@@ -88,14 +91,63 @@ class KeepDetections(Keep):
     per_second: float = Field(0.1, ge=0, description="and this many a second of the collection")
 
 
+#: What may be taken out of features before a distance.
+Normalise = Literal["none", "mean", "mean-variance"]
+
+#: Added to probabilities before their logarithm, or the least inner product.
+Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
+
+
+class FeatureStream(Section):
+    """Columns of the features with a distance of their own; what is not given is as for the whole search."""
+
+    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
+        description="first column, from 0, and the one after the last"
+    )
+    distance: DistanceName | None = Field(None, description="local distance between these columns")
+    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
+    normalise: Normalise | None = Field(None, description="what is taken out of these columns")
+    floor: Floor | None = Field(None, description="as search.floor")
+    cap: PositiveFloat | None = Field(None, description="as search.cap")
+
+
+class Term(NamedTuple):
+    """A term of the search's distance, nothing left open but the last column."""
+
+    first: int
+    stop: int | None
+    distance: DistanceName
+    weight: int
+    normalise: Normalise
+    options: dict[str, float]
+
+
 class Search(Section):
     """Distances, recurrence and candidates."""
 
-    distance: Literal["cosine", "cosine-squared"] = Field(
-        "cosine", description="local distance between frames: 1 - cosine, or its square"
+    distance: DistanceName = Field(
+        "cosine",
+        description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
+        "log-posterior-cosine, kl, inner-product (-ln of it); euclidean",
     )
-    normalise: Literal["none", "mean", "mean-variance"] = Field(
-        "mean-variance", description="what is taken out of each feature dimension before the distance"
+    normalise: Normalise = Field(
+        "mean-variance",
+        description="what is taken out of each feature dimension before the distance; none for posteriors",
+    )
+    streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
+        (),
+        description="sum of distances over columns, for example [{columns: [0, 39], distance: cosine, weight: 2}, "
+        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
+    )
+    floor: Floor | None = Field(
+        None,
+        description="added to probabilities before their logarithm (log-posterior-cosine, kl), or the least inner "
+        "product (at least 1e-4); default: 1e-4",
+    )
+    cap: PositiveFloat | None = Field(
+        None,
+        description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
+        "default: 2.5 sqrt(dimension)",
     )
     documents_by: Literal["document", "speaker", "collection"] = Field(
         "document", description="whose statistics normalise a document"
@@ -109,8 +161,63 @@ class Search(Section):
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    lanes: PositiveInt = effort(64, "pieces of documents searched side by side")
+    lanes: Annotated[int, Field(ge=1)] = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
+    product: Literal["auto", "int16", "numpy", "torch"] = effort(
+        "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
+    )
+
+    def terms(self) -> tuple[Term, ...]:
+        """The distance as a sum of terms: one, over all columns, or those of `streams`."""
+        if not self.streams:
+            return (self._term(0, None, self.distance, 1, self.normalise, {}),)
+        return tuple(
+            self._term(
+                *one.columns,
+                one.distance or self.distance,
+                one.weight,
+                one.normalise or self.normalise,
+                {name: value for name, value in (("floor", one.floor), ("cap", one.cap)) if value is not None},
+            )
+            for one in self.streams
+        )
+
+    def _term(
+        self, first: int, stop: int | None, name: DistanceName, weight: int, normalise: Normalise, own: dict[str, float]
+    ) -> Term:
+        common = {"floor": self.floor} if TAKES[name].least_floor is not None else {}
+        common |= {"cap": self.cap} if TAKES[name].cap else {}
+        options = {key: value for key, value in common.items() if value is not None} | own
+        return Term(first, stop, name, weight, normalise, options)
+
+    @model_validator(mode="after")
+    def _distances_take_what_is_given(self) -> Search:
+        terms = self.terms()
+        for k, term in enumerate(terms):
+            place, takes = f"streams[{k}]: " if self.streams else "", TAKES[term.distance]
+            if term.stop is not None and term.stop <= term.first:
+                raise ValueError(f"{place}columns {term.first} to {term.stop} are none")
+            if takes.posteriors and term.normalise != "none":
+                raise ValueError(
+                    f"{place}{term.distance} is between posteriors, which normalise: {term.normalise} would spoil; "
+                    "set normalise: none"
+                )
+            for option, floor in term.options.items():
+                least = takes.least_floor if option == "floor" else 0.0 if takes.cap else None
+                if least is None:
+                    raise ValueError(f"{place}{term.distance} takes no {option}")
+                if floor < least:
+                    raise ValueError(f"{place}{option} of {term.distance} is {least:g} or more")
+        for term, other in combinations(terms, 2):
+            common = max(term.first, other.first), min(term.stop or 0, other.stop or 0)
+            if common[0] < common[1] and term.normalise != other.normalise:
+                raise ValueError(
+                    f"columns {common[0]} to {common[1]} are in two streams that normalise them differently"
+                )
+        for option in ("floor", "cap"):
+            if getattr(self, option) is not None and not any(option in term.options for term in terms):
+                raise ValueError(f"{terms[0].distance} takes no {option}")
+        return self
 
 
 class Reduce(Section):

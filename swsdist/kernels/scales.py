@@ -1,9 +1,16 @@
 """The integers that stand for distances, for who must know them without loading the kernels.
 
-A local distance has 12 bits. `UNITS` names, for each distance, the integer that stands for a distance of 1.
+A local distance has 12 bits. `UNITS` names, for each distance, the integer that stands for a distance of 1; all are
+powers of two, so that weighted sums of distances are exact.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from swsdist.errors import ConfigError
+from swsdist.kernels.distances.registry import REGISTRY
 
 #: Largest local distance.
 MAX_DISTANCE = 4095
@@ -12,4 +19,39 @@ MAX_DISTANCE = 4095
 LONGEST_QUERY = 1 << 20
 
 #: Distance -> the integer that stands for a distance of 1.
-UNITS = {"cosine": 2048, "cosine-squared": 1024}
+UNITS = {name: entry.unit for name, entry in REGISTRY.items()}
+
+
+class Weighted(NamedTuple):
+    """How a weighted sum of distances becomes 12 bits: ``(sum of weight * d + (1 << shift >> 1)) >> shift``.
+
+    Attributes:
+        weights: of the integers d, so that they count by their values.
+        shift: the least that holds the largest sum in 12 bits.
+        unit: the integer that stands for a sum of 1.
+    """
+
+    weights: tuple[int, ...]
+    shift: int
+    unit: int
+
+
+def weighted(terms: Sequence[tuple[str, int]]) -> Weighted:
+    """Weights, shift and unit of a sum.
+
+    Args:
+        terms: (distance, weight), at least one; a weight is at least 1 and counts the distance's value, 1 being 1.
+
+    Raises:
+        ConfigError: the weights are so unlike that the sum has no 12 bits.
+    """
+    finest = max(UNITS[name] for name, _ in terms)
+    weights = tuple(weight * (finest // UNITS[name]) for name, weight in terms)
+    shift = (sum(weights) - 1).bit_length()
+    if finest >> shift == 0:
+        raise ConfigError(
+            f"{' + '.join(f'{weight} {name}' for name, weight in terms)} cannot be summed in 12 bits",
+            where="search.streams",
+            remedy="give less unlike weights",
+        )
+    return Weighted(weights, shift, finest >> shift)

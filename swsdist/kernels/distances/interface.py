@@ -1,0 +1,175 @@
+"""What a local distance is to the search: frames of integers, products of their columns, and maps to 12 bits.
+
+`prepare` turns normalised features into frames of integers, held in float32, so that the product of a query's frame and
+a document's frame is exact however it is summed: every coordinate fits 16 bits, and the absolute value of every partial
+sum, in any order, is at most 2^24 (each distance says why, and gives the number as `Stream.bound`). A map turns a
+product into an integer of 0..4095. What of a distance depends on one side only (a squared norm, an entropy) stands in
+columns of its own, which meet constants of the other side.
+
+A distance is a weighted sum of one or more streams of columns::
+
+    d = (sum of weight * d of stream + (1 << shift >> 1)) >> shift, held within 0..4095
+
+A map is either `from_dot`, a plain Python function of a product that uses ``+ - * << >> &`` and `least`, `most` only,
+no intermediate value of which leaves 32 bits, or a table, ``table[(dot + table_offset) >> table_shift]``, its ends
+standing for what lies beyond. Both mean the same for Python integers, lanes of a vector and threads of a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+
+#: Which side of the product a frame is for; asymmetric distances make different frames of the two.
+Side = Literal["query", "document"]
+
+#: float32 holds all integers up to here.
+LARGEST_SUM = 1 << 24
+
+#: A coordinate of a prepared frame fits 16 bits.
+LARGEST_COORDINATE = (1 << 15) - 1
+
+
+class Prepared(NamedTuple):
+    """Frames in fixed point.
+
+    Attributes:
+        frames: float32 (frames, columns) of integers.
+        saturated: how many frames did not fit the distance's range, and were brought to its edge.
+    """
+
+    frames: NDArray[np.float32]
+    saturated: int
+
+
+class Stream(NamedTuple):
+    """Columns of prepared frames that meet in one product.
+
+    Attributes:
+        first, stop: the columns, first <= column < stop.
+        from_dot: map of a product to 0..4095; None if `table` is the map.
+        weight: of this stream's distance in the sum.
+        bound: no partial sum of the product is larger.
+        table: int16, C-contiguous; nobody writes to it.
+        table_offset, table_shift: what is added to a product, and how far that is shifted down, for a place in `table`.
+    """
+
+    first: int
+    stop: int
+    from_dot: Callable[[Any], Any] | None
+    weight: int
+    bound: int
+    table: NDArray[np.int16] | None = None
+    table_offset: int = 0
+    table_shift: int = 0
+
+    def distance(self, dot: int) -> int:
+        """The map, of a Python integer."""
+        if self.from_dot is not None:
+            return int(self.from_dot(dot))
+        assert self.table is not None  # one of the two is the map
+        place = (dot + self.table_offset) >> self.table_shift
+        return int(self.table[min(max(place, 0), len(self.table) - 1)])
+
+
+#: Arrays out of Arrow's buffers are read-only.
+_FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
+
+
+@numba.njit(
+    numba.void(_FEATURES, numba.float64[::1], numba.float64[::1], numba.float64[:, ::1]), nogil=True, cache=True
+)
+def _normalise(features: Any, offset: Any, scale: Any, out: Any) -> None:
+    frames, dimension = features.shape
+    for t in range(frames):
+        for k in range(dimension):
+            out[t, k] = (features[t, k] - offset[k]) / scale[k]
+
+
+#: Normalised features float64 (frames, dimension), C-contiguous, the side, and whose they are (for errors) -> frames.
+Fill = Callable[[NDArray[np.float64], Side, str | None], Prepared]
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """A local distance, built for features of one dimension.
+
+    Attributes:
+        name: as in configs; of a sum, its streams' names.
+        dimension: of the features.
+        unit: the integer that stands for a distance of 1.
+        columns: of a prepared frame.
+        streams: one, or those of a weighted sum.
+        shift: of the weighted sum; 0 for a single stream of weight 1.
+        fill: makes the frames.
+    """
+
+    name: str
+    dimension: int
+    unit: int
+    columns: int
+    streams: tuple[Stream, ...]
+    shift: int
+    fill: Fill
+
+    def prepare(
+        self,
+        features: NDArray[np.float32],
+        offset: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        side: Side,
+        where: str | None = None,
+    ) -> Prepared:
+        """Normalise frames and put them into fixed point.
+
+        float64 throughout, with + - * / and square root in the order of the index, which IEEE 754 rounds correctly: the
+        same bytes on any CPU.
+
+        Args:
+            features: float32 (frames, dimension), finite.
+            offset: float64 (dimension,), taken from each frame; zeros for none.
+            scale: float64 (dimension,), positive; each frame is divided by it; ones for none.
+            side: what the frames are for.
+            where: whose features they are, for errors.
+
+        Raises:
+            DataError: the distance is one between probabilities, and these are not.
+        """
+        values = np.empty(features.shape)
+        _normalise(np.ascontiguousarray(features), np.array(offset), np.array(scale), values)
+        return self.fill(values, side, where)
+
+
+def single(
+    name: str,
+    dimension: int,
+    unit: int,
+    columns: int,
+    bound: int,
+    fill: Fill,
+    *,
+    from_dot: Callable[[Any], Any] | None = None,
+    table: NDArray[np.int16] | None = None,
+    table_offset: int = 0,
+    table_shift: int = 0,
+) -> Distance:
+    """A distance of one stream.
+
+    Raises:
+        UserError: features of that dimension do not fit: a sum of products could pass 2^24.
+    """
+    if bound > LARGEST_SUM:
+        raise UserError(
+            f"{dimension} dimensions are too many for the distance {name}: its sums would not be exact",
+            where="search.distance",
+            remedy="cut the features into streams (search.streams), or raise search.floor",
+        )
+    stream = Stream(0, columns, from_dot, 1, bound, table, table_offset, table_shift)
+    return Distance(name, dimension, unit, columns, (stream,), 0, fill)

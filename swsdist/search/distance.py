@@ -1,0 +1,47 @@
+"""The local distance that a config asks for, and what it takes out of features first."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.config.model import Search
+from swsdist.features.statistics import Statistics
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.weighted import Part, weighted_sum
+
+
+def distance_of(search: Search, dimension: int) -> Distance:
+    """The distance of a config, for features of a dimension.
+
+    Raises:
+        ConfigError: `streams` has columns that the features lack.
+        UserError: the dimension is too large for a distance.
+    """
+    if not search.streams:
+        (term,) = search.terms()
+        return create(term.distance, dimension, term.options)
+    parts = []
+    for term in search.terms():
+        stop = dimension if term.stop is None else term.stop
+        parts.append(Part(create(term.distance, stop - term.first, term.options), term.first, stop, term.weight))
+    return weighted_sum(parts, dimension)
+
+
+def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `Distance.prepare` takes out of frames and divides them by: in each stream's columns what that stream says.
+
+    Columns that are in no stream are left as they are. Streams that share columns normalise them alike (the config
+    refuses others).
+
+    Args:
+        search: the config.
+        statistics: of all columns.
+    """
+    offset, scale = statistics.offset_and_scale("none")
+    for term in search.terms():
+        of_all = statistics.offset_and_scale(term.normalise)
+        for own, whole in zip((offset, scale), of_all, strict=True):
+            own[term.first : term.stop] = whole[term.first : term.stop]
+    return offset, scale

@@ -1,0 +1,509 @@
+"""Local distances in fixed point: the oracle's integers, exact in any order, and as near to float64 as is said."""
+
+import re
+from itertools import product
+from types import FunctionType
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.config.distances import TAKES, DistanceName
+from swsdist.config.loader import config_from_dict
+from swsdist.config.model import Search
+from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.features.statistics import Statistics
+from swsdist.kernels.distances.cosine import NORM
+from swsdist.kernels.distances.euclidean import default_cap
+from swsdist.kernels.distances.inner_product import OF_ONE
+from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
+from swsdist.kernels.distances.logarithm import compiled_ln, ln
+from swsdist.kernels.distances.registry import REGISTRY, create
+from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.kernels.scales import UNITS, weighted
+from swsdist.search.distance import distance_of, offset_and_scale
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+from swsdist.search.queries import prepared as prepared_examples
+from swsdist.testing import oracles_distances as oracle
+from swsdist.testing import oracles_search
+from swsdist.types import EXAMPLES
+
+NAMES = sorted(REGISTRY)
+NAME = st.sampled_from(NAMES)
+ON_POSTERIORS = {name for name, takes in TAKES.items() if takes.posteriors}
+#: Floors and caps that the tests use.
+FLOORS, CAPS = (1e-4, 3e-3, 0.1), (0.5, 4.0, 30.0)
+
+
+def features(name: str, kind: str, frames: int, dimension: int, seed: int) -> np.ndarray:
+    """Frames that the distance takes; some of each kind are equal, and some are zero."""
+    rng = np.random.default_rng(seed)
+    if name not in ON_POSTERIORS:
+        values = rng.normal(size=(frames, dimension)) * (1e-3 if kind == "peaked" else 1.5)
+        if kind == "few":
+            values = rng.integers(-1, 2, (frames, dimension))
+    elif kind == "few":
+        values = rng.integers(0, 2, (frames, dimension)).astype(float)
+        values /= np.maximum(values.sum(axis=1, keepdims=True), 1)
+    else:
+        values = rng.dirichlet(np.full(dimension, 0.03 if kind == "peaked" else 1.0), frames)
+    if kind == "constant":
+        values = np.ones((frames, dimension)) / dimension
+    values = np.asarray(values)
+    values[0] = 0
+    return values.astype(np.float32)
+
+
+def given_options(name: str, choice: int, dimension: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Options for `create`, and the same with the defaults written out, for the oracle."""
+    if "floor" in REGISTRY[name].options:
+        return ({"floor": FLOORS[choice]},) * 2 if choice < 3 else ({}, {"floor": 1e-4})
+    if "cap" in REGISTRY[name].options:
+        return ({"cap": CAPS[choice]},) * 2 if choice < 3 else ({}, {"cap": default_cap(dimension)})
+    return {}, {}
+
+
+def prepared(distance: Distance, values: np.ndarray, side: str) -> np.ndarray:
+    return distance.prepare(values, np.zeros(distance.dimension), np.ones(distance.dimension), side).frames
+
+
+def largest_partial_sums(query: np.ndarray, document: np.ndarray) -> float:
+    """The largest absolute value that any order of summing meets: all positive terms first, or all negative ones."""
+    terms = query.astype(np.float64)[:, None, :] * document.astype(np.float64)[None, :, :]
+    return max(np.maximum(terms, 0).sum(axis=2).max(), np.maximum(-terms, 0).sum(axis=2).max())
+
+
+CASE = {
+    "name": NAME,
+    "kind": st.sampled_from(["random", "few", "peaked", "constant"]),
+    "dimension": st.integers(1, 9),
+    "choice": st.integers(0, 3),
+    "seed": st.integers(0, 2**20),
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(**CASE)
+def test_distances_are_the_oracles(name, kind, dimension, choice, seed) -> None:
+    options, full = given_options(name, choice, dimension)
+    distance = create(name, dimension, options)
+    values = {side: features(name, kind, 4, dimension, seed + k) for k, side in enumerate(("query", "document"))}
+    fixed = {}
+    for side, own in values.items():
+        made = distance.prepare(own, np.zeros(dimension), np.ones(dimension), side)
+        expected = [oracle.frame(name, row, side, full) for row in own.astype(np.float64).tolist()]
+        assert made.frames.dtype == np.float32
+        assert made.frames.tolist() == [row for row, _ in expected]
+        assert made.saturated == sum(saturated for _, saturated in expected)
+        fixed[side] = made.frames
+    (stream,) = distance.streams
+    assert (stream.first, stream.stop, stream.weight, distance.shift) == (0, distance.columns, 1, 0)
+    assert largest_partial_sums(fixed["query"], fixed["document"]) <= stream.bound <= LARGEST_SUM
+    dots = fixed["query"] @ fixed["document"].T
+    for (i, q), (j, x) in product(*(enumerate(fixed[side].astype(int).tolist()) for side in values)):
+        assert stream.distance(int(dots[i, j])) == oracle.distance(name, q, x, full)
+
+
+@settings(max_examples=300, deadline=None)
+@given(**CASE)
+def test_errors_are_within_what_the_docs_say(name, kind, dimension, choice, seed) -> None:
+    options, full = given_options(name, choice, dimension)
+    distance = create(name, dimension, options)
+    left, right = features(name, kind, 4, dimension, seed), features(name, kind, 4, dimension, seed + 1)
+    if name.startswith("euclidean"):  # frames beyond the cap are not measured, but cut off
+        longest = full["cap"] * (1 - np.sqrt(dimension) / 2 / NORM)
+        for frames in (left, right):
+            norms = np.linalg.norm(frames.astype(np.float64), axis=1)
+            frames[norms > longest] = 0
+    fixed = prepared(distance, left, "query"), prepared(distance, right, "document")
+    for i, j in product(range(4), range(4)):
+        q, x = left[i].astype(np.float64).tolist(), right[j].astype(np.float64).tolist()
+        exact = oracle.exact(name, q, x, full)
+        d = oracle.distance(name, fixed[0][i].astype(int).tolist(), fixed[1][j].astype(int).tolist(), full)
+        assert abs(d / distance.unit - exact) <= largest_error(name, dimension, full, q, x) + 1e-9
+
+
+def largest_error(name: str, dimension: int, options: dict[str, float], q: list[float], x: list[float]) -> float:
+    """What docs/concepts/exact-numbers.md says."""
+    if name.endswith("-squared") and not name.startswith("euclidean"):
+        plain = name.removesuffix("-squared")
+        e = largest_error(plain, dimension, options, q, x)
+        return 2 * oracle.exact(plain, q, x, options) * e + e * e + 1 / 2048
+    if name.startswith("kl"):
+        of_logarithms = 1 / 128 if name == "kl" else 1 / 64
+        largest = np.log((1 + dimension * options["floor"]) / options["floor"])
+        return largest * dimension / 8192 + of_logarithms * (1 + dimension / 8192) + 1 / 4096 + 1 / 256
+    if name == "inner-product":
+        total = [max(sum(side), 1e-30) for side in (q, x)]
+        inner = sum(a * b for a, b in zip(q, x, strict=True)) / total[0] / total[1]
+        wrong = 1 / OF_ONE + (dimension / 4 + 32) / OF_ONE**2
+        low, high = (max(inner + sign * wrong, options["floor"]) for sign in (-1, 1))
+        return max(np.log(max(inner, options["floor"]) / low), np.log(high / max(inner, options["floor"]))) + 1 / 512
+    e = np.sqrt(dimension) / NORM
+    if name == "euclidean":
+        return e + 1 / 4096 + 5 / 2048
+    if name == "euclidean-squared":
+        return 2 * oracle.exact("euclidean", q, x, options) * e + e * e + 1 / 2048 + 2**-21
+    return e + 1 / 4096
+
+
+#: The name of each plain map, its function, and its definition in float64, exact for products up to 2^24.
+def cosine(dot: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(2048 - dot / 4096), 0, 4095)
+
+
+DEFINITIONS = {
+    "cosine": cosine,
+    "cosine-squared": lambda dot: (cosine(dot) ** 2 + 2048) // 4096,
+    "kl": lambda dot: np.clip(np.floor(dot / 4096 + 0.5), 0, 4095),
+    "euclidean-squared": lambda dot: np.clip(np.floor(-dot / 4096 + 0.5), 0, 4095),
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_map_of_every_product(name: str) -> None:
+    from_dot = create(name, 5).streams[0].from_dot
+    # The same code on int32 arrays: what does not fit 32 bits would wrap, and show.
+    whole = FunctionType(from_dot.__code__, {"least": np.minimum, "most": np.maximum})
+    for first in range(-LARGEST_SUM, LARGEST_SUM + 1, 1 << 20):
+        dot = np.arange(first, min(first + (1 << 20), LARGEST_SUM + 1), dtype=np.int32)
+        found = whole(dot)
+        assert found.dtype == np.int32
+        assert (found == DEFINITIONS[name](dot.astype(np.float64))).all()
+
+
+def test_every_plain_map_is_one_of_these() -> None:
+    known = {create(name, 5).streams[0].from_dot for name in DEFINITIONS}
+    assert {create(name, 5).streams[0].from_dot for name in NAMES} - {None} == known
+
+
+@pytest.mark.parametrize("floor", [1e-4, 0.01])
+def test_table_of_logarithms(floor: float) -> None:
+    stream = create("inner-product", 5, {"floor": floor}).streams[0]
+    table = stream.table.astype(np.int64)
+    middle = np.arange(len(table), dtype=np.float64) * 64 + 32
+    value = -256 * np.log(np.maximum(np.minimum(middle / OF_ONE**2, 1), floor))
+    assert np.abs(table - value).max() < 0.5 + 1e-9
+    for place in np.flatnonzero(np.abs(np.abs(table - value) - 0.5) < 1e-4):  # too near to call for float64
+        assert table[place] == oracle.mapped("inner-product", int(place) * 64, {"floor": floor})
+    assert stream.distance(0) == table[0] == round(-256 * np.log(floor))
+    assert stream.distance(stream.bound) == stream.distance(-1 + (1 << 30)) == 0
+
+
+def test_table_of_square_roots() -> None:
+    stream = create("euclidean", 5).streams[0]
+    assert [stream.distance(-z) for z in (-1, 0, 1, 64, 65, LARGEST_SUM)] == [0, 0, 6, 6, 10, 4095]
+    for z in [*range(1, 5000), *range(5000, LARGEST_SUM, 9973)]:
+        assert stream.distance(-z) == oracle.mapped("euclidean", -z, {"cap": 1.0})
+
+
+WORST = [(name, dimension) for name in NAMES for dimension in (1, 2, 39, 138, 1000)]
+
+
+@pytest.mark.parametrize(("name", "dimension"), WORST)
+def test_bounds_of_the_worst_frames(name: str, dimension: int) -> None:
+    """One class alone, all alike, all at the edge of rounding up, opposite, and beyond every range."""
+    floor = {"floor": 1e-10 if name != "inner-product" else 1e-4} if "floor" in REGISTRY[name].options else {}
+    distance = create(name, dimension, floor)
+    rng = np.random.default_rng(dimension)
+    if name in ON_POSTERIORS:
+        rounding_up = np.full(dimension, 0.50001 / 4096)
+        rounding_up[0] += 1 - rounding_up.sum()
+        rows = [np.eye(dimension)[0], np.full(dimension, 1 / dimension), rounding_up, np.eye(dimension)[-1]]
+        values = np.array([*rows, np.zeros(dimension), *rng.dirichlet(np.full(dimension, 0.1), 8)])
+    else:
+        rows = [np.ones(dimension), -np.ones(dimension), np.eye(dimension)[0], -np.eye(dimension)[0]]
+        rows += [np.full(dimension, 0.50001 / NORM), np.zeros(dimension)]
+        values = np.array([*rows, *rng.normal(size=(8, dimension))])
+        values = np.concatenate([values, values * 1e-20, values * 1e6])
+    query, document = (prepared(distance, values.astype(np.float32), side) for side in ("query", "document"))
+    for frames in (query, document):
+        assert (frames == np.rint(frames)).all()
+        assert np.abs(frames).max() <= LARGEST_COORDINATE
+    assert largest_partial_sums(query, document) <= distance.streams[0].bound <= LARGEST_SUM
+
+
+@pytest.mark.parametrize(("name", "dimension"), [("kl", 5000), ("kl-symmetric", 5000), ("inner-product", 5000)])
+def test_too_many_dimensions(name: str, dimension: int) -> None:
+    with pytest.raises(UserError, match=f"{dimension} dimensions are too many for the distance {name}"):
+        create(name, dimension, {"floor": 1e-10} if name != "inner-product" else {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zero_vectors(name: str) -> None:
+    dimension = 4
+    distance = create(name, dimension, {"cap": 4.0} if name.startswith("euclidean") else {})
+    one_hot, zero = np.eye(dimension, dtype=np.float32)[:1], np.zeros((1, dimension), np.float32)
+
+    def between(left: np.ndarray, right: np.ndarray) -> int:
+        dots = prepared(distance, left, "query") @ prepared(distance, right, "document").T
+        return distance.streams[0].distance(int(dots[0, 0]))
+
+    found = [between(zero, zero), between(zero, one_hot), between(one_hot, zero)]
+    if name.startswith("kl"):  # a frame that is all zero is the uniform distribution
+        uniform = np.full((1, dimension), 1 / dimension, np.float32)
+        assert found[0] == 0
+        assert found == [between(uniform, uniform), between(uniform, one_hot), between(one_hot, uniform)]
+    elif name == "inner-product":
+        assert found == [round(-256 * np.log(1e-4))] * 3
+    elif name.startswith("euclidean"):  # a point like any other
+        of_norm = {"euclidean": 512, "euclidean-squared": 64}[name]
+        assert found == [0, of_norm, of_norm]
+    else:
+        assert found == [distance.unit] * 3
+
+
+def test_equal_frames_are_nearest() -> None:
+    for name in NAMES:
+        values = features(name, "random", 6, 20, 3)[1:]
+        distance = create(name, 20)
+        dots = prepared(distance, values, "query") @ prepared(distance, values, "document").T
+        table = np.array([[distance.streams[0].distance(int(dot)) for dot in row] for row in dots])
+        assert (table.argmin(axis=1) == np.arange(5)).all()
+        if name != "inner-product":
+            assert table.diagonal().max() <= 1  # a cosine's norm is rounded
+
+
+def test_asymmetric_and_symmetric_divergence() -> None:
+    q, x = np.array([[0.9, 0.1]], np.float32), np.array([[0.5, 0.5]], np.float32)
+
+    def between(name: str, left: np.ndarray, right: np.ndarray) -> float:
+        distance = create(name, 2)
+        dots = prepared(distance, left, "query") @ prepared(distance, right, "document").T
+        return distance.streams[0].distance(int(dots[0, 0])) / distance.unit
+
+    assert between("kl", q, x) == pytest.approx(0.368, abs=0.012)  # 0.9 ln 1.8 + 0.1 ln 0.2
+    assert between("kl", x, q) == pytest.approx(0.511, abs=0.012)
+    assert between("kl-symmetric", q, x) == between("kl-symmetric", x, q) == pytest.approx(0.4394, abs=0.012)
+
+
+def test_saturated_frames_are_counted_and_shortened() -> None:
+    distance = create("euclidean", 2, {"cap": 1.0})
+    values = np.array([[0.5, 0], [0.99, 0], [3, 0], [0, -1000]], np.float32)
+    made = distance.prepare(values, np.zeros(2), np.ones(2), "query")
+    assert made.saturated == 2
+    assert made.frames[:, 0].tolist() == [1448, 2867, 2896, 0]
+    assert made.frames[3, 1] == -2896
+
+
+def test_prepare_takes_offset_and_scale() -> None:
+    distance = create("euclidean", 2, {"cap": 1.0})
+    values = np.array([[7.0, 5.0]], np.float32)
+    values.flags.writeable = False
+    made = distance.prepare(values, np.array([6.0, 5.0]), np.array([2.0, 1.0]), "document")
+    assert made.frames[0, :2].tolist() == [1448, 0]
+
+
+@pytest.mark.parametrize("name", sorted(ON_POSTERIORS))
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ([0.5, -0.25, 0.75], "frame 1 holds -0.25"),
+        ([0.5, 0.5, 0.5], "frame 1 sums to 1.5"),
+        ([0.1, 0.1, 0.1], "frame 1 sums to 0.3"),
+        ([float("nan"), 0, 1], "frame 1 sums to nan"),
+    ],
+)
+def test_what_is_no_posterior_is_refused(name: str, values: list[float], complaint: str) -> None:
+    frames = np.array([[0.25, 0.25, 0.5], values], np.float32)
+    with pytest.raises(DataError, match=f"document d7: .*the distance {name} needs: {complaint}"):
+        create(name, 3).prepare(frames, np.zeros(3), np.ones(3), "document", "document d7")
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.floats(1e-11, 4.0))
+def test_logarithm(x: float) -> None:
+    right = oracle.ln(x)
+    assert abs(ln(x) - right) <= 2**-50 * max(1.0, abs(right))
+    assert compiled_ln(x) == ln(x)
+
+
+def test_names_are_the_same_everywhere() -> None:
+    assert list(REGISTRY) == list(get_args(DistanceName)) == list(TAKES) == list(UNITS)
+    for name, takes in TAKES.items():
+        assert ("floor" in REGISTRY[name].options) == (takes.least_floor is not None)
+        assert ("cap" in REGISTRY[name].options) == takes.cap
+        assert create(name, 3).unit == UNITS[name]
+        assert UNITS[name].bit_count() == 1
+        assert create(name, 3) is create(name, 3)
+
+
+def test_wrong_names_and_options() -> None:
+    for name, options, complaint in (
+        ("hamming", {}, "there is no distance hamming"),
+        ("cosine", {"cap": 1.0}, "the distance cosine takes no cap"),
+        ("inner-product", {"floor": 1e-5}, "below 0.0001"),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            create(name, 3, options)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    terms=st.lists(st.tuples(NAME, st.integers(1, 16)), min_size=1, max_size=8),
+    dimension=st.integers(1, 5),
+    seed=st.integers(0, 2**20),
+)
+def test_weighted_sums_are_the_oracles(terms, dimension, seed) -> None:
+    values = {side: [] for side in ("query", "document")}
+    for k, (name, _) in enumerate(terms):
+        for side, own in values.items():
+            own.append(features(name, "random", 3, dimension, seed + k + (side == "query")))
+    whole = len(terms) * dimension
+    parts = [
+        Part(create(name, dimension), k * dimension, (k + 1) * dimension, weight)
+        for k, (name, weight) in enumerate(terms)
+    ]
+    total = weighted_sum(parts, whole)
+    frames = {side: prepared(total, np.concatenate(own, axis=1), side) for side, own in values.items()}
+    assert frames["query"].shape[1] == total.columns == total.streams[-1].stop
+    assert total.unit == weighted(terms).unit
+    for i, j in product(range(3), range(3)):
+        expected, found = [], 1 << total.shift >> 1
+        for (name, weight), part, stream, left, right in zip(
+            terms, parts, total.streams, values["query"], values["document"], strict=True
+        ):
+            q, x = (prepared(part.distance, own, side) for own, side in ((left, "query"), (right, "document")))
+            own = slice(stream.first, stream.stop)
+            assert (frames["query"][:, own] == q).all()
+            assert (frames["document"][:, own] == x).all()
+            options = given_options(name, 3, dimension)[1]
+            d = oracle.distance(name, q[i].astype(int).tolist(), x[j].astype(int).tolist(), options)
+            expected.append((d, part.distance.unit, weight))
+            found += stream.weight * stream.distance(int(q[i] @ x[j]))
+        assert found < 2**31
+        assert min(max(found >> total.shift, 0), 4095) == oracle.weighted(expected, total.unit)
+
+
+def test_weights_of_a_sum() -> None:
+    assert weighted([("cosine", 1)]) == ((1,), 0, 2048)
+    assert weighted([("cosine", 2), ("cosine-squared", 1)]) == ((2, 2), 2, 512)
+    assert weighted([("kl", 1), ("cosine", 1)]) == ((16, 1), 5, 64)
+    with pytest.raises(ConfigError, match="cannot be summed in 12 bits"):
+        weighted([("kl", 1000), ("cosine", 1)])
+
+
+def test_columns_that_are_not_there() -> None:
+    with pytest.raises(ConfigError, match=re.escape("search.streams[1].columns: there are no columns 3 to 6")):
+        weighted_sum([Part(create("cosine", 3), 0, 3, 1), Part(create("cosine", 3), 3, 6, 1)], 5)
+
+
+def test_streams_in_a_config(tmp_path) -> None:
+    values = {"run": "run", "corpus": {"documents": "docs"}}
+    values["search"] = {
+        "floor": 0.01,
+        "streams": [
+            {"columns": [0, 39], "weight": 2},
+            {"columns": [39, 90], "distance": "kl", "normalise": "none"},
+            {"columns": [90, 180], "distance": "kl-symmetric", "normalise": "none", "floor": 0.001},
+        ],
+    }
+    terms = config_from_dict(values, tmp_path).search.terms()
+    assert terms == (
+        (0, 39, "cosine", 2, "mean-variance", {}),
+        (39, 90, "kl", 1, "none", {"floor": 0.01}),
+        (90, 180, "kl-symmetric", 1, "none", {"floor": 0.001}),
+    )
+    assert Search().terms() == ((0, None, "cosine", 1, "mean-variance", {}),)
+
+
+@pytest.mark.parametrize(
+    ("search", "complaint"),
+    [
+        ({"distance": "kl"}, "search: kl is between posteriors, which normalise: mean-variance would spoil"),
+        ({"cap": 2.0}, "search: cosine takes no cap"),
+        ({"distance": "euclidean", "floor": 0.01}, "search: euclidean takes no floor"),
+        ({"distance": "inner-product", "normalise": "none", "floor": 1e-5}, "floor of inner-product is 0.0001 or more"),
+        ({"distance": "kl", "normalise": "none", "floor": 0.5}, "search.floor"),
+        ({"distance": "euclidean", "cap": 0.0}, "search.cap"),
+        ({"streams": [{"columns": [3, 3]}]}, "columns 3 to 3 are none"),
+        ({"streams": [{"columns": [0, 3]}, {"columns": [3, 5], "distance": "kl"}]}, r"streams\[1\]: kl is between"),
+        ({"streams": [{"columns": [0, 3]}, {"columns": [2, 5], "normalise": "mean"}]}, "columns 2 to 3 are in two"),
+        ({"streams": [{"columns": [0, 3], "cap": 1.0}]}, r"streams\[0\]: cosine takes no cap"),
+        ({"streams": [{"columns": [0, 3], "weight": 0}]}, r"search.streams\[0\]"),
+        ({"streams": [{"columns": [-1, 3]}]}, r"search.streams\[0\]"),
+        ({"streams": [{"columns": [0, 3]}] * 9}, "search.streams"),
+        ({"streams": [{"columns": [0, 3], "distance": "hamming"}]}, r"search.streams\[0\]"),
+    ],
+)
+def test_wrong_configs(search, complaint, tmp_path) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        config_from_dict({"run": "run", "corpus": {"documents": "docs"}, "search": search}, tmp_path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=NAME, seed=st.integers(0, 2**20), lengths=st.lists(st.integers(1, 30), min_size=1, max_size=4))
+def test_the_engine_finds_what_the_oracle_finds(name, seed, lengths) -> None:
+    dimension = 5
+    distance, options = create(name, dimension), given_options(name, 3, dimension)[1]
+    values = [features(name, "random", n, dimension, seed + n) for n in (4, *lengths)]
+    query = prepared(distance, values[0], "query")
+    documents = [prepared(distance, own, "document") for own in values[1:]]
+    expected = []
+    for k, document in enumerate(documents):
+        table = [
+            [oracle.distance(name, q, x, options) for x in document.astype(int).tolist()]
+            for q in query.astype(int).tolist()
+        ]
+        found = oracles_search.candidates(oracles_search.bounded_slope(table), 2)
+        expected += [(0, k, end, frames, cost) for end, frames, cost in oracles_search.keep_best(found, 3)]
+    found = search(
+        [Example("q", 1, query)],
+        ((k, [document]) for k, document in enumerate(documents)),
+        np.full(len(documents), 3),
+        Settings(distance, 2, 16, 1),
+    )
+    rows = zip(found.query, found.document, found.end_frame, found.frames, found.cost, strict=True)
+    assert [tuple(int(value) for value in row) for row in rows] == expected
+
+
+def test_the_engine_searches_sums() -> None:
+    """Posteriors of a net beside cepstra: the costs are the oracle's sums, along the path that it finds."""
+    settings_of = Search.model_validate(
+        {"streams": [{"columns": (0, 3), "weight": 2}, {"columns": (3, 7), "distance": "kl", "normalise": "none"}]}
+    )
+    distance = distance_of(settings_of, 7)
+    values = [
+        np.concatenate([features("cosine", "random", n, 3, n), features("kl", "random", n, 4, n)], axis=1)
+        for n in (5, 60)
+    ]
+    statistics = Statistics.of(values[1])
+    offset, scale = offset_and_scale(settings_of, statistics)
+    assert (offset[:3] == statistics.mean[:3]).all()
+    assert (offset[3:] == 0).all()
+    assert (scale[3:] == 1).all()
+    query, document = (
+        distance.prepare(own, offset, scale, side).frames
+        for own, side in zip(values, ("query", "document"), strict=True)
+    )
+    table = [
+        [
+            oracle.weighted(
+                [
+                    (oracle.distance("cosine", q[:3], x[:3], {}), UNITS["cosine"], 2),
+                    (oracle.distance("kl", q[3:], x[3:], {}), UNITS["kl"], 1),
+                ],
+                distance.unit,
+            )
+            for x in document.astype(int).tolist()
+        ]
+        for q in query.astype(int).tolist()
+    ]
+    expected = oracles_search.candidates(oracles_search.bounded_slope(table), 2)
+    found = search([Example("q", 1, query)], [(0, [document])], np.array([99]), Settings(distance, 2, 16, 1))
+    assert len(expected) > 3
+    assert list(zip(found.end_frame, found.frames, found.cost, strict=True)) == expected
+
+
+def test_an_example_that_is_no_posterior_is_named() -> None:
+    row = {"query_id": "q7", "example": 2, "duration": 0.1, "frames": 2, "speaker": None}
+    row["features"] = np.array([[0.5, 0.5], [-3.0, 1.0]], "<f4").tobytes()
+    table = pa.Table.from_pylist([row], EXAMPLES)
+    statistics = {("collection", ""): Statistics.zero(2)}
+    config = Search(distance="kl", normalise="none")
+    with pytest.raises(DataError, match=r"query q7, example 2: .*frame 1 holds -3"):
+        prepared_examples(table, statistics, config, 2)
