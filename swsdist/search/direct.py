@@ -14,8 +14,8 @@ from swsdist.calibrate.qnorm import normalise
 from swsdist.config.model import Reduce, Search
 from swsdist.errors import ConfigError, DataError, UserError
 from swsdist.features.registry import create
-from swsdist.kernels.fixed_point import DISTANCES
 from swsdist.reduce.detections import reduce_bucket
+from swsdist.search.distance import distance_of
 from swsdist.search.queries import extract, prepared
 from swsdist.search.shard import candidate_tables, search_shard
 from swsdist.store.reading import Store
@@ -67,9 +67,7 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     statistics = store.statistics()
-    examples = prepared(
-        extracted.examples, statistics, settings.normalise, settings.queries_by, store.manifest.dimension
-    )
+    examples = prepared(extracted.examples, statistics, settings, store.manifest.dimension)
 
     def candidates() -> Iterable[pa.Table]:
         for shard in store.manifest.shards:
@@ -77,7 +75,7 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
             for _, table in candidate_tables(documents, examples, found, 1):
                 yield table
 
-    unit = DISTANCES[settings.distance].unit
+    unit = distance_of(settings, store.manifest.dimension).unit
     reduced = reduce_bucket(
         candidates(), shift=store.manifest.shift, unit=unit, overlap=Reduce().overlap, nbest=top, system=""
     )

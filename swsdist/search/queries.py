@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
+from swsdist.config.model import Search
 from swsdist.errors import AudioError, DataError
 from swsdist.features.registry import Extractor, frame_count, frame_shift, in_blocks
 from swsdist.features.statistics import Statistics
@@ -166,23 +167,30 @@ def _first(blocks: Any, samples: int) -> Any:
 
 
 def prepared(
-    table: pa.Table, statistics: dict[tuple[str, str], Statistics], normalise: str, by: str, dimension: int
+    table: pa.Table, statistics: dict[tuple[str, str], Statistics], search: Search, dimension: int
 ) -> list[Example]:
     """Examples ready for the engine, in the table's order.
 
     Args:
         table: EXAMPLES.
-        statistics: the store's frozen statistics.
-        normalise: `none`, `mean` or `mean-variance`.
-        by: whose statistics: `speaker` (where the store knows the speaker, else the collection's) or `collection`.
-        dimension: of the frames.
-    """
-    from swsdist.kernels.fixed_point import prepare  # loads numba: planning does without
+        statistics: the store's frozen statistics; a query is normalised by its speaker's, where `search.queries_by` says
+            so and the store knows the speaker, else by the collection's.
+        search: names the distance, and what is taken out of features before it.
+        dimension: of the features.
 
+    Raises:
+        DataError: the distance is one between posteriors, and a query's features are not.
+    """
+    from swsdist.search.distance import distance_of, offset_and_scale  # loads numba: planning does without
+
+    distance = distance_of(search, dimension)
     collection = statistics["collection", ""]
+    by_speaker = search.queries_by == "speaker"
     made = []
     for row in table.to_pylist():
-        known = statistics.get(("speaker", row["speaker"] or ""), collection) if by == "speaker" else collection
-        frames = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
-        made.append(Example(row["query_id"], row["example"], prepare(frames, *known.offset_and_scale(normalise))))
+        known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
+        features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
+        where = f"query {row['query_id']}, example {row['example']}"
+        fixed = distance.prepare(features, *offset_and_scale(search, known), "query", where)
+        made.append(Example(row["query_id"], row["example"], fixed.frames))
     return made
