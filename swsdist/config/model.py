@@ -94,7 +94,7 @@ class KeepDetections(Keep):
 #: What may be taken out of features before a distance.
 Normalise = Literal["none", "mean", "mean-variance"]
 
-#: Added to probabilities before their logarithm, or the least inner product.
+#: Added to probabilities, or to their inner product, before the logarithm.
 Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
 
 
@@ -141,8 +141,8 @@ class Search(Section):
     )
     floor: Floor | None = Field(
         None,
-        description="added to probabilities before their logarithm (log-posterior-cosine, kl), or the least inner "
-        "product (at least 1e-4); default: 1e-4",
+        description="log-posterior-cosine, kl: added to probabilities before their logarithm; inner-product: added to "
+        "it, at least 1e-4; default: 1e-4",
     )
     cap: PositiveFloat | None = Field(
         None,
@@ -161,7 +161,7 @@ class Search(Section):
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    lanes: Annotated[int, Field(ge=1)] = effort(16, "pieces of documents searched side by side; 16 fill a vector")
+    lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
     product: Literal["auto", "int16", "numpy", "torch"] = effort(
         "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"

@@ -14,145 +14,83 @@ back. The step set is that of Sakoe and Chiba (1978), type P=1, made asymmetric.
 
 State of a cell: ``cost << frame_bits | document frames``. Adding ``d << frame_bits | n`` extends a path; the smaller
 integer is the lower cost, and of equal costs the shorter path. The state is int32 where the query fits (see
-`packing`), else int64.
+`kernels.packing`), else int64.
 
-Layout: frame t of `lanes` pieces of documents lies side by side, so that the inner loop runs over lanes and the compiler
-vectorises it. The three columns of state rotate by reference. No fast-math flag anywhere: all is integer.
+Layout: sixteen pieces of documents side by side, each row of a column one vector (`kernels.vectors`). The three columns
+rotate: that of frame t is number t mod 3. Two of a cell's five inputs stay in registers from the row before. No fast-math flag
+anywhere: all is integer.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
-import numpy as np
-from numpy.typing import NDArray
 
-from swsdist.errors import UserError
-from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
+from swsdist.kernels.arithmetic import least
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
-class Packing(NamedTuple):
-    """How cost and frames share an integer for a query of a given length."""
-
-    dtype: Any
-    frame_bits: int
-    infinity: int
-
-
-def packing(query_frames: int) -> Packing:
-    """The narrowest state that holds any path of a query.
-
-    A path costs at most 4095 N, so cost and frames need ceil(log2(4095 N + 1)) + ceil(log2(2 N + 1)) bits. Infinity,
-    for cells that no path reaches, leaves room for the two distances that a step adds to it.
-
-    Args:
-        query_frames: N, at least 1.
-
-    Raises:
-        UserError: the query is longer than 2^20 frames.
-    """
-    frame_bits = int(2 * query_frames).bit_length()
-    cost = MAX_DISTANCE * (query_frames + 2)
-    for dtype in (np.int32, np.int64):
-        infinity = (cost << frame_bits) + 1
-        if 2 * infinity <= np.iinfo(dtype).max and query_frames <= LONGEST_QUERY:
-            return Packing(dtype, frame_bits, infinity)
-    raise UserError(
-        f"a query of {query_frames} frames is too long to search",
-        remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
-    )
-
-
-def cell(diagonal: Any, slow: Any, fast: Any, d: Any, d_before: Any, integer: Any = int) -> Any:
+def cell(diagonal: Any, slow: Any, fast: Any, d: Any, d_before: Any) -> Any:
     """State of (i, t) from S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t); distances already shifted.
 
-    The single source of the recurrence: the oracle calls it with Python integers, the CPU kernel compiles it.
-    `integer` is the type of the state: numba would widen each sum to 64 bits, and half the lanes would be lost.
+    The single source of the recurrence: the oracle calls it with Python integers, the kernels with sixteen lanes.
     """
-    best = integer(diagonal + 1)
-    two = integer(slow + 2)
-    if two < best:
-        best = two
-    skip = integer(integer(fast + d_before) + 1)
-    if skip < best:
-        best = skip
-    return integer(best + d)
+    return least(least(diagonal + 1, slow + 2), fast + d_before + 1) + d
 
 
-_cell = numba.njit(inline="always")(cell)
+numba.extending.register_jitable(cell)
 
 
-def _columns(distances: Any, oldest: Any, older: Any, newest: Any, curve: Any, frame_bits: int) -> None:
-    """Advance the recurrence over a block; on return the newest column is the one of the block's last frame.
+def advance(
+    distances: Any,
+    rows: Any,
+    n: Any,
+    first: Any,
+    stop: Any,
+    columns: Any,
+    at: Any,
+    bits: Any,
+    curve: Any,
+    shifted: Any,
+) -> None:
+    """Take in the distances of frames first <= t < stop.
 
     Rows of a column: 0 is i = -2 (infinity), 1 is i = -1 (zero), i + 2 is query frame i.
+
+    Args:
+        distances: int16 (stop - first, rows, 16), flat.
+        rows: of the distances, at least n.
+        n: query frames.
+        columns: state (3, n + 2, 16), flat, from element `at` on.
+        bits: frame bits of the packing.
+        curve: state (rows, 16), flat; row t + shifted receives the state of the query's last frame.
     """
-    query_frames, frames, lanes = distances.shape
-    integer = curve.dtype.type
-    bits = integer(frame_bits)
-    for t in range(frames):
-        for i in range(query_frames):
-            d = distances[i, t]
-            d_before = distances[max(i - 1, 0), t]
-            diagonal, slow, fast, out = newest[i + 1], older[i + 1], newest[i], oldest[i + 2]
-            for lane in range(lanes):
-                out[lane] = _cell(
-                    diagonal[lane],
-                    slow[lane],
-                    fast[lane],
-                    integer(integer(d[lane]) << bits),
-                    integer(integer(d_before[lane]) << bits),
-                    integer,
-                )
-        curve[t, :] = oldest[query_frames + 1]
-        newest, older, oldest = oldest, newest, older
+    like = lanes_of(columns)
+    shift = spread(bits, like)
+    size = (n + 2) * WIDTH
+    for t in range(first, stop):
+        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+        row = (t - first) * rows * WIDTH
+        before = like
+        fast = load(columns, newest)
+        diagonal = load(columns, newest + WIDTH)
+        for i in range(n):
+            d = load_unsigned(distances, row + i * WIDTH, like) << shift
+            slow = load(columns, older + (i + 1) * WIDTH)
+            state = cell(diagonal, slow, fast, d, before)
+            store(columns, out + (i + 2) * WIDTH, state)
+            fast = diagonal
+            diagonal = load(columns, newest + (i + 2) * WIDTH)
+            before = d
+        store(curve, (t + shifted) * WIDTH, load(columns, out + (n + 1) * WIDTH))
 
 
-@cache
-def columns(dtype: Any) -> Any:
-    """The compiled recurrence for a type of state, from disk if it was compiled before.
-
-    Signature of what is returned, arrays C-contiguous::
-
-        (distances int32 (query frames, document frames, lanes), oldest, older, newest: dtype (query frames + 2, lanes),
-         curve dtype (document frames, lanes), frame_bits int64) -> None
-
-    The three columns are those of frames t-3 (free to be overwritten), t-2 and t-1. `curve` receives the state of the
-    query's last frame at each document frame. After a block of n frames the columns' roles have rotated by n mod 3:
-    use `State`, which keeps count.
-    """
-    state = numba.from_dtype(np.dtype(dtype))
-    signature = numba.void(
-        numba.int32[:, :, ::1], state[:, ::1], state[:, ::1], state[:, ::1], state[:, ::1], numba.int64
-    )
-    return numba.njit(signature, nogil=True, cache=True)(_columns)
-
-
-class State:
-    """The columns of one query against `lanes` pieces, carried from block to block."""
-
-    def __init__(self, query_frames: int, lanes: int) -> None:
-        self.packing = packing(query_frames)
-        self._advance = columns(self.packing.dtype)
-        self._columns = [np.empty((query_frames + 2, lanes), self.packing.dtype) for _ in range(3)]
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget the past: no path has begun."""
-        for column in self._columns:
-            column[:] = self.packing.infinity
-            column[1] = 0
-
-    def advance(self, distances: NDArray[np.int32], curve: NDArray[Any]) -> None:
-        """Take in a block.
-
-        Args:
-            distances: int32 (query frames, document frames, lanes), 0..4095.
-            curve: state dtype (document frames, lanes); receives the last row, packed.
-        """
-        self._advance(distances, *self._columns, curve, self.packing.frame_bits)
-        for _ in range(distances.shape[1] % 3):
-            oldest, older, newest = self._columns
-            self._columns = [older, newest, oldest]
+def restart(columns: Any, at: Any, n: Any, infinity: Any) -> None:
+    """Forget the past: no path has begun."""
+    size = (n + 2) * WIDTH
+    for column in range(3):
+        for k in range(size):
+            columns[at + column * size + k] = infinity
+        for k in range(WIDTH):
+            columns[at + column * size + WIDTH + k] = 0

@@ -3,6 +3,9 @@
 Document frame t is a candidate if its cost is less than that of the w frames before it and not more than that of the w frames
 after it, so the earlier of equals wins, no two candidates are within w frames of each other, and whether t is one depends on
 2 w + 1 costs only: independent of where a document was cut. Frames outside of the document do not count.
+
+The least cost of w frames on either side is taken for all frames at once, by windows that double their width (van Herk 1992
+needs as few comparisons, but two passes in opposite directions).
 """
 
 from __future__ import annotations
@@ -10,69 +13,111 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
-from numpy.typing import NDArray
+
+from swsdist.kernels.arithmetic import least
+from swsdist.kernels.vectors import WIDTH, below, load, lowest_bit, store
+
+#: Columns of a row of what was found: query, document, end frame, document frames of the path, cost.
+COLUMNS = 5
 
 
-def _local_minima(curve: Any, bits: int, first: Any, stop: Any, frames: Any, window: int, limit: int, out: Any) -> int:
-    found = 0
-    for lane in range(curve.shape[1]):
-        t = first[lane]
-        while t < stop[lane]:
-            cost = curve[t, lane] >> bits
-            if curve[t, lane] >= limit:
-                t += 1
-                continue
-            best = True
-            for u in range(max(t - window, 0), t):
-                if (curve[u, lane] >> bits) <= cost:
-                    best = False
-                    break
-            if not best:
-                t += 1
-                continue
-            for u in range(t + 1, min(t + window + 1, frames[lane])):
-                if (curve[u, lane] >> bits) < cost:
-                    best = False
-                    break
-            if best:
-                out[found, 0] = lane
-                out[found, 1] = t
-                found += 1
-                t += window + 1
-            else:
-                t += 1
-    return found
-
-
-_ARGUMENTS = "int64, int64[::1], int64[::1], int64[::1], int64, int64, int64[:,::1])"
-_compiled = numba.njit(
-    [f"int64(int32[:,::1], {_ARGUMENTS}", f"int64(int64[:,::1], {_ARGUMENTS}"], nogil=True, cache=True
-)(_local_minima)
-
-
-def local_minima(
-    curve: NDArray[Any],
-    frame_bits: int,
-    first: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    window: int,
-    limit: int,
-) -> NDArray[np.int64]:
-    """Candidates in the lanes of a batch.
+@numba.extending.register_jitable
+def sliding_least(values: Any, rows: int, window: int) -> None:
+    """Replace each row by the least of it and the window - 1 rows after it; the last window - 1 rows become meaningless.
 
     Args:
-        curve: int32 or int64 (document frames, lanes), packed states of the query's last frame.
-        frame_bits: low bits of a state that are not cost.
-        first, stop: int64 (lanes,), candidates are looked for in first <= t < stop.
-        frames: int64 (lanes,), frames of the lane that belong to the document; the rest is padding.
+        values: integers (rows, 16), flat.
+        rows: at least `window`.
+        window: at least 1.
+    """
+    width = 1
+    while width < window:
+        step = min(width, window - width)
+        for row in range(rows - width - step + 1):
+            place = row * WIDTH
+            store(values, place, least(load(values, place), load(values, place + step * WIDTH)))
+        width += step
+
+
+@numba.extending.register_jitable
+def pick(
+    curve: Any,
+    rows: int,
+    row_zero: int,
+    bits: int,
+    infinity: int,
+    window: int,
+    lanes: Any,
+    query: int,
+    minima: Any,
+    found: Any,
+    count: int,
+) -> int:
+    """Append the best candidates of a stretch of curves, one a lane.
+
+    Args:
+        curve: packed states (rows, 16), flat: cost in the high bits, document frames of the path in the low ones. Only rows
+            window <= row < rows - window are looked at; frames outside of the document hold infinity.
+        row_zero: frame of the piece that row 0 is; may be negative.
+        bits: low bits of a state that are not cost.
+        infinity: states from here on are no path at all.
         window: w, at least 1.
-        limit: states from here on are no path at all.
+        lanes: int64 (16, 6): of each lane frames, first and stop of those reported, document, offset of the piece in it, and
+            how many candidates to keep: those of least cost, earlier ends first.
+        query: number that goes into the rows.
+        minima: room, as large as curve.
+        found: int64 (many, 5), receives rows from `count` on; needs room for `bound(rows, window)` more a lane.
 
     Returns:
-        int64 (candidates, 2): lane and frame, by lane, then frame.
+        The new count. Rows of a lane are in no particular order.
     """
-    most = int(np.sum(np.maximum(stop - first, 0) // (window + 1) + 1))
-    out = np.empty((most, 2), np.int64)
-    return out[: _compiled(curve, frame_bits, first, stop, frames, window, limit, out)]
+    for row in range(rows):
+        store(minima, row * WIDTH, load(curve, row * WIDTH) >> bits)
+    sliding_least(minima, rows, window)
+    room = bound(rows, window)
+    held = [0] * WIDTH
+    worst = [0] * WIDTH  # place of the one to give way, once there are as many as may be kept
+    for row in range(window, rows - window):
+        cost = load(curve, row * WIDTH) >> bits
+        before, after = load(minima, (row - window) * WIDTH), load(minima, (row + 1) * WIDTH)
+        mask = below(cost, before) & ~below(after, cost)
+        while mask:
+            lane = lowest_bit(mask)
+            mask &= mask - 1
+            frame = row_zero + row
+            packed = curve[row * WIDTH + lane]
+            if frame < lanes[lane, 1] or frame >= lanes[lane, 2] or packed >= infinity:
+                continue
+            most = min(room, lanes[lane, 5])
+            start = count + lane * room
+            if held[lane] < most:
+                place = start + held[lane]
+                held[lane] += 1
+            elif most > 0 and (packed >> bits) < found[worst[lane], 4]:
+                place = worst[lane]
+            else:
+                continue
+            found[place, 2] = lanes[lane, 4] + frame
+            found[place, 3] = packed & ((1 << bits) - 1)
+            found[place, 4] = packed >> bits
+            if held[lane] == most:
+                worst[lane] = start
+                for k in range(start + 1, start + most):
+                    high, highest = found[k, 4], found[worst[lane], 4]
+                    if high > highest or (high == highest and found[k, 2] > found[worst[lane], 2]):
+                        worst[lane] = k
+    kept = count
+    for lane in range(WIDTH):
+        for k in range(count + lane * room, count + lane * room + held[lane]):
+            found[kept, 0] = query
+            found[kept, 1] = lanes[lane, 3]
+            for column in range(2, COLUMNS):
+                found[kept, column] = found[k, column]
+            kept += 1
+    return kept
+
+
+@numba.extending.register_jitable
+def bound(rows: int, window: int) -> int:
+    """The most candidates that so many rows can hold: no two are within `window` rows of each other."""
+    return rows // (window + 1) + 1

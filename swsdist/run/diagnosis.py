@@ -52,13 +52,13 @@ def diagnose(
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
-    from swsdist.kernels.fixed_point import probe_gemm
+    from swsdist.search.multiply import multiplier
 
     libraries = {
         f"{one['internal_api']} {one['version']} ({one.get('architecture', '?')})" for one in threadpool_info()
     }
     try:
-        probe_gemm()
+        multiplier("numpy")
     except SwsdistError as error:
         return Finding("BLAS", False, str(error))
     return Finding("BLAS", True, f"exact on integers below 2^24; {', '.join(sorted(libraries))}")

@@ -1,29 +1,40 @@
 """The search of queries in documents: exact, and bounded in memory whatever the documents' number and length.
 
-For each batch of pieces and each query: distances by one matrix product a block, the recurrence across lanes, candidates
-from the last row. What is found depends on nothing but the frames: not on lanes, blocks, cuts, the order of documents or
-the BLAS.
+For each batch of sixteen pieces and each group of queries, one call of the compiled inner loop (`kernels.scan`): distances,
+recurrence, candidates. Threads take batches. What is found depends on nothing but the frames: not on lanes, cuts, threads, the
+order of documents, or on who multiplies.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.bounded_slope import State
-from swsdist.kernels.fixed_point import DISTANCES
-from swsdist.kernels.peaks import local_minima
+from swsdist.kernels import products
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.distances.registry import create
+from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.scan import room_for_candidates, turn
+from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
-from swsdist.search.lanes import BLOCK, Batch, Piece, batches, cut
+from swsdist.search.lanes import Batch, batches, cut
+from swsdist.search.multiply import Multiply, multiplier
+from swsdist.search.patterns import PATTERNS, Pattern
 
 #: Found candidates are pruned to the best per query and document whenever so many have come together.
 _PRUNE_AT = 400_000
 
-#: Query frames that meet a block of document frames in one matrix product: its result (256 x 1024 float32) stays in cache.
-_GROUP_ROWS = 256
+#: Queries of one call of the inner loop.
+_GROUP = 32
+
+#: Frames of a document that is not cut are laid out so many at a time.
+_SEGMENT = 4096
 
 
 class Found(NamedTuple):
@@ -35,6 +46,7 @@ class Found(NamedTuple):
         end_frame: int64, last document frame of the path.
         frames: int32, document frames of the path.
         cost: int64, sum of the local distances over the query's frames.
+        fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
     """
 
     query: NDArray[np.int32]
@@ -42,22 +54,43 @@ class Found(NamedTuple):
     end_frame: NDArray[np.int64]
     frames: NDArray[np.int32]
     cost: NDArray[np.int64]
+    fill: float
 
 
 class Settings(NamedTuple):
     """What the engine needs to know.
 
     Attributes:
-        distance: name in `kernels.fixed_point.DISTANCES`.
+        distance: of the frames' dimension.
         window: frames on either side that a candidate must be the least of.
         lanes: pieces side by side.
         piece: frames a piece reports on; longer where queries are long, so that the overlap stays small.
+        pattern: name in `search.patterns.PATTERNS`.
+        product: who multiplies, see `search.multiply`.
+        threads: that search at once.
     """
 
-    distance: str
+    distance: Distance
     window: int
     lanes: int
     piece: int
+    pattern: str = "bounded-slope"
+    product: str = "auto"
+    threads: int = 1
+
+
+class _Group(NamedTuple):
+    """Queries that share a call, and so the type of their state."""
+
+    rows: NDArray[np.int64]  # (queries, len(QUERY)), `begin` not yet known
+    margin: NDArray[np.int64]  # frames before the first that is reported that a query needs; -1: all of them
+    paired: NDArray[np.int16]  # flat
+    frames: list[NDArray[np.float32]]  # a stream each, (rows, columns of the stream), for other people's products
+    scan: Any
+    state: Any
+    curve: Any
+    columns: int  # elements
+    height: int  # most rows of a query
 
 
 def search(
@@ -69,100 +102,203 @@ def search(
     """Candidates of every example in every document.
 
     Args:
-        examples: at least one frame each, all of the same dimension.
-        documents: (index, consecutive blocks of prepared frames float32 (frames, dimension)).
+        examples: at least one frame each, prepared as queries.
+        documents: (index, consecutive blocks of prepared frames float32 (frames, columns)).
         most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
         settings: how.
+
+    Raises:
+        UserError: an example is too long for the pattern, or the multiplier is not there or not exact.
     """
     if not examples:
-        return _gathered([], most)
+        return _gathered([], most, 1.0)
+    pattern = PATTERNS[settings.pattern]
+    multiply = multiplier(settings.product)
+    layout = products.layout(settings.distance)
+    groups = _groups(examples, settings, pattern, layout)
     longest = max(len(example.frames) for example in examples)
-    before, after = 2 * longest + settings.window, settings.window
-    piece = max(settings.piece, 4 * before)
-    dimension = examples[0].frames.shape[1]
-    pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, after))
-    groups = _groups(examples)
+    window = settings.window
+    before = 0 if pattern.reach is None else pattern.reach * longest + window
+    piece = None if pattern.reach is None else max(settings.piece, 4 * before)
+    pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
     found: list[NDArray[np.int64]] = []
-    held = 0
-    for batch in batches(pieces, settings.lanes, dimension):
-        scanner = _Scanner(batch, settings)
-        for group in groups:
-            for rows in scanner.scan(group, examples):
-                found.append(rows)
-                held += len(rows)
-        if held > _PRUNE_AT:
-            kept = _pruned(np.concatenate(found), most)
-            found, held = [kept], 0
-    return _gathered(found, most)
+    held = used = laid = 0
+    rooms: SimpleQueue[_Room] = SimpleQueue()
 
-
-def warm() -> None:
-    """Load the kernels that every search uses, by a search of one frame in one frame."""
-    frame = np.ones((1, 1), np.float32)
-    search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), Settings("cosine", 1, 1, 1))
-
-
-def _groups(examples: list[Example]) -> list[list[int]]:
-    """Examples that share matrix products: of similar length, and together of about _GROUP_ROWS frames."""
-    groups: list[list[int]] = []
-    rows = _GROUP_ROWS
-    for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
-        length = len(examples[k].frames)
-        if rows + length > _GROUP_ROWS:
-            groups.append([])
-            rows = 0
-        groups[-1].append(k)
-        rows += length
-    return groups
-
-
-class _Scanner:
-    """One batch: what its lanes are, and the search of groups of queries in it."""
-
-    def __init__(self, batch: Batch, settings: Settings) -> None:
-        self._batch = batch
-        self._settings = settings
-        self._lanes = len(batch.frames)
-        self._distance = DISTANCES[settings.distance].from_dots
-        pieces = batch.pieces + [Piece(0, 0, 0, 0, batch.blocks[0])] * (self._lanes - len(batch.pieces))
-        self._document = np.array([piece.document for piece in pieces])
-        self._offset = np.array([piece.offset for piece in pieces])
-
-    def scan(self, group: list[int], examples: list[Example]) -> Iterator[NDArray[np.int64]]:
-        """Candidates of each example of a group: int64 (candidates, 5) of query, document, end frame, frames, cost.
-
-        A block of frames is fetched once for the whole group: all its queries' frames meet it in one product.
-        """
-        batch, lanes = self._batch, self._lanes
-        queries = np.concatenate([examples[k].frames for k in group])
-        bounds = np.cumsum([0, *(len(examples[k].frames) for k in group)])
-        dots = np.empty((len(queries), BLOCK * lanes), np.float32)
-        distances = np.empty(int(np.diff(bounds).max()) * BLOCK * lanes, np.int32)
-        states = [State(len(examples[k].frames), lanes) for k in group]
-        curves = [np.empty((len(batch.blocks) * BLOCK, lanes), state.packing.dtype) for state in states]
-        for k, block in enumerate(batch.blocks):
-            np.matmul(queries, block, out=dots)
-            for j, state in enumerate(states):
-                mine = dots[bounds[j] : bounds[j + 1]].reshape(-1)
-                flat = distances[: len(mine)]
-                self._distance(mine, flat)
-                state.advance(flat.reshape(-1, BLOCK, lanes), curves[j][k * BLOCK : (k + 1) * BLOCK])
-        for index, state, curve in zip(group, states, curves, strict=True):
-            yield self._candidates(index, state, curve)
-
-    def _candidates(self, index: int, state: State, curve: NDArray[Any]) -> NDArray[np.int64]:
-        batch, packing = self._batch, state.packing
-        bits, window = packing.frame_bits, self._settings.window
-        place = local_minima(curve, bits, batch.first, batch.stop, batch.frames, window, packing.infinity)
-        lane, frame = place[:, 0], place[:, 1]
-        packed = curve[frame, lane].astype(np.int64)
-        rows = np.empty((len(place), 5), np.int64)
-        rows[:, 0] = index
-        rows[:, 1] = self._document[lane]
-        rows[:, 2] = self._offset[lane] + frame
-        rows[:, 3] = packed & ((1 << bits) - 1)
-        rows[:, 4] = packed >> bits
+    def scan(batch: Batch) -> list[NDArray[np.int64]]:
+        room = _Room() if rooms.empty() else rooms.get()
+        rows = list(_scan(batch, groups, most, settings, layout, multiply, room))
+        rooms.put(room)
         return rows
+
+    for batch, rows in _in_threads(scan, batches(pieces, settings.lanes, layout.order), settings.threads):
+        used += int(batch.numbers[:, 0].sum())
+        laid += batch.frames * WIDTH
+        found += rows
+        held += sum(map(len, rows))
+        if held > _PRUNE_AT:
+            found = [_pruned(np.concatenate(found), most)]
+            held = 0
+    return _gathered(found, most, used / laid if laid else 1.0)
+
+
+def warm(settings: Settings | None = None) -> None:
+    """Load the kernels that a search uses, by a search of one frame in one frame."""
+    chosen = settings or Settings(create("cosine", 1), 1, 1, 1)
+    frame = np.zeros((1, chosen.distance.columns), np.float32)
+    search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), chosen)
+
+
+def _in_threads(work: Any, items: Iterable[Batch], threads: int) -> Iterator[tuple[Batch, list[NDArray[np.int64]]]]:
+    """Each item with what came of it, in their order; at most threads + 1 are in hand."""
+    if threads == 1:
+        for item in items:
+            yield item, work(item)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        going: deque[tuple[Batch, Future[list[NDArray[np.int64]]]]] = deque()
+        for item in items:
+            going.append((item, pool.submit(work, item)))
+            if len(going) > threads:
+                done, future = going.popleft()
+                yield done, future.result()
+        for done, future in going:
+            yield done, future.result()
+
+
+class _Room:
+    """Arrays that a thread uses again and again; each grows to what was asked of it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, NDArray[Any]] = {}
+
+    def __call__(self, name: str, elements: int, dtype: Any) -> NDArray[Any]:
+        held = self._held.get(f"{name} {np.dtype(dtype)}")
+        if held is None or held.size < elements:
+            held = self._held[f"{name} {np.dtype(dtype)}"] = products.aligned(elements, dtype)
+        return held
+
+
+def _groups(examples: list[Example], settings: Settings, pattern: Pattern, layout: products.Layout) -> list[_Group]:
+    """Examples of similar length and the same type of state, together."""
+    packed: dict[Any, list[int]] = {}
+    for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
+        packed.setdefault(pattern.packing(len(examples[k].frames)).dtype, []).append(k)
+    return [
+        _group(chosen[first : first + _GROUP], examples, settings, pattern, layout)
+        for chosen in packed.values()
+        for first in range(0, len(chosen), _GROUP)
+    ]
+
+
+def _group(
+    chosen: list[int], examples: list[Example], settings: Settings, pattern: Pattern, layout: products.Layout
+) -> _Group:
+    rows = []
+    paired = []
+    place = columns = height = 0
+    for k in chosen:
+        frames = examples[k].frames
+        n = len(frames)
+        packing = pattern.packing(n)
+        large, small = products.tiles(n)
+        padded = products.rows_of(large, small)
+        rows.append((k, n, place, large, small, packing.frame_bits, packing.infinity, columns, 0))
+        paired.append(products.paired(frames, layout.order, padded))
+        place += padded
+        columns += pattern.elements(n)
+        height = max(height, padded)
+    first = pattern.packing(len(examples[chosen[0]].frames))
+    together = np.concatenate(paired)
+    streams = [
+        np.ascontiguousarray(together[:, 2 * first : 2 * (first + pairs)], np.float32)
+        for first, pairs, *_ in layout.shape.tolist()
+    ]
+    reach = np.array([-1 if pattern.reach is None else pattern.reach * len(examples[k].frames) for k in chosen])
+    return _Group(
+        np.array(rows, np.int64),
+        np.where(reach < 0, -1, reach + settings.window),
+        together.reshape(-1),
+        streams,
+        pattern.scanner(first.dtype, len(layout.shape)),
+        pattern.state(first.dtype),
+        first.dtype,
+        columns,
+        height,
+    )
+
+
+def _scan(
+    batch: Batch,
+    groups: list[_Group],
+    most: NDArray[np.int64],
+    settings: Settings,
+    layout: products.Layout,
+    multiply: Multiply | None,
+    room: _Room,
+) -> Iterator[NDArray[np.int64]]:
+    """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.peaks`."""
+    lanes = np.zeros((WIDTH, 6), np.int64)
+    lanes[:, :5] = batch.numbers
+    lanes[: len(batch.pieces), 5] = most[batch.numbers[: len(batch.pieces), 3]]
+    reported = int(batch.numbers[: len(batch.pieces), 1].min())
+    window = settings.window
+    streams = settings.distance.streams
+    fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
+    tables = tuple(_NO_TABLE if stream.table is None else stream.table for stream in streams)
+    whole = multiply is None and settings.piece > 0 and PATTERNS[settings.pattern].reach is not None
+    length = batch.frames if whole else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
+    several = length < batch.frames
+    for start in range(0, batch.frames, length):
+        stop = min(start + length, batch.frames)
+        source = batch.segment(start, stop)
+        if multiply is not None:
+            blocks = multiply.blocks(source, layout)
+        for number, group in enumerate(groups):
+            queries = group.rows.copy()
+            begin = np.where(group.margin < 0, 0, np.maximum(reported - group.margin, 0))
+            queries[:, -1] = begin // products.STRIDE * products.STRIDE
+            if multiply is None:
+                sources, pairs = (source,) * len(streams), layout.pairs
+            else:
+                sources, pairs = multiply(group.frames, blocks, room), stop - start
+            if multiply is None:
+                queries[:, 2] *= 2 * layout.pairs
+            key = f" {number}" if several else ""
+            rows = stop - start + 3 * window
+            most_rows = WIDTH * min(int(lanes[:, 5].max()), room_for_candidates(rows, window))
+            count = len(queries) * most_rows + room_for_candidates(rows, window)
+            out = room("found", count * COLUMNS, np.int64)[: count * COLUMNS].reshape(count, COLUMNS)
+            found = group.scan(
+                fills,
+                tables,
+                sources,
+                layout.shape,
+                settings.distance.shift,
+                pairs,
+                group.paired,
+                queries,
+                start,
+                stop - start,
+                stop == batch.frames,
+                lanes,
+                window,
+                room("columns" + key, group.columns, group.state),
+                room("tails" + key, len(queries) * 2 * window * WIDTH, group.curve),
+                room(
+                    "distances",
+                    len(streams) * max(turn(group.height) * group.height, 64 * group.height) * WIDTH,
+                    np.int16,
+                ),
+                room("sums", products.SUMS, np.int32),
+                room("curve", rows * WIDTH, group.curve),
+                room("minima", rows * WIDTH, group.curve),
+                out,
+            )
+            yield out[:found].copy()
+
+
+_NO_TABLE = np.zeros(1, np.int16)
 
 
 def _pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -178,8 +314,8 @@ def _pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int6
     return rows[rank < most[rows[:, 1]]]
 
 
-def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64]) -> Found:
-    rows = _pruned(np.concatenate(found) if found else np.empty((0, 5), np.int64), most)
+def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
+    rows = _pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
     rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
     return Found(
         rows[:, 0].astype(np.int32),
@@ -187,4 +323,5 @@ def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64]) -> Found:
         rows[:, 2].copy(),
         rows[:, 3].astype(np.int32),
         rows[:, 4].copy(),
+        fill,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from swsdist.config.model import Search
 from swsdist.features.statistics import Statistics
-from swsdist.kernels.fixed_point import prepare
+from swsdist.kernels.distances.interface import Distance
 from swsdist.reduce.buckets import bucket_of
+from swsdist.search.distance import distance_of, offset_and_scale
 from swsdist.search.engine import Found, Settings, search
 from swsdist.search.example import Example
 from swsdist.store.reading import Block, Store
@@ -25,6 +27,9 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
 
     Returns:
         The shard's documents (a row each, in the order that `Found.document` counts), and what was found.
+
+    Raises:
+        DataError: the distance is one between posteriors, and a document's features are not.
     """
     documents = store.documents(shard)
     if search_config.documents_by == "document":
@@ -43,21 +48,31 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
     keys = list(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
     index = {key: k for k, key in enumerate(keys)}
 
+    distance = distance_of(search_config, store.manifest.dimension)
+
     def prepared(blocks: Iterable[Block], k: int) -> Iterator[NDArray[np.float32]]:
-        offset, scale = own[k].offset_and_scale(search_config.normalise)
-        return (prepare(block.features, offset, scale) for block in blocks)
+        offset, scale = offset_and_scale(search_config, own[k])
+        where = f"document {keys[k][0]}, channel {keys[k][1]}"
+        return (distance.prepare(block.features, offset, scale, "document", where).frames for block in blocks)
 
     blocks = groupby(store.blocks(shard, set(keys)), key=lambda block: (block.doc_id, block.channel))
     stream = ((index[key], prepared(group, index[key])) for key, group in blocks)
     shift = store.manifest.shift
     most = np.array([search_config.candidates.count(frames * shift) for frames in documents["frames"].to_pylist()])
-    settings = Settings(
-        search_config.distance,
+    return documents, search(examples, stream, most, engine_settings(search_config, distance, shift))
+
+
+def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
+    """What the engine needs of a config; as many threads as numba may use here (`run.worker` sets that)."""
+    return Settings(
+        distance,
         search_config.candidate_window,
         search_config.lanes,
         round(search_config.piece_seconds / shift),
+        search_config.recurrence,
+        search_config.product,
+        numba.get_num_threads(),
     )
-    return documents, search(examples, stream, most, settings)
 
 
 def candidate_tables(

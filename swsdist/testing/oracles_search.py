@@ -5,25 +5,7 @@ Python integers and lists only; nothing is blocked, packed or skipped.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
-
 from swsdist.kernels.bounded_slope import cell
-
-
-def distance(name: str, query: NDArray[np.float32], document: NDArray[np.float32]) -> list[list[int]]:
-    """Local distances between prepared frames, exactly: query frames x document frames, 0..4095."""
-    table = []
-    for q in query.astype(np.int64).tolist():
-        row = []
-        for x in document.astype(np.int64).tolist():
-            dot = sum(a * b for a, b in zip(q, x, strict=True))
-            d = min(max(round(Fraction(2048) - Fraction(dot, 4096)), 0), 4095)
-            row.append((d * d + 2048) // 4096 if name == "cosine-squared" else d)
-        table.append(row)
-    return table
 
 
 def bounded_slope(distances: list[list[int]]) -> list[tuple[int, int] | None]:

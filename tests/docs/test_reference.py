@@ -15,7 +15,7 @@ from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.features.mfcc import Mfcc
-from swsdist.kernels.fixed_point import DISTANCES
+from swsdist.kernels.scales import UNITS
 from swsdist.run.stages import STAGES
 from swsdist.score import PROTOCOLS
 
@@ -97,7 +97,7 @@ def _section(page: str, title: str) -> str:
 
 def test_distances() -> None:
     table = rows(sections(DOCS / "concepts/exact-numbers.md")["The distances"])
-    assert {_plain(row[0]): int(row[4]) for row in table} == {d.name: d.unit for d in DISTANCES.values()}
+    assert {_plain(row[0]): int(row[4]) for row in table} == UNITS
 
 
 def test_protocols() -> None:

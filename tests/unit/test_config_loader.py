@@ -6,11 +6,12 @@ import pickle
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from swsdist.config import Config, load_config
+from swsdist.config.model import Search
 from swsdist.errors import ConfigError
 
 #: Two lines that make any config complete.
@@ -102,10 +103,10 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         "set it, or write ${SWSDIST_NO_SUCH:-default}",
         "  my.yaml:2: corpus.documents: missing; it must be given: path "
         "(table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio)",
-        "  my.yaml:6: search.distnace: no such key; did you mean search.distance? Allowed here: distance, normalise, "
-        "documents_by, queries_by, recurrence, candidate_window, candidates, lanes, piece_seconds",
+        "  my.yaml:6: search.distnace: no such key; did you mean search.distance? Allowed here: "
+        + ", ".join(Search.model_fields),
         "  my.yaml:7: search.recurrence: bounded-slop is not allowed; did you mean bounded-slope? "
-        "Allowed: bounded-slope",
+        "Allowed: " + ", ".join(get_args(Search.model_fields["recurrence"].annotation)),
         "  my.yaml:9: executor.workers: many is not allowed; allowed: integer > 0 | null",
         "  my.yaml:11: calibrate.folds: 1 is not allowed; allowed: integer >= 2",
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from swsdist.config.model import Search
 from swsdist.config.suggest import allowed, dotted, find, is_path, keys, meant, shown
+from swsdist.kernels.scales import UNITS
 
 FIELDS = {key.dotted: key.field for key in keys()}
 
@@ -21,7 +22,7 @@ FIELDS = {key.dotted: key.field for key in keys()}
         ("strict", "true | false"),
         ("storage", "mapping"),
         ("search.lanes", "integer > 0"),
-        ("search.distance", "cosine | cosine-squared"),
+        ("search.distance", " | ".join(UNITS)),
         ("reduce.overlap", "number >= 0 and <= 1"),
         ("score.tolerance", "number >= 0 | null"),
         ("calibrate.fit", "none | crossfit | oracle | path"),

@@ -11,12 +11,13 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.config.model import Search
 from swsdist.errors import AudioError
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.fixed_point import prepare
+from swsdist.kernels.distances.registry import create
 from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.types import EXAMPLES, QUERIES
 
@@ -128,11 +129,12 @@ def test_prepared_by_speaker_or_collection(recording: str) -> None:
     frames = frames_of(recording, 1.0, 2.0)
     one, two = Statistics.of(frames), Statistics.of(frames[:20] * 2)
     statistics = {("collection", ""): one, ("speaker", "known"): two}
-    by_collection = prepare(frames, *one.offset_and_scale("mean-variance"))
-    by_speaker = prepare(frames, *two.offset_and_scale("mean-variance"))
-    found = prepared(table, statistics, "mean-variance", "speaker", EXTRACTOR.dimension)
+    prepare = create("cosine", EXTRACTOR.dimension).prepare
+    by_collection = prepare(frames, *one.offset_and_scale("mean-variance"), "query").frames
+    by_speaker = prepare(frames, *two.offset_and_scale("mean-variance"), "query").frames
+    found = prepared(table, statistics, Search(), EXTRACTOR.dimension)
     assert [(each.query_id, each.example) for each in found] == [("known", 1), ("unknown", 1), ("nobody", 1)]
     assert [np.array_equal(each.frames, by_speaker) for each in found] == [True, False, False]
     assert [np.array_equal(each.frames, by_collection) for each in found] == [False, True, True]
-    found = prepared(table, statistics, "mean-variance", "collection", EXTRACTOR.dimension)
+    found = prepared(table, statistics, Search(queries_by="collection"), EXTRACTOR.dimension)
     assert all(np.array_equal(each.frames, by_collection) for each in found)

@@ -69,12 +69,16 @@ class Search(Stage):
                 yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
 
     def warm(self, context: Context) -> None:
-        """Load the compiled kernels, and refuse a BLAS that is not exact."""
-        from swsdist.kernels.fixed_point import probe_gemm
+        """Load the compiled kernels, and refuse a matrix product that is not exact."""
         from swsdist.search import engine
+        from swsdist.search.distance import distance_of
+        from swsdist.search.shard import engine_settings
 
-        probe_gemm()
-        engine.warm()
+        settings = context.config.search
+        dimension = max(
+            (term.stop or 1 for term in settings.terms()), default=1
+        )  # which kernels there are does not depend on it
+        engine.warm(engine_settings(settings, distance_of(settings, dimension), 0.01))
 
     def run(self, task: Task, context: Context) -> Done:
         """The exact search."""
@@ -82,9 +86,8 @@ class Search(Stage):
 
         settings = context.config.search
         store = Store(context.store, require(context.store, state_name(task.payload["state"])))
-        dimension = store.manifest.dimension
         table = parquet.read(context.run, task.payload["examples"])
-        examples = prepared(table, store.statistics(), settings.normalise, settings.queries_by, dimension)
+        examples = prepared(table, store.statistics(), settings, store.manifest.dimension)
         documents, found = search_shard(store, task.payload["shard"], examples, settings)
         buckets: list[int] = []
 
@@ -96,7 +99,7 @@ class Search(Stage):
         output = parquet.publish(context.run, candidates_name(task.fingerprint), tables(), CANDIDATES)
         return Done(
             (output,),
-            summary={"buckets": buckets, "candidates": len(found.cost)},
+            summary={"buckets": buckets, "candidates": len(found.cost), "fill": round(found.fill, 4)},
             bytes_read=store.manifest.shard(task.payload["shard"]).size,
             cells=int(task.work),
         )

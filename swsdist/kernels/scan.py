@@ -1,0 +1,186 @@
+"""The inner loop of search: a segment of sixteen pieces of documents against a group of queries.
+
+For each query: distances of a few frames (a *fill*, `kernels.products`), the recurrence over them (a pattern's `advance`), and
+at the segment's end the candidates (`kernels.peaks`). The distances of one turn and the recurrence's columns stay in the
+fastest cache; the curve of costs exists for one query at a time.
+
+A segment may be a whole piece, or one of several that follow each other: the columns and the last 2 w rows of the curve
+are carried. Where segments end changes nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from swsdist.kernels.arithmetic import least
+from swsdist.kernels.peaks import bound, pick
+from swsdist.kernels.products import FILL, STRIDE, rows_of
+from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
+
+# Passing compiled functions to compiled functions works since numba 0.48, and still warns.
+warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
+
+#: Elements of the distances of one turn: half of a first-level cache of 32 kB.
+_TURN = 8192
+
+#: What a row of `queries` holds, by name.
+QUERY = ("index", "frames", "place", "large", "small", "bits", "infinity", "columns", "begin")
+_INDEX, _FRAMES, _PLACE, _LARGE, _SMALL, _BITS, _INFINITY, _COLUMNS, _BEGIN = range(len(QUERY))
+
+
+def turn(rows: int) -> int:
+    """Document frames whose distances to a query of so many rows are taken at once."""
+    return max(STRIDE, min(64, _TURN // (rows * WIDTH) // STRIDE * STRIDE))
+
+
+@cache
+def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) -> Any:
+    """The compiled inner loop of a pattern, from disk if it was compiled before.
+
+    Args:
+        advance, restart: the pattern's, plain module-level functions (`kernels.bounded_slope` says what they do).
+        state: dtype of the columns.
+        curve: dtype of the curve, int32 or int64.
+        streams: feature streams.
+
+    Returns:
+        A function of (fills, tables, sources: tuples, one a stream; shape int64 (streams, 5): first pair, pairs, weight,
+        offset and shift of the table;
+        shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 9), see `QUERY`;
+        frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
+        `peaks.pick`; window; columns and tails, flat, kept from call to call; room for distances int16, sums int32, curve,
+        minima; found int64 (many, 5)) that returns the number of rows found.
+    """
+    for function in (advance, restart):
+        numba.extending.register_jitable(function)
+    jitted_turn = numba.extending.register_jitable(turn)
+    of_state, of_curve = (numba.from_dtype(np.dtype(dtype))[::1] for dtype in (state, curve))
+    integers = types.int64[:, ::1]
+    flat = types.int16[::1]
+
+    def scan(
+        fills: Any,
+        tables: Any,
+        sources: Any,
+        shape: Any,
+        shift: Any,
+        pairs: Any,
+        frames_of_queries: Any,
+        queries: Any,
+        start: Any,
+        length: Any,
+        last: Any,
+        lanes: Any,
+        window: Any,
+        columns: Any,
+        tails: Any,
+        distances: Any,
+        sums: Any,
+        curve: Any,
+        minima: Any,
+        found: Any,
+    ) -> Any:
+        count = 0
+        carried = 2 * window
+        for q in range(len(queries)):
+            n, infinity, bits = queries[q, _FRAMES], queries[q, _INFINITY], queries[q, _BITS]
+            large, small, at = queries[q, _LARGE], queries[q, _SMALL], queries[q, _COLUMNS]
+            rows = rows_of(large, small)
+            step = jitted_turn(rows)
+            begin = max(start, queries[q, _BEGIN])
+            tail = q * carried * WIDTH
+            for k in range(carried * WIDTH):
+                curve[k] = infinity if start == 0 else tails[tail + k]
+            for k in range(carried * WIDTH, (carried + min(begin - start, length)) * WIDTH):
+                curve[k] = infinity
+            if start <= queries[q, _BEGIN]:
+                restart(columns, at, n, infinity)
+            for t in range(begin, start + length, step):
+                stop = min(t + step, start + length)
+                for s in range(len(fills)):
+                    fills[s](
+                        sources[s],
+                        t - start,
+                        stop - t,
+                        pairs,
+                        shape[s, 0],
+                        shape[s, 1],
+                        frames_of_queries,
+                        queries[q, _PLACE],
+                        large,
+                        small,
+                        tables[s],
+                        shape[s, 3],
+                        shape[s, 4],
+                        distances[s * step * rows * WIDTH :],
+                        sums,
+                    )
+                if len(fills) > 1:
+                    _combine(distances, (stop - t) * rows, step * rows, shape, shift, sums)
+                advance(distances, rows, n, t, stop, columns, at, bits, curve, carried - start)
+            end = carried + length
+            for lane in range(WIDTH):
+                for row in range(max(carried, carried + lanes[lane, 0] - start), end):
+                    curve[row * WIDTH + lane] = infinity
+            if last:
+                for k in range(end * WIDTH, (end + window) * WIDTH):
+                    curve[k] = infinity
+                end += window
+            else:
+                for k in range(carried * WIDTH):
+                    tails[tail + k] = curve[length * WIDTH + k]
+            count = pick(
+                curve, end, start - carried, bits, infinity, window, lanes, queries[q, _INDEX], minima, found, count
+            )
+        return count
+
+    signature = types.int64(
+        types.UniTuple(types.FunctionType(FILL), streams),
+        types.UniTuple(flat, streams),
+        types.UniTuple(flat, streams),
+        integers,
+        types.int64,
+        types.int64,
+        flat,
+        integers,
+        types.int64,
+        types.int64,
+        types.boolean,
+        integers,
+        types.int64,
+        of_state,
+        of_curve,
+        flat,
+        types.int32[::1],
+        of_curve,
+        of_curve,
+        integers,
+    )
+    return numba.njit(signature, nogil=True, cache=True)(scan)
+
+
+def room_for_candidates(frames: int, window: int) -> int:
+    """Rows of `found` that a query may need in a segment of so many frames."""
+    rows: int = bound(frames + 3 * window, window)
+    return WIDTH * rows
+
+
+@numba.extending.register_jitable
+def _combine(distances: Any, used: Any, apart: Any, shape: Any, shift: Any, sums: Any) -> None:
+    """Weighted sum of the streams' distances, in place of the first's; see `kernels.distances`."""
+    half = (1 << shift) >> 1
+    like = lanes_of(sums)
+    for row in range(used):
+        total = like + half
+        for s in range(len(shape)):
+            total = total + load_unsigned(distances, (s * apart + row) * WIDTH, like) * shape[s, 2]
+        store(distances, row * WIDTH, least(total >> shift, 4095))
+
+
+__all__ = ["QUERY", "room_for_candidates", "scanner", "turn"]

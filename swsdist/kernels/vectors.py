@@ -1,0 +1,238 @@
+"""Sixteen lanes as one value: a vector type for numba, so that a plain function of numbers also works on sixteen of them.
+
+numba leaves vectorising to LLVM, which gives up when a loop has many arrays that might overlap, and widens 32-bit integers to
+64 bits on the way. `Lanes` is a numba type of 16 elements (int32, int64 or float32) that LLVM keeps in vector registers; it has
+``+ - * << >> &`` with its like and with integers, and `least`, `most` and `choose` of `kernels.arithmetic`. So one plain
+Python function (a *cell*, a map of distances) serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
+
+Integers wrap as int32 or int64 do: nothing is widened. No operation has a fast-math flag, and a product and a sum are never
+contracted, so a float32 lane is what numpy's float32 is.
+
+What is below is for compiled code only, except for `WIDTH` and `lanes_type`. Indices are in elements of flat C arrays and are
+not checked.
+"""
+
+from __future__ import annotations
+
+import operator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.extending import intrinsic, models, overload, register_model
+
+from swsdist.kernels.arithmetic import choose, least, most
+
+#: Lanes of a vector.
+WIDTH = 16
+
+
+class Lanes(types.Type):  # type: ignore[misc] # numba has no types for its types
+    """The numba type of a vector; `element` is the numba type of a lane."""
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        super().__init__(name=f"Lanes({element})")
+
+
+@cache
+def lanes_type(dtype: Any) -> Lanes:
+    """The vector type of a numpy dtype: int32, int64 or float32."""
+    return Lanes(from_dtype(np.dtype(dtype)))
+
+
+def vector_of(element: Any) -> Any:
+    """LLVM's type for sixteen elements of a numba type."""
+    scalar = ir.FloatType() if element == types.float32 else ir.IntType(element.bitwidth)
+    return ir.VectorType(scalar, WIDTH)
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, vector_of(kind.element))
+
+
+def pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any, target: Any) -> Any:
+    """LLVM's pointer to `array[index]` of a flat array, as a pointer to `target`."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), target.as_pointer())
+
+
+def splat(builder: Any, scalar: Any) -> Any:
+    """LLVM's vector of sixteen times a scalar."""
+    undefined = ir.Constant(ir.VectorType(scalar.type, WIDTH), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+
+
+def _aligned(instruction: Any, array: Any) -> Any:
+    instruction.align = array.dtype.bitwidth // 8
+    return instruction
+
+
+@intrinsic
+def load(typing: Any, array: Any, index: Any) -> Any:
+    """Sixteen consecutive elements."""
+    kind = Lanes(array.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype))
+        return _aligned(builder.load(place), array)
+
+    return kind(array, index), generate
+
+
+@intrinsic
+def load_unsigned(typing: Any, array: Any, index: Any, like: Any) -> Any:
+    """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype))
+        return builder.zext(_aligned(builder.load(place), array), vector_of(like.element))
+
+    return like(array, index, like), generate
+
+
+@intrinsic
+def load_rounded(typing: Any, array: Any, index: Any) -> Any:
+    """Sixteen float32, which are whole numbers, out of an int16 array that holds their bytes, as int32 lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(types.float32))
+        return builder.fptosi(_aligned(builder.load(place), array), vector_of(types.int32))
+
+    return Lanes(types.int32)(array, index), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
+    """Write sixteen consecutive elements; integers are cut to the array's width."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target = vector_of(array.dtype)
+        place = pointer(context, builder, array, arguments[0], arguments[1], target)
+        value = arguments[2]
+        _aligned(builder.store(value if value.type == target else builder.trunc(value, target), place), array)
+        return context.get_dummy_value()
+
+    return types.void(array, index, lanes), generate
+
+
+@intrinsic
+def spread(typing: Any, value: Any, like: Any) -> Any:
+    """Sixteen times a number, as lanes like `like`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return splat(builder, context.cast(builder, arguments[0], value, like.element))
+
+    return like(value, like), generate
+
+
+@intrinsic
+def lanes_of(typing: Any, array: Any) -> Any:
+    """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(vector_of(array.dtype), None)
+
+    return Lanes(array.dtype)(array), generate
+
+
+@intrinsic
+def below(typing: Any, left: Any, right: Any) -> Any:
+    """A bit for each lane: whether left < right; the first lane is the lowest bit. int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        truth = _less(builder, left, *arguments)
+        return builder.zext(builder.bitcast(truth, ir.IntType(WIDTH)), ir.IntType(64))
+
+    return types.int64(left, right), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, bits: Any) -> Any:
+    """Number of the lowest bit that is set; bits is not 0. int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), generate
+
+
+def _less(builder: Any, kind: Any, left: Any, right: Any) -> Any:
+    compare = builder.fcmp_ordered if kind.element == types.float32 else builder.icmp_signed
+    return compare("<", left, right)
+
+
+@intrinsic
+def _chosen(typing: Any, left: Any, right: Any, if_below: Any, otherwise: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(_less(builder, left, *arguments[:2]), *arguments[2:])
+
+    return if_below(left, right, if_below, otherwise), generate
+
+
+def _operation(integer: str, real: str = "") -> Any:
+    """An intrinsic of two vectors that is one LLVM instruction."""
+
+    @intrinsic
+    def applied(typing: Any, left: Any, right: Any) -> Any:
+        name = real if left.element == types.float32 else integer
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return getattr(builder, name)(*arguments)
+
+        return left(left, right), generate
+
+    return applied
+
+
+def _of_lanes(symbol: Any, instruction: Any) -> None:
+    """Define a Python operator on vectors, and on a vector and a number."""
+
+    @overload(symbol)
+    def _(left, right):  # type: ignore[no-untyped-def] # numba compares this signature with the lambdas'
+
+        if isinstance(left, Lanes) and isinstance(right, Lanes):
+            return lambda left, right: instruction(left, right)
+        if isinstance(left, Lanes) and isinstance(right, types.Number):
+            return lambda left, right: instruction(left, spread(right, left))
+        if isinstance(left, types.Number) and isinstance(right, Lanes):
+            return lambda left, right: instruction(spread(left, right), right)
+        return None
+
+
+_of_lanes(operator.add, _operation("add", "fadd"))
+_of_lanes(operator.sub, _operation("sub", "fsub"))
+_of_lanes(operator.mul, _operation("mul", "fmul"))
+_of_lanes(operator.lshift, _operation("shl"))
+_of_lanes(operator.rshift, _operation("ashr"))
+_of_lanes(operator.and_, _operation("and_"))
+
+
+@overload(choose)
+def _choose(left, right, if_below, otherwise):  # type: ignore[no-untyped-def]
+    if isinstance(left, Lanes):
+        return lambda left, right, if_below, otherwise: _chosen(left, right, if_below, otherwise)
+    return lambda left, right, if_below, otherwise: if_below if left < right else otherwise
+
+
+@overload(least)
+def _least(left, right):  # type: ignore[no-untyped-def]
+    if isinstance(left, Lanes) and isinstance(right, Lanes):
+        return lambda left, right: _chosen(left, right, left, right)
+    if isinstance(left, Lanes):
+        return lambda left, right: least(left, spread(right, left))
+    return lambda left, right: left if left < right else right
+
+
+@overload(most)
+def _most(left, right):  # type: ignore[no-untyped-def]
+    if isinstance(left, Lanes) and isinstance(right, Lanes):
+        return lambda left, right: _chosen(right, left, left, right)
+    if isinstance(left, Lanes):
+        return lambda left, right: most(left, spread(right, left))
+    return lambda left, right: left if left > right else right

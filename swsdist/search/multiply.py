@@ -1,0 +1,116 @@
+"""Who multiplies: the project's own int16 product, or a library's float32 matrix product.
+
+Prepared frames are integers whose sums float32 holds exactly, so all of them give the same bytes, and the choice is one of
+speed. A library is trusted only after it multiplied known integers of the largest size without error.
+
+- `int16`: `kernels.products`, in registers, fused with the map. The fastest where the CPU has vectors of 512 bits; see
+  docs/concepts/engine.md for figures.
+- `numpy`: numpy's BLAS, one product for a group of queries and a segment of frames.
+- `torch`: the same by torch's CPU build (MKL), if it is installed.
+- `auto`: `int16` on x86, `numpy` elsewhere.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.kernels.products import Layout
+from swsdist.kernels.vectors import WIDTH
+
+#: Names that the config knows.
+PRODUCTS = ("auto", "int16", "numpy", "torch")
+
+
+class Multiply(NamedTuple):
+    """A library's float32 product.
+
+    Attributes:
+        name: of the library.
+        into: (left, right, out): writes left @ right.
+        frames: of a segment whose product with a group of queries is made at once.
+    """
+
+    name: str
+    into: Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]], None]
+    frames: int = 64
+
+    def blocks(self, source: NDArray[np.int16], layout: Layout) -> list[NDArray[np.float32]]:
+        """The streams of a segment as right-hand sides, float32 (columns, frames x 16)."""
+        by_pair = source.reshape(-1, layout.pairs, WIDTH, 2)
+        return [
+            np.ascontiguousarray(
+                by_pair[:, first : first + pairs].transpose(1, 3, 0, 2).reshape(2 * pairs, -1), np.float32
+            )
+            for first, pairs, *_ in layout.shape.tolist()
+        ]
+
+    def __call__(
+        self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Any
+    ) -> tuple[NDArray[np.int16], ...]:
+        """Products of a group of queries and a segment, a stream each: float32 (rows, frames, 16), their bytes as int16."""
+        made = []
+        for k, (left, right) in enumerate(zip(queries, blocks, strict=True)):
+            size = len(left) * right.shape[1]
+            out = room(f"products {k}", size, np.float32)[:size]
+            self.into(left, right, out.reshape(len(left), -1))
+            made.append(out.view(np.int16))
+        return tuple(made)
+
+
+@cache
+def multiplier(name: str) -> Multiply | None:
+    """The library of that name; None for the project's own product.
+
+    Raises:
+        UserError: it is not installed, or its float32 product is not exact on integers below 2^24.
+    """
+    if name == "auto":
+        name = "int16" if platform.machine().lower() in ("x86_64", "amd64") else "numpy"
+    if name == "int16":
+        return None
+    chosen = Multiply(name, _torch() if name == "torch" else _numpy)
+    probe(chosen)
+    return chosen
+
+
+def probe(chosen: Multiply) -> None:
+    """Multiply known integers of the largest size that search uses.
+
+    Raises:
+        UserError: a product came out wrong (TF32, bfloat16 or a broken BLAS).
+    """
+    k = np.arange(39 * 64, dtype=np.int64).reshape(64, 39)
+    left, right = k * 2654435761 % 927 - 463, k * 40503 % 925 - 462
+    out = np.empty((64, 64), np.float32)
+    chosen.into(left.astype(np.float32), np.ascontiguousarray(right.T, np.float32), out)
+    if not np.array_equal(out, (left @ right.T).astype(np.float64)):
+        raise UserError(
+            f"the float32 matrix product of {chosen.name} is not exact on integers below 2^24 on this machine",
+            where="search.product",
+            remedy="switch off TF32 or reduced precision, or set search.product to int16",
+        )
+
+
+def _numpy(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    np.matmul(left, right, out=out)
+
+
+def _torch() -> Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]], None]:
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "torch is not installed", where="search.product", remedy="install torch, or set search.product to auto"
+        ) from None
+
+    def into(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+        torch.matmul(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(out))
+
+    return into
