@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 #: What is passed for `options`: `floor` or `cap`, all that the distance takes.
@@ -68,7 +68,7 @@ def exact(name: str, query: Sequence[float], document: Sequence[float], options:
         return math.dist(query, document) / options["cap"]
     if name == "inner-product":
         product = math.fsum(a * b for a, b in zip(_normalised(query), _normalised(document), strict=True))
-        return -ln(max(product, options["floor"]))
+        return max(0.0, -ln(product + options["floor"]))
     if name in ("kl", "kl-symmetric"):
         q, x = _smoothed(query, options["floor"]), _smoothed(document, options["floor"])
         forth = math.fsum(a * (ln(a) - ln(b)) for a, b in zip(q, x, strict=True))
@@ -87,7 +87,8 @@ def frame(name: str, values: Sequence[float], side: str, options: Options) -> tu
     if name == "euclidean":
         return _euclidean_frame(values, side, options["cap"])
     if name == "inner-product":
-        return [round(p * 4064) for p in _normalised(values)], False
+        added = round(options["floor"] * 3840 * 3840 / 64)
+        return [*(round(p * 3840) for p in _normalised(values)), 64 if side == "query" else added], False
     if name in ("kl", "kl-symmetric"):
         of_nat = 128 if name == "kl" else 64
         smoothed = _smoothed(values, options["floor"])
@@ -122,13 +123,15 @@ def mapped(name: str, dot: int, options: Options) -> int:
     elif name.endswith("-squared"):
         d = (mapped(_family(name), dot, options) ** 2 + 2048) // 4096
     elif name == "euclidean":
-        d = round(math.sqrt(max(0, -(dot // 64) * 64 - 32)))
+        d = (math.isqrt(4 * max(0, -dot)) + 1) // 2
     elif name == "inner-product":
-        with localcontext() as context:
-            context.prec = 40
-            product = Decimal(dot // 64 * 64 + 32) / 4064**2
-            value = -256 * min(max(product, Decimal(options["floor"])), Decimal(1)).ln()
-            d = int(value.to_integral_value(ROUND_HALF_EVEN))
+        n = min(max(dot, 1), 1 << 24)
+        exponent = n.bit_length() - 1
+        u = n * 2**14 // 2**exponent - 2**14
+        series = 0
+        for c in (-3731, 14590, -30789, 65356):
+            series = c + series * u // 2**14
+        d = (2048 - 135347 + 726817 * (24 - exponent) - series * u // 2**10) // 4096
     elif name in ("kl", "kl-symmetric"):
         d = (dot + 2048) // 4096
     else:

@@ -8,15 +8,14 @@ norm, ``a = |X|^2 >> 1``, stands in two columns of its own, high * 2^11 + low::
     document  X,   2^11,     1,   high, low       z = -dot = a + a' - X X' ~ 2^22 |q - x|^2 / cap^2
 
 An odd norm loses half a step, so z of two equal frames is 0 or -1. 2^23 stands for cap^2, so ``(z + 2048) >> 12`` is
-the squared distance, 1024 for 1 (the cap's square), and sqrt(z) is the distance, 2048 for 1 (the cap). The square root
-is a table: 64 values of z share an entry, that of their middle; z <= 0 has one of its own, 0.
+the squared distance, 1024 for 1 (the cap's square), and rint(sqrt(z)) is the distance, 2048 for 1 (the cap).
 
 Bound: a partial sum of X X' is at most 2^23 either way (Cauchy-Schwarz); the terms of the norms are negative and sum to
 -2^22 - 2^22 at most: 2^24.
 
-Error, in units of the cap: of the distance sqrt(D) / 2^11.5 from the rounding of the frames, 1/4096 from that of d, and
-5/2048 from the table (where z < 64; 1/4096 from z = 4096 on); of the square 2 r e + e^2 + 1/2048, r being the distance
-and e that first error. A zero vector is a point like any other; two of them are at distance 0.
+Error, in units of the cap: of the distance e = sqrt(D) / 2^11.5 from the rounding of the frames, and 1/4096 from that
+of d (1/2048 more where frames are nearly equal, for the half steps); of its square 2 r e + e^2 + 1/2048, r being the
+distance. A zero vector is a point like any other; two of them are at distance 0.
 """
 
 from __future__ import annotations
@@ -34,9 +33,6 @@ from swsdist.kernels.distances.interface import LARGEST_SUM, Distance, Prepared,
 
 #: What stands for the cap, 2^11.5.
 OF_CAP = 2.0**11.5
-
-#: Values of z that share an entry of the table, as a shift.
-SHIFT = 6
 
 #: The low part of half a squared norm has so many bits.
 LOW_BITS = 11
@@ -82,33 +78,41 @@ def _fill(cap: float, values: NDArray[np.float64], side: Side, where: str | None
     return Prepared(out, saturated)
 
 
+def from_dot(dot: Any) -> Any:
+    """rint(sqrt(z)) within 0..4095, z = -dot, exactly.
+
+    z is shifted by an even number of bits until its root is within 1..2 (times 2^12). A polynomial, the nearest there,
+    gives the root so well that after rounding it is off by one at most; its square tells.
+    """
+    z = least(most(0 - dot, 0), 16777216)
+    x = most(z, 1)
+    shifted = x & 0
+    for step in (16, 8, 4, 2):  # until 2^24 <= x < 2^26
+        by = ((x - (1 << (26 - step))) >> 31) & step
+        x = x << by
+        shifted = shifted + by
+    u = (x >> 12) - 10240
+    root = -2289 + ((1669 * u) >> 13)
+    root = 2989 + ((root * u) >> 13)
+    root = -8147 + ((root * u) >> 13)
+    root = 41484 + ((root * u) >> 13)
+    root = 103617 + ((root * u) >> 13)
+    half = shifted >> 1
+    near = (root + (8 << half)) >> (half + 4)
+    square = near * near
+    too_small, too_large = (square + near - z) >> 31, (z - 1 - square + near) >> 31  # -1 where it is so
+    return least(near - too_small + too_large, 4095)
+
+
 def from_dot_squared(dot: Any) -> Any:
     """``(z + 2048) >> 12`` within 0..4095, z = -dot."""
     return least(most((2048 - dot) >> 12, 0), 4095)
 
 
-def table() -> NDArray[np.int16]:
-    """rint(sqrt(z)) within 0..4095, for the places ``(2^24 - z) >> 6``; float64's square root decides it exactly."""
-    # Place i is for z of 64 j - 63 to 64 j, j = 2^18 - i.
-    j = np.arange(LARGEST_SUM >> SHIFT, -1, -1)
-    middle = np.where(j > 0, (j << SHIFT) - (1 << SHIFT >> 1), 0)
-    return np.minimum(np.rint(np.sqrt(middle.astype(np.float64))), 4095).astype(np.int16)
-
-
 def plain(name: str, unit: int, dimension: int, cap: float | None = None) -> Distance:
     """Euclidean distance."""
     fill = partial(_fill, default_cap(dimension) if cap is None else cap)
-    return single(
-        name,
-        dimension,
-        unit,
-        dimension + 4,
-        LARGEST_SUM,
-        fill,
-        table=table(),
-        table_offset=LARGEST_SUM,
-        table_shift=SHIFT,
-    )
+    return single(name, dimension, unit, dimension + 4, LARGEST_SUM, fill, from_dot=from_dot)
 
 
 def squared(name: str, unit: int, dimension: int, cap: float | None = None) -> Distance:

@@ -1,14 +1,22 @@
 """-ln of the inner product of posteriors, in nats: minus the logarithm of the chance that both frames are of one class.
 
-Frames are brought to a sum of 1, multiplied by 4064 and rounded. Their Euclidean norm is at most 4064 + sqrt(D)/2, so
-by Cauchy-Schwarz a partial sum is at most the square of that, below 2^24 up to D = 4096. The map is a table, made of
-integer thresholds: 64 products share an entry, that of the middle one, and 256 is one nat. An inner product below
-`floor` counts as floor, at least 1e-4: in 12 bits a frame's smallest probabilities are 1/4064, so smaller products are
-mostly rounding. A frame that is all zero is at the largest distance, -ln floor.
+Frames are brought to a sum of 1, multiplied by 3840 and rounded. `floor` is added to every inner product, so that no
+logarithm is infinite, by one more coordinate that meets 64 in the query's frame; so it is rounded to a multiple of 64 /
+3840^2. It is at least 1e-4: in 12 bits a frame's smallest probability is 1/3840, and smaller products are mostly
+rounding. A frame that is all zero is at the largest distance, -ln floor, from everything.
 
-Error: the inner product is right within 1/4064 + D / (4 * 4064^2) + 32 / 4064^2, the distance within that over the
-product (and floor), and 1/512. Products of frames that are not peaked are better than that by far, since roundings
-cancel.
+Bound: the Euclidean norm of a frame is at most 3840 + sqrt(D)/2, so by Cauchy-Schwarz a partial sum is at most its
+square, and the floor.
+
+Map: 256 is one nat. With dot = m 2^e, m within 1..2::
+
+    d = 256 (ln 3840^2 - e ln 2 - ln m) within 0..4095      ln(1 + u) ~ u (c1 + u (c2 + u (c3 + u c4)))
+
+in whole numbers of 32 bits, 4096 for 1; c is the polynomial of that form that is nearest to the logarithm within 0..1
+at worst, and equal to it at both ends, so the map never rises.
+
+Error: the inner product and its floor are right within 1/3840 + (D/4 + 32) / 3840^2, the logarithm within 0.55/256.
+Roundings of a frame cancel, so that products of many classes are much better than that.
 
 Source: Hazen, Shen and White 2009, Query-by-example spoken term detection using phonetic posteriorgram templates, eq.
 1.
@@ -16,52 +24,53 @@ Source: Hazen, Shen and White 2009, Query-by-example spoken term detection using
 
 from __future__ import annotations
 
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 from functools import partial
 from math import floor as whole
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
+from swsdist.kernels.arithmetic import least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
 
-#: The least inner product, where the config gives no other, and the least that it may give.
+#: What is added to an inner product, where the config gives no other, and the least that it may give.
 FLOOR = LEAST_FLOOR = 1e-4
 
 #: What stands for a probability of 1.
-OF_ONE = 4064
+OF_ONE = 3840
 
-#: Products that share an entry of the table, as a shift.
-SHIFT = 6
+#: What meets the floor.
+_OF_FLOOR = 64
 
 
-def _fill(name: str, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def from_dot(dot: Any) -> Any:
+    """-ln of dot / 3840^2, 256 for 1, within 0..4095."""
+    x = least(most(dot, 1), 16777216)
+    shifted = x & 0
+    for step in (16, 8, 4, 2, 1):  # until 2^24 <= x < 2^25
+        by = ((x - (1 << (25 - step))) >> 31) & step
+        x = x << by
+        shifted = shifted + by
+    u = (x - 16777216) >> 10
+    series = 14590 + ((-3731 * u) >> 14)
+    series = -30789 + ((series * u) >> 14)
+    series = 65356 + ((series * u) >> 14)
+    # 2^20 (ln 3840^2 - 24 ln 2) and 2^20 ln 2.
+    d = (-135347 + 726817 * shifted - ((series * u) >> 10) + 2048) >> 12
+    return least(most(d, 0), 4095)
+
+
+def _fill(name: str, added: int, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
     total = totals(values, name, where)
     total[total == 0.0] = 1.0
-    values /= total[:, None]
-    return Prepared(np.rint(values * OF_ONE).astype(np.float32), 0)
-
-
-def table(unit: int, floor: float) -> NDArray[np.int16]:
-    """The map: entry i is round(-unit ln(max((64 i + 32) / 4064^2, floor))), exactly.
-
-    d is the number of k = 1, 2, ... for which the product is below 4064^2 exp(-(k - 1/2) / unit). These thresholds are
-    irrational, so no product meets one; 60 decimals tell their whole parts.
-    """
-    with localcontext() as context:
-        context.prec = 60
-        largest = int((-unit * Decimal(floor).ln()).to_integral_value(ROUND_HALF_EVEN))
-        ratio = (Decimal(-1) / unit).exp()
-        threshold = OF_ONE * OF_ONE * (Decimal(1) / (2 * unit)).exp()
-        below = []
-        for _ in range(largest):
-            threshold *= ratio
-            below.append(int(threshold.to_integral_value(ROUND_FLOOR)))
-    middle = (np.arange((OF_ONE * OF_ONE >> SHIFT) + 1) << SHIFT) + (1 << SHIFT >> 1)
-    return (largest - np.searchsorted(np.array(below[::-1]), middle, side="left")).astype(np.int16)
+    out = np.empty((len(values), values.shape[1] + 1), np.float32)
+    out[:, :-1] = np.rint(values / total[:, None] * OF_ONE)
+    out[:, -1] = _OF_FLOOR if side == "query" else added
+    return Prepared(out, 0)
 
 
 def negative_log(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
@@ -76,6 +85,7 @@ def negative_log(name: str, unit: int, dimension: int, floor: float = FLOOR) -> 
             where="search.floor",
             remedy=f"{LEAST_FLOOR:g} or more",
         )
-    bound = whole((OF_ONE + sqrt(dimension) / 2) ** 2)
-    fill = partial(_fill, name)
-    return single(name, dimension, unit, dimension, bound, fill, table=table(unit, floor), table_shift=SHIFT)
+    added = round(floor * OF_ONE * OF_ONE / _OF_FLOOR)
+    bound = whole((OF_ONE + sqrt(dimension) / 2) ** 2) + _OF_FLOOR * added
+    fill = partial(_fill, name, added)
+    return single(name, dimension, unit, dimension + 1, bound, fill, from_dot=from_dot)

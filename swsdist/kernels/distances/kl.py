@@ -93,8 +93,8 @@ def _fill_symmetric(name: str, floor: float, values: NDArray[np.float64], side: 
 def _bound(dimension: int, floor: float, of_nat: float) -> int:
     """No partial sum of one direction is larger; beyond 2^24 if h would not fit 16 bits."""
     largest = ceil(-of_nat * ln(floor / (1.0 + dimension * floor))) + 1
-    # Q is 0 unless p' >= 1/8192, whose logarithm is -9.02: rounding adds less than 9.02 / 2 a dimension to 2 h by way of
-    # Q, and half a step of L times each Q.
+    # Q is 0 unless p' >= 1/8192, whose logarithm is -9.02: rounding adds less than 9.02 / 2 a dimension to 2 h by way
+    # of Q, and half a step of L times each Q.
     total = 4096 + dimension / 2
     entropy = ceil((OF_ONE * ln(1.0 * dimension) + 4.51 * dimension + total / (2 * of_nat)) / 2) + 1
     if entropy > LARGEST_COORDINATE or largest > LARGEST_COORDINATE:
