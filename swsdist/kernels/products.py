@@ -32,6 +32,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.vectors import WIDTH, load, load_rounded, pointer, splat, store, vector_of
 
@@ -176,17 +177,14 @@ FILL = types.void(
 SUMS = _LARGE * _FRAMES * WIDTH
 
 
-def _arithmetic(from_dot: Any) -> Any:
+@numba.extending.register_jitable
+def _arithmetic(map_: Any, distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
     """Writes sixteen distances, by a plain function of the product."""
-    numba.extending.register_jitable(from_dot)
-
-    def put(distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
-        store(distances, place, from_dot(load(sums, at)))
-
-    return put
+    store(distances, place, map_(load(sums, at)))
 
 
-def _looked_up(distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
+@numba.extending.register_jitable
+def _looked_up(map_: Any, distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
     """Writes sixteen distances, by a table; its ends stand for what lies beyond."""
     for lane in range(WIDTH):
         entry = (sums[at + lane] + offset) >> shift
@@ -201,7 +199,9 @@ def fill(from_dot: Any, source: Source) -> Any:
         from_dot: a plain module-level function of a product, written with `kernels.arithmetic`; None for a table.
         source: where the products come from.
     """
-    put = numba.extending.register_jitable(_looked_up if from_dot is None else _arithmetic(from_dot))
+    # The cache on disk knows functions by their names: what is compiled in must be functions of modules.
+    put = _looked_up if from_dot is None else _arithmetic
+    map_ = from_dot if from_dot is None else numba.extending.register_jitable(from_dot)
 
     def from_int16(
         documents: Any,
@@ -231,14 +231,14 @@ def fill(from_dot: Any, source: Source) -> Any:
                 for i in range(_LARGE):
                     for u in range(_FRAMES):
                         out = ((t + u) * height + row + i) * WIDTH
-                        put(distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
+                        put(map_, distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
             for tile in range(small):
                 row = large * _LARGE + tile * _SMALL
                 _small(documents, place, stride, query, start + row * line, line, own_pairs, sums)
                 for i in range(_SMALL):
                     for u in range(_FRAMES):
                         out = ((t + u) * height + row + i) * WIDTH
-                        put(distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
+                        put(map_, distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
 
     def from_float32(
         products: Any,
@@ -263,10 +263,10 @@ def fill(from_dot: Any, source: Source) -> Any:
         ):  # rows outside: those of one frame are a power of two apart, and would share a cache set
             for t in range(frames):
                 store(sums, 0, load_rounded(products, ((at + i) * held + first + t) * 2 * WIDTH))
-                put(distances, (t * height + i) * WIDTH, sums, 0, table, offset, shift)
+                put(map_, distances, (t * height + i) * WIDTH, sums, 0, table, offset, shift)
 
     written = from_int16 if source == "int16" else from_float32
-    return numba.njit(FILL, nogil=True, cache=True)(written)
+    return compiled(FILL)(written)
 
 
 class Layout(NamedTuple):
@@ -306,7 +306,7 @@ def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -
     return out
 
 
-@numba.njit("void(float32[:,::1], int64[::1], int64[::1], int16[::1])", nogil=True, cache=True)
+@compiled("void(float32[:,::1], int64[::1], int64[::1], int16[::1])")
 def _interleave(frames: Any, lengths: Any, order: Any, out: Any) -> None:
     width = len(order)
     starts = np.zeros(WIDTH, np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 from numba import types
 
 from swsdist.kernels.arithmetic import least
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.peaks import bound, pick
 from swsdist.kernels.products import FILL, STRIDE, rows_of
 from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
@@ -30,8 +31,8 @@ warnings.filterwarnings("ignore", "First-class function type", numba.core.errors
 _TURN = 8192
 
 #: What a row of `queries` holds, by name.
-QUERY = ("index", "frames", "place", "large", "small", "bits", "infinity", "columns", "begin")
-_INDEX, _FRAMES, _PLACE, _LARGE, _SMALL, _BITS, _INFINITY, _COLUMNS, _BEGIN = range(len(QUERY))
+QUERY = ("index", "frames", "place", "large", "small", "bits", "infinity", "columns", "option", "begin")
+_INDEX, _FRAMES, _PLACE, _LARGE, _SMALL, _BITS, _INFINITY, _COLUMNS, _OPTION, _BEGIN = range(len(QUERY))
 
 
 def turn(rows: int) -> int:
@@ -52,7 +53,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
     Returns:
         A function of (fills, tables, sources: tuples, one a stream; shape int64 (streams, 5): first pair, pairs, weight,
         offset and shift of the table;
-        shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 9), see `QUERY`;
+        shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`;
         frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
         `peaks.pick`; window; columns and tails, flat, kept from call to call; room for distances int16, sums int32, curve,
         minima; found int64 (many, 5)) that returns the number of rows found.
@@ -91,6 +92,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
         for q in range(len(queries)):
             n, infinity, bits = queries[q, _FRAMES], queries[q, _INFINITY], queries[q, _BITS]
             large, small, at = queries[q, _LARGE], queries[q, _SMALL], queries[q, _COLUMNS]
+            option = queries[q, _OPTION]
             rows = rows_of(large, small)
             step = jitted_turn(rows)
             begin = max(start, queries[q, _BEGIN])
@@ -100,7 +102,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
             for k in range(carried * WIDTH, (carried + min(begin - start, length)) * WIDTH):
                 curve[k] = infinity
             if start <= queries[q, _BEGIN]:
-                restart(columns, at, n, infinity)
+                restart(columns, at, n, infinity, option)
             for t in range(begin, start + length, step):
                 stop = min(t + step, start + length)
                 for s in range(len(fills)):
@@ -123,7 +125,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
                     )
                 if len(fills) > 1:
                     _combine(distances, (stop - t) * rows, step * rows, shape, shift, sums)
-                advance(distances, rows, n, t, stop, columns, at, bits, curve, carried - start)
+                advance(distances, rows, n, t, stop, columns, at, bits, curve, carried - start, option)
             end = carried + length
             for lane in range(WIDTH):
                 for row in range(max(carried, carried + lanes[lane, 0] - start), end):
@@ -162,7 +164,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
         of_curve,
         integers,
     )
-    return numba.njit(signature, nogil=True, cache=True)(scan)
+    return compiled(signature)(scan)
 
 
 def room_for_candidates(frames: int, window: int) -> int:

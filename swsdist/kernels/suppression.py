@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
+from swsdist.kernels.compiled import compiled
 
 
-@numba.njit("void(int64[::1], int64[::1], int64[::1], float64, boolean[::1])", nogil=True, cache=True)
+@compiled("void(int64[::1], int64[::1], int64[::1], float64, boolean[::1])")
 def suppress(bounds: Any, start: Any, stop: Any, overlap: float, keep: Any) -> None:
     """Keep a span unless a better one that is kept overlaps it by more than `overlap` of the shorter of the two.
 

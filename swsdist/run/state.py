@@ -16,7 +16,7 @@ from swsdist.features.registry import identity as extractor_identity
 from swsdist.fingerprint import fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
-from swsdist.kernels.scales import UNITS
+from swsdist.kernels.scales import weighted
 from swsdist.run.task import Context, Failure, Receipt, Stage, Task, receipt_name
 from swsdist.store.manifest import Manifest, load
 
@@ -93,7 +93,7 @@ class State:
     @property
     def unit(self) -> int:
         """The integer that stands for a local distance of 1."""
-        return UNITS[self.config.search.distance]
+        return weighted([(term.distance, term.weight) for term in self.config.search.terms()]).unit
 
     @cached_property
     def seconds(self) -> float:

@@ -16,11 +16,11 @@ from __future__ import annotations
 from math import floor, sqrt
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 
 #: Norm of a prepared frame, 2^11.5.
@@ -32,7 +32,7 @@ def bound(dimension: int) -> int:
     return floor((NORM + sqrt(dimension) / 2) ** 2)
 
 
-@numba.njit("void(float64[:,::1], float64, float32[:,::1])", nogil=True, cache=True)
+@compiled("void(float64[:,::1], float64, float32[:,::1])")
 def unit_norm(values: Any, nothing: float, out: Any) -> None:
     """Bring frames to norm 2^11.5 and round them.
 

@@ -24,11 +24,11 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_SUM, Distance, Prepared, Side, single
 
 #: What stands for the cap, 2^11.5.
@@ -43,7 +43,7 @@ def default_cap(dimension: int) -> float:
     return 2.5 * sqrt(dimension)
 
 
-@numba.njit("int64(float64[:,::1], float64, boolean, float32[:,::1])", nogil=True, cache=True)
+@compiled("int64(float64[:,::1], float64, boolean, float32[:,::1])")
 def _fixed(values: Any, cap: float, query: bool, out: Any) -> int:
     frames, dimension = values.shape
     longest = OF_CAP - np.sqrt(np.float64(dimension)) / 2.0

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.kernels.compiled import compiled
 
 #: Which side of the product a frame is for; asymmetric distances make different frames of the two.
 Side = Literal["query", "document"]
@@ -83,9 +84,7 @@ class Stream(NamedTuple):
 _FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
-@numba.njit(
-    numba.void(_FEATURES, numba.float64[::1], numba.float64[::1], numba.float64[:, ::1]), nogil=True, cache=True
-)
+@compiled(numba.void(_FEATURES, numba.float64[::1], numba.float64[::1], numba.float64[:, ::1]))
 def _normalise(features: Any, offset: Any, scale: Any, out: Any) -> None:
     frames, dimension = features.shape
     for t in range(frames):

@@ -25,11 +25,11 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
 from swsdist.kernels.distances.probabilities import totals
@@ -41,11 +41,7 @@ FLOOR = 1e-4
 OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0
 
 
-@numba.njit(
-    "void(float64[:,::1], float64[::1], float64, float64, float32[:,::1], float32[:,::1], float32[::1])",
-    nogil=True,
-    cache=True,
-)
+@compiled("void(float64[:,::1], float64[::1], float64, float64, float32[:,::1], float32[:,::1], float32[::1])")
 def _fixed(values: Any, total: Any, floor: float, of_nat: float, weights: Any, logarithms: Any, entropy: Any) -> None:
     frames, dimension = values.shape
     for t in range(frames):

@@ -15,10 +15,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_squared, unit_norm
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln
@@ -31,7 +31,7 @@ FLOOR = 1e-4
 NOTHING = 1e-6
 
 
-@numba.njit("void(float64[:,::1], float64)", nogil=True, cache=True)
+@compiled("void(float64[:,::1], float64)")
 def _centred_logarithms(values: Any, floor: float) -> None:
     frames, dimension = values.shape
     for t in range(frames):

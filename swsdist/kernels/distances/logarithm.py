@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import frexp
 from typing import Any
 
-import numba
+from swsdist.kernels.compiled import compiled
 
 _LN_2 = 0.6931471805599453
 _ROOT_HALF = 0.7071067811865476
@@ -38,4 +38,4 @@ def ln(x: Any) -> Any:
     return exponent * _LN_2 + 2.0 * s * total
 
 
-compiled_ln = numba.njit("float64(float64)", nogil=True, cache=True)(ln)
+compiled_ln = compiled("float64(float64)")(ln)

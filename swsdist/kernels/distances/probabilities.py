@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import DataError
+from swsdist.kernels.compiled import compiled
 
 #: How far the sum of a frame's probabilities may be from 1.
 TOLERANCE = 0.01
 
 
-@numba.njit("int64(float64[:,::1], float64[::1])", nogil=True, cache=True)
+@compiled("int64(float64[:,::1], float64[::1])")
 def _totals(values: Any, out: Any) -> int:
     frames, dimension = values.shape
     for t in range(frames):

@@ -1,0 +1,74 @@
+"""Compiled functions that are kept on disk.
+
+numba keeps compiled code by the CPU's name and features, and takes a function as changed when its own file has. But kernels are
+put together from several files, so here the folder is named by what all of `swsdist.kernels` says, and by the versions of
+Python, numba and LLVM: another version of the package never meets code of this one.
+
+The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` where that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>` (~/.cache),
+else one in the folder for temporary files, where the home cannot be written. The package's own folder is never written to, so
+it may be read-only. Processes that start at once each compile, and replace files whole: no one reads half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+
+_LOCK = threading.Lock()
+
+
+def compiled(signature: Any) -> Callable[[Any], Any]:
+    """Compile a function for a signature, or take it from disk. It runs without the interpreter's lock."""
+
+    def decorate(function: Any) -> Any:
+        with _LOCK:
+            before = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = str(folder())
+            try:
+                return numba.njit(signature, nogil=True, cache=True)(function)
+            finally:
+                numba.config.CACHE_DIR = before
+
+    return decorate
+
+
+@cache
+def folder() -> Path:
+    """Where compiled code is kept; it exists and can be written to."""
+    name = _digest()
+    wishes = [_home() / "swsdist" / f"kernels-{name}", Path(tempfile.gettempdir()) / f"swsdist-{os.getuid()}-{name}"]
+    if numba.config.CACHE_DIR:
+        wishes.insert(0, Path(numba.config.CACHE_DIR) / f"swsdist-{name}")
+    for wish in wishes:
+        try:
+            wish.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=wish):
+                return wish
+        except OSError:
+            continue
+    return Path(tempfile.mkdtemp(prefix="swsdist-kernels-"))
+
+
+def _home() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given) if given else Path("~/.cache").expanduser()
+
+
+def _digest() -> str:
+    """Of all that compiled code depends on, but for the CPU, which numba tells apart itself."""
+    found = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    place = Path(__file__).parent
+    for path in sorted(place.rglob("*.py")):
+        found.update(str(path.relative_to(place)).encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,0 +1,75 @@
+"""Compiled code is kept on disk: met again by the next process, wherever it can be written, whoever else starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: A search whose result is printed, with how many of its functions had to be compiled.
+SEARCH = """
+import numpy as np
+from swsdist.kernels import compiled, products
+from swsdist.kernels.distances.registry import create
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+distance = create("cosine", 2)
+rng = np.random.default_rng(0)
+frames = [
+    distance.prepare(rng.normal(size=(n, 2)).astype("f4"), np.zeros(2), np.ones(2), "query").frames for n in (5, 60)
+]
+settings = Settings(distance, 2, 16, 99)
+found = search([Example("q", 1, frames[0])], [(0, [frames[1]])], np.ones(1, np.int64), settings)
+fill = products.fill(distance.streams[0].from_dot, "int16")
+print(found.end_frame.tolist(), found.cost.tolist(), sum(fill.stats.cache_misses.values()), compiled.folder())
+"""
+
+
+def start(tmp_path: Path, **variables: str) -> subprocess.Popen[str]:
+    env = {key: value for key, value in os.environ.items() if key not in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
+    env |= {"TMPDIR": str(tmp_path)} | variables
+    return subprocess.Popen(
+        [sys.executable, "-c", SEARCH], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, int, Path]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    *result, misses, folder = out.split()
+    return " ".join(result), int(misses), Path(folder)
+
+
+@pytest.mark.slow
+def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = ended(start(tmp_path, XDG_CACHE_HOME=str(cache)))
+    again = ended(start(tmp_path, XDG_CACHE_HOME=str(cache)))
+    assert (first[1], again[1]) == (1, 0)
+    assert first[0] == again[0]
+    assert first[2] == again[2]
+    assert first[2].parent == cache / "swsdist"
+    kept = sorted(path.name for path in first[2].rglob("*.nbi"))
+    assert any("scan" in name for name in kept)
+    assert any("from_int16" in name for name in kept)
+
+
+@pytest.mark.slow
+def test_a_home_that_cannot_be_written_and_many_at_once(tmp_path: Path) -> None:
+    """Three processes begin with an empty cache, in the folder for temporary files since a file is in the home's place."""
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    results = [ended(one) for one in [start(tmp_path, XDG_CACHE_HOME=str(taken)) for _ in range(3)]]
+    assert len({result[0] for result in results}) == 1
+    assert {result[2].parent for result in results} == {tmp_path}
+    assert ended(start(tmp_path, XDG_CACHE_HOME=str(taken)))[1] == 0
+
+
+@pytest.mark.slow
+def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
+    folder = ended(start(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "mine")))[2]
+    assert folder.parent == tmp_path / "mine"
+    assert folder.name.startswith("swsdist-")
