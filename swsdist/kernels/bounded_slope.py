@@ -53,6 +53,7 @@ def advance(
     bits: Any,
     curve: Any,
     shifted: Any,
+    option: Any = 0,
 ) -> None:
     """Take in the distances of frames first <= t < stop.
 
@@ -65,6 +66,7 @@ def advance(
         columns: state (3, n + 2, 16), flat, from element `at` on.
         bits: frame bits of the packing.
         curve: state (rows, 16), flat; row t + shifted receives the state of the query's last frame.
+        option: a number of the recurrence's own; this one has none.
     """
     like = lanes_of(columns)
     shift = spread(bits, like)
@@ -86,7 +88,7 @@ def advance(
         store(curve, (t + shifted) * WIDTH, load(columns, out + (n + 1) * WIDTH))
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any) -> None:
+def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any = 0) -> None:
     """Forget the past: no path has begun."""
     size = (n + 2) * WIDTH
     for column in range(3):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.errors import UserError
 from swsdist.kernels import products
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
@@ -25,7 +26,7 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
 from swsdist.search.lanes import Batch, batches, cut
 from swsdist.search.multiply import Multiply, multiplier
-from swsdist.search.patterns import PATTERNS, Pattern
+from swsdist.search.patterns import Pattern, pattern
 
 #: Found candidates are pruned to the best per query and document whenever so many have come together.
 _PRUNE_AT = 400_000
@@ -68,6 +69,7 @@ class Settings(NamedTuple):
         pattern: name in `search.patterns.PATTERNS`.
         product: who multiplies, see `search.multiply`.
         threads: that search at once.
+        band: R of the pattern segmental.
     """
 
     distance: Distance
@@ -77,6 +79,7 @@ class Settings(NamedTuple):
     pattern: str = "bounded-slope"
     product: str = "auto"
     threads: int = 1
+    band: int = 10
 
 
 class _Group(NamedTuple):
@@ -108,26 +111,34 @@ def search(
         settings: how.
 
     Raises:
-        UserError: an example is too long for the pattern, or the multiplier is not there or not exact.
+        UserError: an example or a document is too long for the pattern, or the multiplier is not there or not exact.
     """
     if not examples:
         return _gathered([], most, 1.0)
-    pattern = PATTERNS[settings.pattern]
+    recurrence = pattern(settings.pattern, settings.band)
     multiply = multiplier(settings.product)
     layout = products.layout(settings.distance)
-    groups = _groups(examples, settings, pattern, layout)
     longest = max(len(example.frames) for example in examples)
     window = settings.window
-    before = 0 if pattern.reach is None else pattern.reach * longest + window
-    piece = None if pattern.reach is None else max(settings.piece, 4 * before)
+    if recurrence.reach is None:
+        before, piece = 0, None
+    else:
+        before = recurrence.whole_grid(recurrence.reach(longest) + window)
+        piece = recurrence.whole_grid(max(settings.piece, 4 * before))
+    groups = {False: _groups(examples, settings, recurrence, layout, wide=False)}
     pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
     found: list[NDArray[np.int64]] = []
     held = used = laid = 0
     rooms: SimpleQueue[_Room] = SimpleQueue()
 
     def scan(batch: Batch) -> list[NDArray[np.int64]]:
+        if recurrence.most_frames is not None and batch.frames > recurrence.most_frames:
+            raise _too_long(batch, settings.pattern, recurrence.most_frames)
+        wide = recurrence.int32_frames is not None and batch.frames > recurrence.int32_frames
+        if wide not in groups:
+            groups[wide] = _groups(examples, settings, recurrence, layout, wide=True)
         room = _Room() if rooms.empty() else rooms.get()
-        rows = list(_scan(batch, groups, most, settings, layout, multiply, room))
+        rows = list(_scan(batch, groups[wide], recurrence, most, settings, layout, multiply, room))
         rooms.put(room)
         return rows
 
@@ -179,20 +190,27 @@ class _Room:
         return held
 
 
-def _groups(examples: list[Example], settings: Settings, pattern: Pattern, layout: products.Layout) -> list[_Group]:
-    """Examples of similar length and the same type of state, together."""
+def _groups(
+    examples: list[Example], settings: Settings, recurrence: Pattern, layout: products.Layout, *, wide: bool
+) -> list[_Group]:
+    """Examples of similar length and the same type of state, together; `wide`: for documents that int32 does not hold."""
     packed: dict[Any, list[int]] = {}
     for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
-        packed.setdefault(pattern.packing(len(examples[k].frames)).dtype, []).append(k)
+        packed.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
     return [
-        _group(chosen[first : first + _GROUP], examples, settings, pattern, layout)
+        _group(chosen[first : first + _GROUP], examples, settings, recurrence, layout, wide)
         for chosen in packed.values()
         for first in range(0, len(chosen), _GROUP)
     ]
 
 
 def _group(
-    chosen: list[int], examples: list[Example], settings: Settings, pattern: Pattern, layout: products.Layout
+    chosen: list[int],
+    examples: list[Example],
+    settings: Settings,
+    recurrence: Pattern,
+    layout: products.Layout,
+    wide: bool,
 ) -> _Group:
     rows = []
     paired = []
@@ -200,29 +218,31 @@ def _group(
     for k in chosen:
         frames = examples[k].frames
         n = len(frames)
-        packing = pattern.packing(n)
+        packing = recurrence.packing(n)
         large, small = products.tiles(n)
         padded = products.rows_of(large, small)
-        rows.append((k, n, place, large, small, packing.frame_bits, packing.infinity, columns, 0))
+        rows.append((k, n, place, large, small, packing.frame_bits, packing.infinity, columns, recurrence.option, 0))
         paired.append(products.paired(frames, layout.order, padded))
         place += padded
-        columns += pattern.elements(n)
+        columns += recurrence.elements(n)
         height = max(height, padded)
-    first = pattern.packing(len(examples[chosen[0]].frames))
+    curve = recurrence.packing(len(examples[chosen[0]].frames)).dtype
+    state = recurrence.state(curve, wide)
     together = np.concatenate(paired)
     streams = [
         np.ascontiguousarray(together[:, 2 * first : 2 * (first + pairs)], np.float32)
         for first, pairs, *_ in layout.shape.tolist()
     ]
-    reach = np.array([-1 if pattern.reach is None else pattern.reach * len(examples[k].frames) for k in chosen])
+    reach = recurrence.reach
+    margin = [-1 if reach is None else reach(len(examples[k].frames)) + settings.window for k in chosen]
     return _Group(
         np.array(rows, np.int64),
-        np.where(reach < 0, -1, reach + settings.window),
+        np.array(margin, np.int64),
         together.reshape(-1),
         streams,
-        pattern.scanner(first.dtype, len(layout.shape)),
-        pattern.state(first.dtype),
-        first.dtype,
+        recurrence.scanner(state, curve, len(layout.shape)),
+        state,
+        curve,
         columns,
         height,
     )
@@ -231,6 +251,7 @@ def _group(
 def _scan(
     batch: Batch,
     groups: list[_Group],
+    recurrence: Pattern,
     most: NDArray[np.int64],
     settings: Settings,
     layout: products.Layout,
@@ -246,7 +267,7 @@ def _scan(
     streams = settings.distance.streams
     fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
     tables = tuple(_NO_TABLE if stream.table is None else stream.table for stream in streams)
-    whole = multiply is None and settings.piece > 0 and PATTERNS[settings.pattern].reach is not None
+    whole = multiply is None and settings.piece > 0 and recurrence.reach is not None
     length = batch.frames if whole else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
@@ -299,6 +320,14 @@ def _scan(
 
 
 _NO_TABLE = np.zeros(1, np.int16)
+
+
+def _too_long(batch: Batch, name: str, most: int) -> UserError:
+    return UserError(
+        f"a document of {len(batch.pieces[0].frames)} frames is too long for the recurrence {name}",
+        where=f"document {batch.pieces[0].document}",
+        remedy=f"cut it at {most} frames, or search with another recurrence (search.recurrence)",
+    )
 
 
 def _pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,0 +1,76 @@
+"""The asymmetric recurrence 0..2: for each query frame the document advances by 0, 1 or 2 frames.
+
+A path visits one cell for each query frame i, and each query frame is charged once, so that a path's cost is a sum of N
+integers and N normalises it. It begins and ends anywhere in the document. With S(i, t) the least cost of a path that
+ends in (i, t), and S(0, t) = d(0, t)::
+
+    S(i, t) = d(i, t) + min(S(i-1, t),       no document frame
+                            S(i-1, t-1),     1 document frame
+                            S(i-1, t-2))     2 document frames
+
+Any number of steps without a document frame may follow each other: the whole query may be charged at one. (They are
+the steps of Itakura 1975, "Minimum prediction residual principle applied to speech recognition", without its rule
+against two of those together; `asymmetric` of Giorgino 2009, "Computing and visualizing dynamic time warping alignments
+in R".) A path takes at most 2 N - 1 document frames, and a result depends on nothing further back.
+
+State of a cell and layout: as in `kernels.bounded_slope`, ``cost << frame_bits | document frames`` in three columns
+that rotate; of equal costs the shorter path wins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from swsdist.kernels.arithmetic import least
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+
+
+def cell(stay: Any, diagonal: Any, skip: Any, d: Any) -> Any:
+    """State of (i, t) from S(i-1, t), S(i-1, t-1), S(i-1, t-2) and d(i, t), already shifted."""
+    return least(stay, least(diagonal + 1, skip + 2)) + d
+
+
+numba.extending.register_jitable(cell)
+
+
+def columns(n: int) -> int:
+    """Rows of state, of sixteen lanes each."""
+    return 3 * n
+
+
+def advance(
+    distances: Any,
+    rows: Any,
+    n: Any,
+    first: Any,
+    stop: Any,
+    columns: Any,
+    at: Any,
+    bits: Any,
+    curve: Any,
+    shifted: Any,
+    option: Any,
+) -> None:
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`. Row i is query frame i."""
+    like = lanes_of(columns)
+    shift = spread(bits, like)
+    size = n * WIDTH
+    for t in range(first, stop):
+        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+        row = (t - first) * rows * WIDTH
+        state = (load_unsigned(distances, row, like) << shift) + 1
+        store(columns, out, state)
+        for i in range(1, n):
+            above = (i - 1) * WIDTH
+            d = load_unsigned(distances, row + i * WIDTH, like) << shift
+            state = cell(state, load(columns, newest + above), load(columns, older + above), d)
+            store(columns, out + i * WIDTH, state)
+        store(curve, (t + shifted) * WIDTH, state)
+
+
+def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+    """Forget the past: no path has begun."""
+    for k in range(3 * n * WIDTH):
+        columns[at + k] = infinity

@@ -1,0 +1,201 @@
+"""With every recurrence the engine finds what its oracle finds, however documents are cut, laid out, streamed and ordered."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swsdist.errors import UserError
+from swsdist.kernels.distances.registry import create
+from swsdist.search import engine
+from swsdist.search import patterns as known
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+from swsdist.testing import oracles_patterns as oracle
+from swsdist.testing.oracles_search import bounded_slope, candidates, keep_best
+
+COSINE = create("cosine", 3)
+EUCLIDEAN = create("euclidean", 3)
+
+PATTERN = st.sampled_from(known.PATTERNS)
+KIND = st.sampled_from(["random", "few", "constant", "zeros", "opposite"])
+
+
+def frames(rng: np.random.Generator, kind: str, length: int, distance=COSINE, side: str = "query") -> np.ndarray:
+    if kind == "random":
+        data = rng.normal(size=(length, 3))
+    elif kind == "few":
+        data = rng.integers(-1, 2, (length, 3)).astype(float)
+    else:
+        data = np.full((length, 3), {"zeros": 0.0, "constant": 1.0, "opposite": -1.0}[kind])
+    return distance.prepare(data.astype(np.float32), np.zeros(3), np.ones(3), side).frames
+
+
+def local(distance, query: np.ndarray, document: np.ndarray) -> list[list[int]]:
+    dots = query.astype(int) @ document.astype(int).T
+    return [[distance.streams[0].distance(dot) for dot in row] for row in dots.tolist()]
+
+
+def curve(name: str, table: list[list[int]], band: int) -> list[tuple[int, int] | None]:
+    """By the oracle of that name."""
+    if name == "segmental":
+        return oracle.segmental(table, band)
+    by_name = {
+        "bounded-slope": bounded_slope,
+        "asymmetric": oracle.asymmetric,
+        "averages": oracle.averages,
+        "non-segmental": oracle.non_segmental,
+    }
+    return list(by_name[name](table))
+
+
+def as_rows(found):
+    return list(zip(*(column.tolist() for column in found[:5]), strict=True))
+
+
+def expected(name, band, examples, data, distance, window, most):
+    rows = []
+    for q, query in enumerate(examples):
+        for k, document in enumerate(data):
+            found = candidates(curve(name, local(distance, query.frames, document), band), window)
+            rows += [(q, k, end, length, cost) for end, length, cost in keep_best(found, most)]
+    return rows
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    name=PATTERN,
+    queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
+    documents=st.lists(st.tuples(KIND, st.integers(1, 60)), min_size=1, max_size=5),
+    distance=st.sampled_from([COSINE, EUCLIDEAN]),
+    window=st.integers(1, 5),
+    most=st.integers(1, 6),
+    lanes=st.integers(1, 20),
+    piece=st.integers(1, 80),
+    segment=st.sampled_from([4, 8, 20, 4096]),
+    product=st.sampled_from(["int16", "numpy"]),
+    threads=st.integers(1, 3),
+    band=st.integers(1, 7),
+    seed=st.integers(0, 2**20),
+)
+@example(
+    name="averages",
+    queries=[("random", 9)],
+    documents=[("few", 2)],
+    distance=COSINE,
+    window=1,
+    most=1,
+    lanes=3,
+    piece=1,
+    segment=4,
+    product="int16",
+    threads=1,
+    band=1,
+    seed=0,
+)  # a query much longer than the document
+def test_engine_is_the_oracle(
+    name, queries, documents, distance, window, most, lanes, piece, segment, product, threads, band, seed
+) -> None:
+    rng = np.random.default_rng(seed)
+    examples = [Example(f"q{k}", 1, frames(rng, kind, n, distance)) for k, (kind, n) in enumerate(queries)]
+    data = [frames(rng, kind, n, distance, "document") for kind, n in documents]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_SEGMENT", segment)
+        found = search(
+            examples,
+            ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
+            np.full(len(data), most),
+            Settings(distance, window, lanes, piece, name, product, threads, band),
+        )
+    assert as_rows(found) == expected(name, band, examples, data, distance, window, most)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=PATTERN,
+    lengths=st.lists(st.integers(1, 900), min_size=1, max_size=6),
+    lanes=st.sampled_from([1, 3, 64]),
+    piece=st.sampled_from([1, 50, 333, 10_000]),
+    segment=st.sampled_from([4, 64, 100, 512]),
+    product=st.sampled_from(["int16", "numpy"]),
+    window=st.sampled_from([1, 3, 40]),
+    band=st.sampled_from([1, 2, 5, 12]),
+    seed=st.integers(0, 2**20),
+)
+def test_cuts_segments_and_lanes_change_nothing(
+    name, lengths, lanes, piece, segment, product, window, band, seed
+) -> None:
+    rng = np.random.default_rng(seed)
+    data = [frames(rng, "few", n) for n in lengths]
+    examples = [Example(f"q{k}", 1, frames(rng, "random", n)) for k, n in enumerate((1, 4, 5, 17, 300))]
+    most = np.full(len(data), 1000)
+    chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, band)
+    whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
+    shuffled = rng.permutation(len(data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_SEGMENT", segment)
+        other = search(
+            examples,
+            ((k, [data[k]]) for k in shuffled),
+            most,
+            chosen._replace(lanes=lanes, piece=piece, product=product, threads=2),
+        )
+    assert as_rows(other) == as_rows(whole)
+    assert len(whole.cost) > 0
+
+
+@pytest.mark.parametrize("name", known.PATTERNS)
+def test_a_thousand_documents(name: str) -> None:
+    rng = np.random.default_rng(3)
+    data = [frames(rng, "random", int(n)) for n in rng.integers(1, 12, 1000)]
+    query = Example("q", 1, frames(rng, "random", 3))
+    chosen = Settings(COSINE, 2, 64, 99, name, band=2)
+    found = search([query], ((k, [d]) for k, d in enumerate(data)), np.full(len(data), 3), chosen)
+    assert as_rows(found) == expected(name, 2, [query], data, COSINE, 2, 3)
+
+
+def test_long_documents_have_wider_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """int64 sums say what int32 sums say, where those suffice; the limit is where they do not."""
+    rng = np.random.default_rng(1)
+    data = [frames(rng, kind, n) for kind, n in (("random", 300), ("few", 70), ("constant", 200))]
+    examples = [Example("a", 1, frames(rng, "random", 20)), Example("b", 1, frames(rng, "constant", 1))]
+    most = np.full(len(data), 50)
+    chosen = Settings(COSINE, 3, 64, 99, "averages")
+    narrow = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
+    made = known.pattern("averages")
+    monkeypatch.setattr(engine, "pattern", lambda name, band: made._replace(int32_frames=100))
+    wide = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
+    assert as_rows(wide) == as_rows(narrow)
+    monkeypatch.setattr(engine, "pattern", lambda name, band: made._replace(most_frames=299))
+    with pytest.raises(UserError, match="a document of 300 frames is too long for the recurrence averages"):
+        search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
+
+
+def test_a_path_longer_than_int32_holds() -> None:
+    """Distances to the query's last frame rise slowly, so that a path stays in it; at the end they fall, to a candidate."""
+    steps, each = 500, 4400
+    angle = np.arccos(1 - np.arange(steps) / steps * 0.97)
+    kinds = np.stack([np.cos(angle), np.sin(angle), np.zeros(steps)], axis=1)
+    prepare = COSINE.prepare(kinds.astype(np.float32), np.zeros(3), np.ones(3), "document").frames
+    document = np.concatenate([prepare, prepare[:1]]).repeat(each, axis=0)
+    query = COSINE.prepare(np.array([[0, 0, 1], [1, 0, 0]], np.float32), np.zeros(3), np.ones(3), "query").frames
+    chosen = Settings(COSINE, 10, 64, 99, "averages")
+    found = search([Example("q", 1, query)], [(0, [document])], np.array([1000]), chosen)
+
+    first, last = local(COSINE, query, prepare)
+    sums = first[0] + np.cumsum(np.repeat([*last, last[0]], each))
+    assert sums[-1] > 2**31
+    costs = [oracle.candidate_cost(total, t + 2, 2) for t, total in enumerate(sums.tolist()) if t >= steps * each]
+    end = steps * each + costs.index(min(costs))  # each fall of the rounded average is a candidate; the last one
+    assert costs[0] > costs[-1]
+    assert as_rows(found)[-1] == (0, 0, end, end + 1, costs[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "longest"), [("averages", 1 << 15), ("non-segmental", 1 << 14), ("segmental", (1 << 18) - 10)]
+)
+def test_queries_that_are_too_long(name: str, longest: int) -> None:
+    recurrence = known.pattern(name, 10)
+    assert recurrence.packing(longest).infinity > 0
+    with pytest.raises(UserError, match=f"too long for the recurrence {name}"):
+        recurrence.packing(longest + 1)
