@@ -49,7 +49,7 @@ _FRAME_BITS = 24
 MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
-_NOWHERE = 1 << 14
+NOWHERE = 1 << 14
 
 
 def _lower(one: Any, other: Any) -> Any:
@@ -135,6 +135,6 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
     """Forget the past: no path has begun."""
     for i in range(n):
         for lane in range(WIDTH):
-            columns[at + 3 * i * WIDTH + lane] = _NOWHERE
+            columns[at + 3 * i * WIDTH + lane] = NOWHERE
             columns[at + (3 * i + 1) * WIDTH + lane] = 1
             columns[at + (3 * i + 2) * WIDTH + lane] = 0

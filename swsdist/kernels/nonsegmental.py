@@ -37,26 +37,26 @@ from swsdist.kernels.quotients import share, wide
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Bits of the document frames below a path's length.
-_SHIFT = 16
+SHIFT = 16
 
 #: Query frames whose lengths, up to 2 N, fit above and below.
 LONGEST_QUERY = 1 << 14
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
-_NOWHERE = 1 << 14
+NOWHERE = 1 << 14
 
 
 def _lower(one: Any, other: Any) -> Any:
     """Of two (sum, length and frames) the one of the lower average; the first of equals."""
-    left, right = other[0] * (one[1] >> _SHIFT), one[0] * (other[1] >> _SHIFT)
+    left, right = other[0] * (one[1] >> SHIFT), one[0] * (other[1] >> SHIFT)
     return choose(left, right, other[0], one[0]), choose(left, right, other[1], one[1])
 
 
 def cell(stay: Any, diagonal: Any, skip: Any, d: Any) -> Any:
     """State of (i, t), a pair, from those of (i-1, t), (i-1, t-1) and (i-1, t-2), and d(i, t)."""
-    best = (diagonal[0] + d, diagonal[1] + ((2 << _SHIFT) + 1))
-    best = _lower(best, (skip[0] + d, skip[1] + ((1 << _SHIFT) + 2)))
-    return _lower(best, (stay[0] + d, stay[1] + (1 << _SHIFT)))
+    best = (diagonal[0] + d, diagonal[1] + ((2 << SHIFT) + 1))
+    best = _lower(best, (skip[0] + d, skip[1] + ((1 << SHIFT) + 2)))
+    return _lower(best, (stay[0] + d, stay[1] + (1 << SHIFT)))
 
 
 numba.extending.register_jitable(_lower)
@@ -105,7 +105,7 @@ def advance(
     for t in range(first, stop):
         out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
         row = (t - first) * rows * WIDTH
-        state = (load_unsigned(distances, row, like), spread((2 << _SHIFT) + 1, like))
+        state = (load_unsigned(distances, row, like), spread((2 << SHIFT) + 1, like))
         store(columns, out, state[0])
         store(columns, out + WIDTH, state[1])
         for i in range(1, n):
@@ -115,8 +115,8 @@ def advance(
             state = cell(state, diagonal, skip, load_unsigned(distances, row + i * WIDTH, like))
             store(columns, out + 2 * i * WIDTH, state[0])
             store(columns, out + (2 * i + 1) * WIDTH, state[1])
-        cost = share(wide(state[0]), n, wide(state[1] >> _SHIFT))
-        frames = wide(state[1] & ((1 << _SHIFT) - 1))
+        cost = share(wide(state[0]), n, wide(state[1] >> SHIFT))
+        frames = wide(state[1] & ((1 << SHIFT) - 1))
         store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + frames)
 
 
@@ -124,5 +124,5 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
     """Forget the past: no path has begun."""
     for k in range(3 * n):
         for lane in range(WIDTH):
-            columns[at + 2 * k * WIDTH + lane] = _NOWHERE
-            columns[at + (2 * k + 1) * WIDTH + lane] = 1 << _SHIFT
+            columns[at + 2 * k * WIDTH + lane] = NOWHERE
+            columns[at + (2 * k + 1) * WIDTH + lane] = 1 << SHIFT

@@ -34,6 +34,9 @@ _PRUNE_AT = 400_000
 #: Queries of one call of the inner loop.
 _GROUP = 32
 
+#: R of the recurrence segmental, where nothing else is said.
+BAND = 10
+
 #: Frames of a document that is not cut are laid out so many at a time.
 _SEGMENT = 4096
 
@@ -79,7 +82,7 @@ class Settings(NamedTuple):
     pattern: str = "bounded-slope"
     product: str = "auto"
     threads: int = 1
-    band: int = 10
+    band: int = BAND
 
 
 class _Group(NamedTuple):
