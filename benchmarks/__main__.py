@@ -11,7 +11,18 @@ from pathlib import Path
 from benchmarks.rows import read_json, say, table, write_json
 
 #: In the order in which they run.
-NAMES = ("again", "engine", "kst_sweep", "quality", "memory", "ray_cost", "score_nist", "score_scale")
+NAMES = (
+    "again",
+    "engine",
+    "kst_sweep",
+    "quality",
+    "lower_bounds",
+    "memory",
+    "proposers",
+    "ray_cost",
+    "score_nist",
+    "score_scale",
+)
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ any fingerprint.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
@@ -122,6 +122,46 @@ class Term(NamedTuple):
     options: dict[str, float]
 
 
+class KeepWindows(Keep):
+    """The same of a first pass's windows."""
+
+    least: PositiveInt = Field(10, description="keep at least this many")
+    per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
+
+
+class Proposer(Section):
+    """A first pass that proposes where to search; what it does not propose is not found."""
+
+    name: Literal["none", "coarse", "averaged", "quantised"] = Field(
+        "none", description="none: everything is searched; see docs/concepts/proposers.md"
+    )
+    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
+        (5,),
+        description="frames that are averaged in the first pass; averaged takes several, falling, and passes in turn",
+    )
+    windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
+    over: Literal["collection", "document"] = Field(
+        "collection",
+        description="the best windows are those of the whole collection (a task a group of queries), or of "
+        "each document (a task a group and shard)",
+    )
+    visit: bool = Field(
+        True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
+    )
+
+    @model_validator(mode="after")
+    def _factors_fall(self) -> Proposer:
+        if any(after >= before for before, after in pairwise(self.factors)):
+            raise ValueError(f"factors {', '.join(map(str, self.factors))} do not fall")
+        if self.name == "averaged" and self.factors[-1] == 1:
+            raise ValueError("factors: of 1 frame there is no average")
+        if self.name != "averaged" and len(self.factors) > 1:
+            raise ValueError(f"{self.name} takes one of factors")
+        if not self.visit and self.name != "averaged":
+            raise ValueError("visit: false is for the proposer averaged")
+        return self
+
+
 class Search(Section):
     """Distances, recurrence and candidates."""
 
@@ -161,6 +201,7 @@ class Search(Section):
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
+    proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
     lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
     product: Literal["auto", "int16", "numpy", "torch"] = effort(
@@ -189,6 +230,12 @@ class Search(Section):
         common |= {"cap": self.cap} if TAKES[name].cap else {}
         options = {key: value for key, value in common.items() if value is not None} | own
         return Term(first, stop, name, weight, normalise, options)
+
+    @model_validator(mode="after")
+    def _windows_can_be_visited(self) -> Search:
+        if self.proposer.name != "none" and self.recurrence != "bounded-slope":
+            raise ValueError(f"a proposer needs recurrence: bounded-slope, not {self.recurrence}")
+        return self
 
     @model_validator(mode="after")
     def _distances_take_what_is_given(self) -> Search:

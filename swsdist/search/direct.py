@@ -16,6 +16,8 @@ from swsdist.errors import ConfigError, DataError, UserError
 from swsdist.features.registry import create
 from swsdist.reduce.detections import reduce_bucket
 from swsdist.search.distance import distance_of
+from swsdist.search.example import Example
+from swsdist.search.proposers.searching import search_proposed
 from swsdist.search.queries import extract, prepared
 from swsdist.search.shard import candidate_tables, search_shard
 from swsdist.store.reading import Store
@@ -67,12 +69,22 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     statistics = store.statistics()
-    examples = prepared(extracted.examples, statistics, settings, store.manifest.dimension)
+
+    def examples(factor: int) -> list[Example]:
+        return prepared(extracted.examples, statistics, settings, store.manifest.dimension, factor)
+
+    shards = [shard.name for shard in store.manifest.shards]
 
     def candidates() -> Iterable[pa.Table]:
-        for shard in store.manifest.shards:
-            documents, found = search_shard(store, shard.name, examples, settings)
-            for _, table in candidate_tables(documents, examples, found, 1):
+        if settings.proposer.name != "none":
+            result = search_proposed(store, shards, examples, settings)
+            for _, table in candidate_tables(result.documents, result.examples, result.found, 1):
+                yield table
+            return
+        whole = examples(1)
+        for shard in shards:
+            documents, found = search_shard(store, shard, whole, settings)
+            for _, table in candidate_tables(documents, whole, found, 1):
                 yield table
 
     unit = distance_of(settings, store.manifest.dimension).unit

@@ -20,6 +20,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
+from swsdist.search.averaging import averaged
 from swsdist.search.example import Example
 from swsdist.types import EXAMPLES, REJECTED
 
@@ -167,7 +168,7 @@ def _first(blocks: Any, samples: int) -> Any:
 
 
 def prepared(
-    table: pa.Table, statistics: dict[tuple[str, str], Statistics], search: Search, dimension: int
+    table: pa.Table, statistics: dict[tuple[str, str], Statistics], search: Search, dimension: int, factor: int = 1
 ) -> list[Example]:
     """Examples ready for the engine, in the table's order.
 
@@ -177,6 +178,7 @@ def prepared(
             so and the store knows the speaker, else by the collection's.
         search: names the distance, and what is taken out of features before it.
         dimension: of the features.
+        factor: frames of which the mean is taken first.
 
     Raises:
         DataError: the distance is one between posteriors, and a query's features are not.
@@ -191,6 +193,7 @@ def prepared(
         known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
+        features = np.concatenate(list(averaged([features], factor)))
         fixed = distance.prepare(features, *offset_and_scale(search, known), "query", where)
         made.append(Example(row["query_id"], row["example"], fixed.frames))
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numba
@@ -13,13 +13,77 @@ from numpy.typing import NDArray
 
 from swsdist.config.model import Search
 from swsdist.features.statistics import Statistics
-from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.reduce.buckets import bucket_of
+from swsdist.search.averaging import averaged
 from swsdist.search.distance import distance_of, offset_and_scale
 from swsdist.search.engine import Found, Settings, search
 from swsdist.search.example import Example
 from swsdist.store.reading import Block, Store
 from swsdist.types import CANDIDATES
+
+
+class Documents:
+    """The live documents of some shards, as the search takes them.
+
+    Attributes:
+        table: DOCUMENTS, a row each, in the order in which they are counted.
+        distance: that frames are prepared for.
+        most: int64 (documents,), candidates kept per example and document.
+    """
+
+    def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
+        self.table = pa.concat_tables([store.documents(shard) for shard in shards])
+        self.distance = distance_of(search_config, store.manifest.dimension)
+        self._store, self._shards, self._config = store, tuple(shards), search_config
+        if search_config.documents_by == "document":
+            self._own = [
+                Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+                for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
+            ]
+        else:
+            frozen = store.statistics()
+            collection = frozen["collection", ""]
+            by_speaker = search_config.documents_by == "speaker"
+            self._own = [
+                frozen.get(("speaker", name or ""), collection) if by_speaker else collection
+                for name in self.table["speaker"].to_pylist()
+            ]
+        keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
+        self._index = {key: k for k, key in enumerate(keys)}
+        self._scaling: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        shift = store.manifest.shift
+        frames = self.table["frames"].to_pylist()
+        self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
+
+    def stream(
+        self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
+    ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
+        """(index, blocks of prepared frames) of each document; one is to be used up before the next is asked for.
+
+        Args:
+            factor: frames of which the mean is taken first.
+            chosen: bool (documents,), those that are wanted; all by default.
+            side: what they are prepared for.
+
+        Raises:
+            DataError: the distance is one between posteriors, and a document's features are not.
+        """
+        live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
+        for shard in self._shards:
+            blocks = self._store.blocks(shard, live)
+            for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+                yield self._index[key], self._prepared(key, group, factor, side)
+
+    def _prepared(
+        self, key: tuple[str, int], blocks: Iterable[Block], factor: int, side: Side
+    ) -> Iterator[NDArray[np.float32]]:
+        if key not in self._scaling:
+            self._scaling[key] = offset_and_scale(self._config, self._own[self._index[key]])
+        offset, scale = self._scaling[key]
+        where = f"document {key[0]}, channel {key[1]}"
+        for features in averaged((block.features for block in blocks), factor):
+            yield self.distance.prepare(features, offset, scale, side, where).frames
 
 
 def search_shard(store: Store, shard: str, examples: list[Example], search_config: Search) -> tuple[pa.Table, Found]:
@@ -31,35 +95,9 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
     Raises:
         DataError: the distance is one between posteriors, and a document's features are not.
     """
-    documents = store.documents(shard)
-    if search_config.documents_by == "document":
-        own = [
-            Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-            for row in documents.select(["frames", "mean", "variance"]).to_pylist()
-        ]
-    else:
-        frozen = store.statistics()
-        collection = frozen["collection", ""]
-        by_speaker = search_config.documents_by == "speaker"
-        own = [
-            frozen.get(("speaker", name or ""), collection) if by_speaker else collection
-            for name in documents["speaker"].to_pylist()
-        ]
-    keys = list(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
-    index = {key: k for k, key in enumerate(keys)}
-
-    distance = distance_of(search_config, store.manifest.dimension)
-
-    def prepared(blocks: Iterable[Block], k: int) -> Iterator[NDArray[np.float32]]:
-        offset, scale = offset_and_scale(search_config, own[k])
-        where = f"document {keys[k][0]}, channel {keys[k][1]}"
-        return (distance.prepare(block.features, offset, scale, "document", where).frames for block in blocks)
-
-    blocks = groupby(store.blocks(shard, set(keys)), key=lambda block: (block.doc_id, block.channel))
-    stream = ((index[key], prepared(group, index[key])) for key, group in blocks)
-    shift = store.manifest.shift
-    most = np.array([search_config.candidates.count(frames * shift) for frames in documents["frames"].to_pylist()])
-    return documents, search(examples, stream, most, engine_settings(search_config, distance, shift))
+    documents = Documents(store, [shard], search_config)
+    settings = engine_settings(search_config, documents.distance, store.manifest.shift)
+    return documents.table, search(examples, documents.stream(), documents.most, settings)
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:

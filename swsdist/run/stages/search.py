@@ -12,9 +12,10 @@ from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.queries import examples_name
 from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
+from swsdist.search.proposers.landmarks import landmark_documents
 from swsdist.search.queries import prepared
 from swsdist.store import parquet
-from swsdist.store.manifest import require, state_name
+from swsdist.store.manifest import Shard, require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import CANDIDATES
 
@@ -50,6 +51,14 @@ class Search(Stage):
         )
         common = fingerprint(settings.matters(), state.config.reduce.buckets, statistics)
         shards = [(shard, fingerprint(shard.name, sorted(by_shard[shard.name]))) for shard in manifest.shards]
+        searched: list[tuple[list[Shard], Any]] = [([shard], content) for shard, content in shards]
+        if settings.proposer.name != "none" and settings.proposer.over == "collection":
+            # The best windows are chosen out of all documents, so a task sees them all.
+            searched = [([shard for shard, _ in shards], sorted(content for _, content in shards))]
+        elif settings.proposer.name == "quantised":
+            everything = sorted(row for rows in by_shard.values() for row in rows)
+            landmarks = landmark_documents([(row[0], row[1]) for row in everything])
+            common = fingerprint(common, [row for row in everything if (row[0], row[1]) in landmarks])
         groups = state.ended["queries"].receipts
         if groups and not any(group.summary["examples"] for group in groups):
             first = groups[0].rejected[0]
@@ -61,12 +70,14 @@ class Search(Stage):
         for group in groups:
             if group.summary["examples"] == 0:
                 continue
-            for shard, content in shards:
+            for some, content in searched:
                 name = fingerprint(self.name, self.version, common, group.fingerprint, content)
-                label = f"{group.summary['examples']} examples in {shard.documents} documents"
-                payload = {"examples": examples_name(group.fingerprint), "shard": shard.name}
+                documents = sum(shard.documents for shard in some)
+                label = f"{group.summary['examples']} examples in {documents} documents"
+                payload = {"examples": examples_name(group.fingerprint), "shards": [shard.name for shard in some]}
                 payload["state"] = manifest.fingerprint
-                yield Task(self.name, name, label, group.summary["frames"] * shard.frames, payload)
+                work = group.summary["frames"] * sum(shard.frames for shard in some)
+                yield Task(self.name, name, label, work, payload)
 
     def warm(self, context: Context) -> None:
         """Load the compiled kernels, and refuse a matrix product that is not exact."""
@@ -82,13 +93,23 @@ class Search(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """The exact search."""
-        from swsdist.search.shard import candidate_tables, search_shard  # loads numba: planning does without
+        from swsdist.search.proposers.searching import search_proposed  # loads numba: planning does without
+        from swsdist.search.shard import candidate_tables, search_shard
 
         settings = context.config.search
         store = Store(context.store, require(context.store, state_name(task.payload["state"])))
         table = parquet.read(context.run, task.payload["examples"])
-        examples = prepared(table, store.statistics(), settings, store.manifest.dimension)
-        documents, found = search_shard(store, task.payload["shard"], examples, settings)
+        statistics, dimension, shards = store.statistics(), store.manifest.dimension, task.payload["shards"]
+        cells = int(task.work)
+        if settings.proposer.name == "none":
+            examples = prepared(table, statistics, settings, dimension)
+            documents, found = search_shard(store, shards[0], examples, settings)
+        else:
+            result = search_proposed(
+                store, shards, lambda factor: prepared(table, statistics, settings, dimension, factor), settings
+            )
+            documents, examples, found = result.documents, result.examples, result.found
+            cells = result.work.cells + result.work.distances + result.indexing.distances
         buckets: list[int] = []
 
         def tables() -> Iterator[pa.Table]:
@@ -100,6 +121,6 @@ class Search(Stage):
         return Done(
             (output,),
             summary={"buckets": buckets, "candidates": len(found.cost), "fill": round(found.fill, 4)},
-            bytes_read=store.manifest.shard(task.payload["shard"]).size,
-            cells=int(task.work),
+            bytes_read=sum(store.manifest.shard(shard).size for shard in shards),
+            cells=cells,
         )

@@ -1,0 +1,271 @@
+"""First passes that propose where to search: work, recall and MTWV of each on Mboshi dev, against the full search.
+
+Work is told twice. Cells: query frames times document frames, of the first pass and of the visits, as part of the full
+search's; a cell of which only the distance was computed counts `DISTANCE`, a posting `POSTING`, about what they cost in
+CPU here. CPU seconds: of this process, one thread, from reading the store to candidates, as part of the full search's.
+
+Recall is of the full search's candidates that score at least its threshold of MTWV (sws2013), each found with the same
+end, frames and cost. MTWV is told with q-norm by what was found, as a run has it, and by the full search's sums, to tell
+apart what was not found and what the normalisation lost. `--svg FILE` draws the picture in docs/concepts/proposers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from benchmarks.corpora import ROOT, mboshi
+from benchmarks.rows import Row, at_least, say, table, write_json
+from swsdist.calibrate.qnorm import moments, normalise
+from swsdist.config import load_config
+from swsdist.config.model import Reduce, Search
+from swsdist.reduce.detections import reduce_bucket
+from swsdist.report.plots import Axes, Series, beside, lines_svg
+from swsdist.run.pipeline import Choice, Progress, run_stages
+from swsdist.run.stages.queries import examples_name
+from swsdist.run.state import State
+from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
+from swsdist.search.engine import Found, search
+from swsdist.search.example import Example
+from swsdist.search.proposers.interface import Budget, Material, Work
+from swsdist.search.proposers.quantised import build
+from swsdist.search.proposers.recall import recall
+from swsdist.search.proposers.registry import create
+from swsdist.search.proposers.searching import material_of, run
+from swsdist.search.queries import prepared
+from swsdist.search.shard import candidate_tables, engine_settings
+from swsdist.store import parquet
+from swsdist.store.reading import Store
+
+#: Of a cell, what its distance alone costs; and what a posting costs in cells.
+DISTANCE, POSTING = 0.6, 4.0
+
+#: Windows an hour that are kept of a query, over the collection.
+_HOURLY = (25, 50, 100, 200, 400)
+
+#: Curves: a name, the proposer, its options.
+_CURVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("averaged 30 ms", "averaged", {"factors": (3,)}),
+    ("averaged 40 ms", "averaged", {"factors": (4,)}),
+    ("averaged 50 ms", "averaged", {"factors": (5,)}),
+    ("averaged 60, 30 ms", "averaged", {"factors": (6, 3)}),
+    ("coarse, 10 ms", "coarse", {"factor": 1}),
+    ("coarse, 20 ms", "coarse", {"factor": 2}),
+    ("quantised, 40 ms", "quantised", {"factor": 4}),
+)
+_DRAWN = ("averaged 30 ms", "averaged 50 ms", "coarse, 20 ms", "quantised, 40 ms")
+
+
+class Point(NamedTuple):
+    """One setting, measured; cells and cpu are parts of the full search's."""
+
+    hourly: int
+    cells: float
+    cpu: float
+    above: float
+    overall: float
+    mtwv: float
+    mtwv_full: float
+
+
+class Scene:
+    """Mboshi dev, its full search, and what a search of it is worth."""
+
+    def __init__(self, scratch: Path) -> None:
+        places = (f"run={scratch / 'run'}", f"index.store={scratch / 'store'}", "executor.kind=serial")
+        config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
+        outcome = run_stages(config, Choice(until="queries"), Progress())
+        self.state: State = outcome.state
+        self.store = Store(self.state.store)
+        self._queries = pa.concat_tables(
+            parquet.read(self.state.run, examples_name(r.fingerprint)) for r in self.state.ended["queries"].receipts
+        )
+        self._shards = [shard.name for shard in self.store.manifest.shards]
+        self.search_config = Search()
+        rules = protocol("sws2013")
+        self._rules = rules
+        self._trials = number_of_trials(rules, self.state.seconds)
+        references = self.state.references
+        if references is None:
+            raise RuntimeError("the config names no references")
+        self._references = references
+        self._beta = beta(rules, self.state.seconds, references.num_rows)
+        with threadpool_limits(limits=1):
+            self._full()  # loads the kernels
+            clock = time.process_time()
+            self.full, self.examples = self._full()
+            self.cpu = time.process_time() - clock
+        self.material = self.new_material()
+        self.cells = sum(len(one.frames) for one in self.examples) * int(self.material.lengths.sum())
+        self.mtwv, threshold, self.statistics = self.measure(self.full, self.examples)
+        mean, deviation = np.array([moments(self.statistics, 2048)[one.query_id] for one in self.examples]).T
+        size = np.array([len(one.frames) for one in self.examples])
+        raw = -self.full.cost / (size[self.full.query] * 2048)
+        scores = (raw - mean[self.full.query]) / deviation[self.full.query]
+        self.above: NDArray[np.bool_] = scores >= threshold
+
+    def _examples(self, factor: int) -> list[Example]:
+        return prepared(
+            self._queries, self.store.statistics(), self.search_config, self.store.manifest.dimension, factor
+        )
+
+    def new_material(self) -> Material:
+        """As a task has it: nothing is read yet but the documents' table."""
+        self._documents, material = material_of(self.store, self._shards, self._examples, self.search_config)
+        return material
+
+    def _full(self) -> tuple[Found, list[Example]]:
+        material = self.new_material()
+        examples = material.examples(1)
+        settings = engine_settings(self.search_config, material.distance, material.seconds)
+        return search(examples, material.documents(1, None), material.most, settings._replace(threads=1)), examples
+
+    def measure(
+        self, found: Found, examples: list[Example], statistics: pa.Table | None = None
+    ) -> tuple[float, float | None, pa.Table]:
+        """MTWV, its threshold, and the sums that q-norm is made of.
+
+        Args:
+            statistics: to normalise by; those of what was found by default.
+        """
+        tables = [part for _, part in candidate_tables(self._documents.table, examples, found, 1)]
+        shift = self.store.manifest.shift
+        reduced = reduce_bucket(tables, shift=shift, unit=2048, overlap=Reduce().overlap, nbest=1000, system="")
+        own = reduced.statistics if statistics is None else statistics
+        detections = normalise(reduced.detections, own, 2048)
+        scores = detections["score"].to_numpy()
+        aligned = align(
+            detections,
+            self._references,
+            low=float(scores.min()),
+            high=float(scores.max()),
+            tolerance=self._rules.tolerance,
+        )
+        best = mtwv(twv_curve(Counts.of(aligned), trials=self._trials, beta=self._beta))
+        return best.twv, best.threshold, reduced.statistics
+
+    def cost(self, work: Work) -> float:
+        """Work as part of the full search's cells."""
+        return (work.cells + DISTANCE * work.distances + POSTING * work.postings) / self.cells
+
+    def point(self, name: str, options: dict[str, Any], hourly: int) -> Point:
+        """One setting."""
+        budget = Budget(10, hourly / 3600, "collection")
+        with threadpool_limits(limits=1):
+            clock = time.process_time()
+            found, examples, work, _ = run(create(name, **options), self.new_material(), budget)
+            cpu = time.process_time() - clock
+        return Point(
+            hourly,
+            self.cost(work),
+            cpu / self.cpu,
+            recall(found, self.full, self.above),
+            recall(found, self.full),
+            self.measure(found, examples)[0],
+            self.measure(found, examples, self.statistics)[0],
+        )
+
+
+def measure(scratch: Path, svg: Path | None) -> list[Row]:
+    """All curves. Without the recordings nothing is measured."""
+    goals = ("proposers: times fewer cells at 0.99 of MTWV and recall", "proposers: times less CPU at the same")
+    if mboshi() is None:
+        return [Row(f"{goal} (Mboshi dev is not beside the checkout)", None, "x", at_least(10)) for goal in goals]
+    scene = Scene(scratch)
+    say(
+        f"proposers: the full search takes {scene.cpu:.2f} CPU s and finds {int(scene.above.sum())} above its threshold"
+    )
+    rows = [Row("full search: MTWV", scene.mtwv, ""), Row("full search: CPU", scene.cpu, "s")]
+    curves: dict[str, list[Point]] = {}
+    for label, name, options in _CURVES:
+        if name == "quantised":
+            with threadpool_limits(limits=1):
+                material = scene.new_material()
+                landmarks = material.landmarks(options["factor"], 1024)
+                clock = time.process_time()
+                index = build(material, options["factor"], landmarks)
+                rows.append(Row(f"{label}: making the index", (time.process_time() - clock) / scene.cpu, "x CPU"))
+            options = {**options, "index": index}
+        curves[label] = [scene.point(name, options, hourly) for hourly in _HOURLY]
+        for point in curves[label]:
+            rows += _rows(f"{label}, {point.hourly} windows an hour", point)
+    rows += _plain(scene)
+    good = [p for points in curves.values() for p in points if p.mtwv >= 0.99 * scene.mtwv and p.above >= 0.99]
+    rows.append(Row(goals[0], 1 / min((p.cells for p in good), default=np.inf), "x", at_least(10)))
+    rows.append(Row(goals[1], 1 / min((p.cpu for p in good), default=np.inf), "x", at_least(10)))
+    if svg is not None:
+        svg.write_text(_drawn({label: curves[label] for label in _DRAWN}, scene.mtwv), encoding="utf-8")
+    return rows
+
+
+def _rows(label: str, point: Point) -> list[Row]:
+    return [
+        Row(f"{label}: cells", 100 * point.cells, "%"),
+        Row(f"{label}: CPU", 100 * point.cpu, "%"),
+        Row(f"{label}: recall above the threshold", point.above, ""),
+        Row(f"{label}: recall of all candidates", point.overall, ""),
+        Row(f"{label}: MTWV", point.mtwv, ""),
+        Row(f"{label}: MTWV, sums of the full search", point.mtwv_full, ""),
+    ]
+
+
+def _plain(scene: Scene) -> list[Row]:
+    """The search on averaged frames alone."""
+    rows = []
+    for factor in (2, 3):
+        with threadpool_limits(limits=1):
+            clock = time.process_time()
+            proposer = create("averaged", factors=(factor,), visited=False)
+            found, examples, work, _ = run(proposer, scene.new_material(), Budget(10, 0.03, "collection"))
+            cpu = time.process_time() - clock
+        label = f"{10 * factor} ms alone, not visited"
+        rows += [
+            Row(f"{label}: cells", 100 * scene.cost(work), "%"),
+            Row(f"{label}: CPU", 100 * cpu / scene.cpu, "%"),
+            Row(f"{label}: MTWV", scene.measure(found, examples)[0], ""),
+        ]
+    return rows
+
+
+def _drawn(curves: dict[str, list[Point]], exact: float) -> str:
+    """Recall, and MTWV as part of the exact one, against cells."""
+    pictures = []
+    shown: tuple[tuple[str, Callable[[Point], float]], ...] = (
+        ("recall above the threshold", lambda p: p.above),
+        ("MTWV / MTWV of the full search", lambda p: p.mtwv / exact),
+    )
+    for title, what in shown:
+        lines = [
+            Series(label, [100 * p.cells for p in points], [what(p) for p in points], kind)
+            for kind, (label, points) in enumerate(curves.items())
+        ]
+        marks = [(100 * p.cells, what(p), k) for k, points in enumerate(curves.values()) for p in points]
+        axes = Axes("cells, % of the full search", title, (0.0, 40.0), (0.7, 1.05))
+        pictures.append(lines_svg(lines, axes, marks=[m for m in marks if m[0] <= 40 and m[1] >= 0.7], title=title))
+    return beside(pictures, title="Recall and MTWV against work, of proposers on mboshi-dev")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw the curves")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
+        rows = measure(Path(scratch), chosen.svg)
+    print(table(rows))
+    if chosen.json is not None:
+        write_json(chosen.json, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Posting lists of quantised frames: which codeword is nearest, and votes of looked-up places for where a query begins.
+
+Codewords are frames. A document frame is known by its nearest codeword (`nearest`), and a *posting* is the place of a frame
+in its codeword's list. Query frame i that looks like codeword v votes, at each place t of v's list, for a beginning at t - i
+(`vote`). Summed over a few neighbouring beginnings, for speech is not evenly fast, votes have peaks where much of the query is
+found in order (`peaks`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swsdist.kernels.compiled import compiled
+from swsdist.kernels.vectors import WIDTH
+
+#: Beginnings on either side whose votes count as well.
+SLACK = 2
+
+
+@compiled("void(int16[::1], int64, int64, int32[::1])")
+def nearest(distances: Any, height: Any, n: Any, out: Any) -> None:
+    """The nearest of n codewords for each frame, the first of equals.
+
+    Args:
+        distances: int16 (groups, height, 16), flat.
+        out: int32 (groups * 16,), written.
+    """
+    for g in range(len(out) // WIDTH):
+        for lane in range(WIDTH):
+            out[g * WIDTH + lane] = 0
+        for i in range(1, n):
+            for lane in range(WIDTH):
+                best = distances[(g * height + out[g * WIDTH + lane]) * WIDTH + lane]
+                if distances[(g * height + i) * WIDTH + lane] < best:
+                    out[g * WIDTH + lane] = i
+
+
+@compiled("int64(int32[:,::1], int32[:,::1], int64[::1], int32[::1], int32[::1])")
+def vote(codes: Any, weights: Any, starts: Any, places: Any, votes: Any) -> int:
+    """Let a query vote.
+
+    Args:
+        codes, weights: int32 (query frames, some), the codewords that a frame looks up, and what a vote counts there.
+        starts: int64 (codewords + 1,), where a codeword's list begins in `places`.
+        places: int32 (postings,), each at least the query's frames.
+        votes: int32 (places,), zeros; written.
+
+    Returns:
+        Postings that were looked at.
+    """
+    looked = 0
+    for i in range(codes.shape[0]):
+        for k in range(codes.shape[1]):
+            weight = weights[i, k]
+            first, stop = starts[codes[i, k]], starts[codes[i, k] + 1]
+            looked += stop - first
+            for p in range(first, stop):
+                votes[places[p] - i] += weight
+    return looked
+
+
+@compiled("int64(int32[::1], int64, int64[:,::1])")
+def peaks(votes: Any, apart: Any, found: Any) -> int:
+    """Beginnings with many votes, those of their neighbours within `SLACK` counted.
+
+    From left to right: one that is within `apart` of the last one takes its place if it has more.
+
+    Args:
+        votes: int32, from `vote`.
+        apart: at least 1.
+        found: int64 (room for len(votes) // (apart + 1) + 1, 2), written: place, votes.
+
+    Returns:
+        How many have any votes.
+    """
+    count = 0
+    last_place, last_sum = -apart - 1, 0
+    total = 0
+    for t in range(min(SLACK, len(votes))):
+        total += votes[t]
+    for t in range(len(votes)):
+        if t + SLACK < len(votes):
+            total += votes[t + SLACK]
+        if t - SLACK - 1 >= 0:
+            total -= votes[t - SLACK - 1]
+        if total == 0:
+            continue
+        if t - last_place > apart:
+            found[count, 0], found[count, 1] = t, total
+            count += 1
+            last_place, last_sum = t, total
+        elif total > last_sum:  # a better one near the last: it moves
+            found[count - 1, 0], found[count - 1, 1] = t, total
+            last_place, last_sum = t, total
+    return count

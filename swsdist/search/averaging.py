@@ -1,0 +1,46 @@
+"""Frames averaged before they are prepared: coarser documents and queries, for whatever distance.
+
+A mean is taken of features, and the distance then prepares it as any frame: under a cosine its norm is that of all others,
+and a mean of posteriors is a posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Frames = NDArray[np.float32]
+
+
+def averaged(blocks: Iterable[Frames], factor: int) -> Iterator[Frames]:
+    """Means of each `factor` consecutive frames; the last ones of a document are the mean of what is left.
+
+    Args:
+        blocks: consecutive, float32 (frames, dimension); not prepared.
+        factor: r.
+
+    Yields:
+        float32 blocks.
+    """
+    if factor == 1:
+        yield from blocks
+        return
+    held: Frames | None = None
+    for block in blocks:
+        frames = block if held is None else np.concatenate([held, block])
+        whole = len(frames) // factor * factor
+        if whole:
+            yield _means(frames[:whole], factor)
+        held = frames[whole:]
+    if held is not None and len(held):
+        yield _means(held, factor)
+
+
+def _means(frames: Frames, factor: int) -> Frames:
+    out = np.empty((-(-len(frames) // factor), frames.shape[1]), np.float32)
+    from swsdist.kernels.windows import means  # loads numba: planning does without
+
+    means(np.ascontiguousarray(frames), factor, out)
+    return out

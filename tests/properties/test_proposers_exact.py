@@ -1,0 +1,248 @@
+"""What is found in windows is what the full search finds there, and proposals do not depend on how documents lie."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.kernels.distances.registry import create
+from swsdist.kernels.windows import least_sums
+from swsdist.search.averaging import averaged
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+from swsdist.search.proposers import holding, registry, visiting
+from swsdist.search.proposers.interface import Budget, Landmarks, Material, Windows
+from swsdist.search.proposers.recall import present, recall
+from swsdist.search.proposers.searching import run
+from swsdist.testing import oracles_search as oracle
+
+DIMENSION = 3
+DISTANCES = ("cosine", "cosine-squared", "euclidean")
+KIND = st.sampled_from(["random", "few", "constant", "zeros"])
+
+
+def frames(rng: np.random.Generator, kind: str, length: int, distance: str, side: str) -> np.ndarray:
+    if kind == "zeros":
+        data = np.zeros((length, DIMENSION))
+    elif kind == "constant":
+        data = np.ones((length, DIMENSION))
+    elif kind == "few":
+        data = rng.integers(-1, 2, (length, DIMENSION)).astype(float)
+    else:
+        data = rng.normal(size=(length, DIMENSION))
+    made = create(distance, DIMENSION)
+    return made.prepare(data.astype(np.float32), np.zeros(DIMENSION), np.ones(DIMENSION), side).frames
+
+
+def as_rows(found) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in tuple(found)[:5]), strict=True))
+
+
+def as_windows(rows: list[tuple[int, ...]]) -> Windows:
+    table = np.array(sorted(rows), np.int64).reshape(-1, 5)
+    return Windows(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), *table[:, 2:].T)
+
+
+def inside(row: tuple[int, ...], windows: list[tuple[int, ...]]) -> bool:
+    return any(w[:2] == row[:2] and w[2] <= row[2] < w[3] for w in windows)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    queries=st.lists(st.tuples(KIND, st.integers(1, 40)), min_size=1, max_size=3),
+    documents=st.lists(st.tuples(KIND, st.integers(1, 150)), min_size=1, max_size=5),
+    distance=st.sampled_from(DISTANCES),
+    window=st.integers(1, 5),
+    most=st.integers(1, 6),
+    wanted=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(-5, 150), st.integers(1, 70)), max_size=8
+    ),
+    seed=st.integers(0, 2**20),
+    small=st.booleans(),
+)
+def test_a_visit_finds_what_the_oracle_finds_there(
+    queries, documents, distance, window, most, wanted, seed, small
+) -> None:
+    rng = np.random.default_rng(seed)
+    examples = [Example(f"q{k}", 1, frames(rng, kind, n, distance, "query")) for k, (kind, n) in enumerate(queries)]
+    data = [frames(rng, kind, n, distance, "document") for kind, n in documents]
+    rows = [(q % len(examples), d % len(data), first, first + size, 0) for q, d, first, size in wanted]
+    with pytest.MonkeyPatch.context() as patch:
+        if small:  # many stretches, parts and calls
+            patch.setattr(visiting, "_PART", 7)
+            patch.setattr(holding, "_HELD", 30)
+            patch.setattr(visiting, "_COLUMNS", 50)
+        visited = visiting.visit(
+            examples,
+            ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
+            np.array([len(d) for d in data]),
+            as_windows(rows),
+            np.full(len(data), most),
+            create(distance, DIMENSION),
+            window,
+        )
+    expected = []
+    for q, query in enumerate(examples):
+        for k, document in enumerate(data):
+            curve = oracle.bounded_slope(local_distances(distance, query.frames, document))
+            there = [c for c in oracle.candidates(curve, window) if inside((q, k, c[0]), rows)]
+            expected += [(q, k, *c) for c in oracle.keep_best(there, most)]
+    assert as_rows(visited.found) == expected
+    assert (visited.work.cells > 0) == any(w[3] > 0 and w[2] < len(data[w[1]]) for w in rows)
+
+
+def local_distances(name: str, query: np.ndarray, document: np.ndarray) -> list[list[int]]:
+    (stream,) = create(name, DIMENSION).streams
+    return [[stream.distance(int(dot)) for dot in row] for row in (query @ document.T).tolist()]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**20), most=st.integers(1, 20))
+def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = [frames(rng, "few", int(n), "cosine", "document") for n in rng.integers(1, 3000, 4)]
+    examples = [Example(f"q{k}", 1, frames(rng, "random", n, "cosine", "query")) for k, n in enumerate((1, 5, 60, 300))]
+    full = search(
+        examples,
+        ((k, [d]) for k, d in enumerate(data)),
+        np.full(len(data), most),
+        Settings(create("cosine", DIMENSION), 4, 16, 500),
+    )
+    everywhere = [(q, k, 0, len(d), 0) for q in range(len(examples)) for k, d in enumerate(data)]
+    visited = visiting.visit(
+        examples,
+        ((k, [d]) for k, d in enumerate(data)),
+        np.array([len(d) for d in data]),
+        as_windows(everywhere),
+        np.full(len(data), most),
+        create("cosine", DIMENSION),
+        4,
+    )
+    assert as_rows(visited.found) == as_rows(full)
+    assert len(full.cost) > 0
+
+
+def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[int], shift: float = 0.01) -> Material:
+    """Of raw features; `names` are the documents' keys, by which landmarks are chosen."""
+    distance = create("cosine", DIMENSION)
+    zero, one = np.zeros(DIMENSION), np.ones(DIMENSION)
+
+    def examples(factor: int) -> list[Example]:
+        return [
+            Example(
+                f"q{k}", 1, distance.prepare(np.concatenate(list(averaged([q], factor))), zero, one, "query").frames
+            )
+            for k, q in enumerate(queries)
+        ]
+
+    def documents(factor: int, chosen: np.ndarray | None):
+        for k, one_document in enumerate(features):
+            if chosen is None or chosen[k]:
+                blocks = np.array_split(one_document, 1 + len(one_document) // 13)
+                yield (
+                    k,
+                    [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)],
+                )
+
+    def landmarks(factor: int, count: int) -> Landmarks:
+        known = np.random.default_rng(5).normal(size=(count, DIMENSION)).astype(np.float32)
+        frames = distance.prepare(known, zero, one, "document").frames
+        return Landmarks(frames, frames)
+
+    lengths = np.array([len(f) for f in features], np.int64)
+    return Material(examples, documents, lengths, np.full(len(features), 3), shift, 100.0, distance, 4, landmarks)
+
+
+def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
+    return {(row[0], names[row[1]], *row[2:]) for row in as_rows(found)}
+
+
+PROPOSERS = [
+    ("averaged", {"factors": (3,)}),
+    ("averaged", {"factors": (4, 2), "widen": 2}),
+    ("averaged", {"factors": (2,), "visited": False}),
+    ("coarse", {"factor": 1}),
+    ("coarse", {"factor": 2}),
+    ("quantised", {"factor": 2, "codewords": 30, "reach": 0.2, "widen": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), PROPOSERS)
+@pytest.mark.parametrize("over", ["collection", "document"])
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**20))
+def test_order_and_shards_change_nothing(name: str, options: dict, over: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = [rng.normal(size=(int(n), DIMENSION)).astype(np.float32) for n in rng.integers(1, 400, 6)]
+    queries = [rng.normal(size=(n, DIMENSION)).astype(np.float32) for n in (1, 7, 30)]
+    budget = Budget(2, 0.3, over)
+    proposer = registry.create(name, **options)
+    whole, _, work, _ = run(proposer, material(features, queries, list(range(6))), budget)
+    expected = by_name(whole, list(range(6)))
+    order = rng.permutation(6).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holding, "_HELD", 50)
+        patch.setattr(visiting, "_COLUMNS", 64)
+        other, *_ = run(proposer, material([features[k] for k in order], queries, order), budget)
+    assert by_name(other, order) == expected
+    assert sum(work) > 0
+    if over == "document":
+        parts = set()
+        for some in (order[:2], order[2:]):
+            part, *_ = run(proposer, material([features[k] for k in some], queries, some), budget)
+            parts |= by_name(part, some)
+        assert parts == expected
+
+
+@pytest.mark.parametrize(("name", "options"), [p for p in PROPOSERS if p[1].get("visited", True)])
+def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, options: dict) -> None:
+    rng = np.random.default_rng(8)
+    # Sounds of six frames and some noise: a coarse pass can follow them.
+    features = [
+        (np.repeat(rng.normal(size=(34, DIMENSION)), 6, axis=0) + rng.normal(size=(204, DIMENSION)) / 20).astype(
+            np.float32
+        )
+        for _ in range(5)
+    ]
+    queries = [features[k][40 + 20 * k : 70 + 20 * k] for k in range(5)]
+    given_material = material(features, queries, list(range(5)))
+    settings_ = Settings(given_material.distance, 4, 16, 500)
+    full = search(given_material.examples(1), given_material.documents(1, None), given_material.most, settings_)
+    found, *_ = run(registry.create(name, **options), given_material, Budget(1, 0.5, "collection"))
+    own = (full.query == full.document) & (np.abs(full.end_frame - 69 - 20 * full.query) <= 4)  # where each was cut
+    assert own.sum() == 5
+    assert recall(found, full, own) == 1.0
+    # Whatever was found is a candidate of the full search, if not always one of the best that it keeps.
+    unpruned = np.full(5, 10_000)
+    every = search(given_material.examples(1), given_material.documents(1, None), unpruned, settings_)
+    assert present(every, found).all()
+    everywhere = recall(run(registry.create(name, **options), given_material, Budget(500, 0, "document"))[0], full)
+    assert everywhere >= recall(found, full)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    length=st.integers(1, 60),
+    most=st.integers(1, 5),
+    split=st.integers(1, 60),
+    seed=st.integers(0, 2**20),
+)
+def test_coarse_sums_are_equation_3(n: int, length: int, most: int, split: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    minima = rng.integers(0, 5, length).astype(np.int16)
+    hop = max(1, n // 2)
+    begins = list(range(0, max(length - n, 0) + 1, hop))
+    if begins[-1] + n < length:
+        begins.append(length - n)
+    sums = sorted((int(minima[b : b + n].sum()), b) for b in begins)
+    found = set()
+    for after, stop in ((0, min(split, length)), (min(split, length), length)):
+        out = np.empty((100, 3), np.int64)
+        table = np.array([[0, length, after, stop]], np.int64)
+        count = least_sums(minima, table, n, np.array([100]), 10**9, out)
+        found |= {(int(total), int(b)) for _, b, total in out[:count]}
+    assert found == set(sums)
+    out = np.empty((most, 3), np.int64)
+    count = least_sums(minima, np.array([[0, length, 0, length]], np.int64), n, np.array([most]), 10**9, out)
+    assert sorted((int(total), int(b)) for _, b, total in out[:count]) == sums[:most]

@@ -1,0 +1,231 @@
+"""Proposers: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from swsdist import api
+from swsdist.config.model import Search
+from swsdist.errors import ConfigError
+from swsdist.kernels import postings
+from swsdist.kernels.distances.registry import create as distance
+from swsdist.search.averaging import averaged
+from swsdist.search.engine import Found
+from swsdist.search.example import Example
+from swsdist.search.proposers.interface import Budget, Landmarks, Material, Windows, Work
+from swsdist.search.proposers.landmarks import landmark_documents
+from swsdist.search.proposers.quantised import POSTINGS, Quantised, build
+from swsdist.search.proposers.recall import present, recall
+from swsdist.search.proposers.registry import PROPOSERS, create
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("cuts", [[], [1], [3, 4, 11]])
+def test_averages_do_not_depend_on_blocks(factor: int, cuts: list[int]) -> None:
+    frames = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    made = np.concatenate(list(averaged(np.split(frames, cuts), factor)))
+    expected = [frames[k : k + factor].astype(np.float64).mean(axis=0) for k in range(0, 20, factor)]
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+    np.testing.assert_array_equal(made, np.concatenate(list(averaged([frames], factor))))
+    assert made.dtype == np.float32
+
+
+def a_material(lengths: list[int], most: int = 2) -> Material:
+    frames = np.random.default_rng(1).normal(size=(sum(lengths), 4)).astype(np.float32)
+    cosine = distance("cosine", 4)
+    zero, one = np.zeros(4), np.ones(4)
+    parts = np.split(frames, np.cumsum(lengths)[:-1])
+
+    def documents(factor: int, chosen: np.ndarray | None):
+        for k, part in enumerate(parts):
+            if chosen is None or chosen[k]:
+                yield k, [cosine.prepare(x, zero, one, "document").frames for x in averaged([part], factor)]
+
+    def landmarks(factor: int, count: int) -> Landmarks:
+        known = cosine.prepare(frames[:count], zero, one, "document").frames
+        return Landmarks(known, known)
+
+    size = np.array(lengths, np.int64)
+    return Material(lambda factor: [], documents, size, np.full(len(size), most), 0.01, 100.0, cosine, 2, landmarks)
+
+
+def some_windows(rows: list[tuple[int, int, int, int]]) -> Windows:
+    example, document, first, cost = np.array(rows, np.int64).T
+    return Windows(example.astype(np.int32), document.astype(np.int32), first, first + 5, cost)
+
+
+def kept(windows: Windows) -> set[tuple[int, ...]]:
+    return set(zip(*(column.tolist() for column in windows), strict=True))
+
+
+def test_a_budget_over_documents_keeps_so_many_of_each() -> None:
+    windows = some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)])
+    chosen = Budget(2, 0.0, "document").choose(windows, a_material([100, 100]))
+    assert kept(chosen) == kept(some_windows([(0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)]))
+
+
+def test_a_budget_over_the_collection_keeps_all_of_equal_cost() -> None:
+    windows = some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)])
+    chosen = Budget(2, 0.0, "collection").choose(windows, a_material([100, 100]))
+    assert kept(chosen) == kept(some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (1, 0, 7, 8)]))
+
+
+def test_budgets_count_seconds() -> None:
+    material = a_material([100, 1000], most=3)
+    assert Budget(2, 0.5, "document").most(material).tolist() == [2, 5]
+    assert Budget(2, 0.5, "document").most(material, 3).tolist() == [6, 15]
+    assert Budget(2, 0.5, "collection").count(material) == 5
+    # No more of one document than twice the candidates that it keeps.
+    assert Budget(2, 5.0, "collection").most(material).tolist() == [6, 6]
+
+
+def test_work_adds() -> None:
+    assert Work(1, 2, 3) + Work(10, 20, 30) == Work(11, 22, 33)
+
+
+def test_every_proposer_is_made_by_its_name() -> None:
+    for name in PROPOSERS:
+        assert type(create(name)).__name__.lower() == name
+    with pytest.raises(ConfigError, match="no proposer 'oracle'"):
+        create("oracle")
+
+
+def test_the_index_is_the_nearest_codeword_of_every_frame() -> None:
+    material = a_material([30, 1, 75])
+    landmarks = material.landmarks(1, 9)
+    table = build(material, 1, landmarks)
+    assert table.schema == POSTINGS
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    assert rows == sorted(rows)
+    expected = []
+    (stream,) = material.distance.streams
+    for document, blocks in material.documents(1, None):
+        for t, frame in enumerate(np.concatenate(list(blocks))):
+            distances = [stream.distance(int(dot)) for dot in landmarks.query @ frame]
+            expected.append((distances.index(min(distances)), document, t))
+    assert rows == sorted(expected)
+
+
+def test_an_index_made_before_gives_the_same_windows() -> None:
+    material = a_material([300, 400])
+    examples = [next(iter(material.documents(1, None)))[1][0][40:70]]
+    material = material._replace(examples=lambda factor: [Example("q", 1, examples[0][::factor])])
+    budget = Budget(3, 0.0, "collection")
+    anew = Quantised(factor=2, codewords=40).propose(material, budget)
+    index = build(material, 2, material.landmarks(2, 40))
+    again = Quantised(factor=2, codewords=40, index=index).propose(material, budget)
+    assert kept(anew.windows) == kept(again.windows)
+    assert anew.indexing == Work(distances=350 * 40)
+    assert again.indexing == Work()
+    assert again.work.postings > 0
+    fewer = Quantised(factor=2, codewords=40, index=index, slower=True)
+    slower = fewer.propose(material._replace(collection=400 * 3600.0), budget)
+    assert slower.work.postings < again.work.postings
+
+
+def test_peaks_of_votes() -> None:
+    votes = np.zeros(40, np.int32)
+    votes[[3, 4, 20, 23, 39]] = [5, 2, 1, 7, 4]
+    room = np.empty((20, 2), np.int64)
+    found = room[: postings.peaks(votes, 4, room)].tolist()
+    sums = [int(votes[max(0, t - 2) : t + 3].sum()) for t in range(40)]
+    assert [[t, sums[t]] for t, _ in found] == found
+    assert max(found, key=lambda row: row[1])[1] == max(sums)
+    assert all(b - a > 4 for (a, _), (b, _) in pairwise(found))
+
+
+def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
+    keys = [(f"document {k}", 1 + k % 2) for k in range(200)]
+    chosen = landmark_documents(keys)
+    assert chosen == landmark_documents(keys[::-1])
+    assert len(set(chosen)) == 64
+    assert set(landmark_documents(keys[:150])) >= set(chosen) & set(keys[:150])
+
+
+def found_rows(rows: list[tuple[int, ...]]) -> Found:
+    columns = np.array(rows, np.int64).reshape(-1, 5).T
+    return Found(
+        columns[0].astype(np.int32),
+        columns[1].astype(np.int32),
+        columns[2],
+        columns[3].astype(np.int32),
+        columns[4],
+        1.0,
+    )
+
+
+def test_recall_counts_what_is_the_same_in_every_number() -> None:
+    full = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 200), (1, 0, 5, 4, 100), (1, 1, 5, 4, 100)])
+    found = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 201), (1, 1, 5, 4, 100)])
+    assert present(found, full).tolist() == [True, False, False, True]
+    assert recall(found, full) == 0.5
+    assert recall(found, full, np.array([True, True, False, False])) == 0.5
+    assert recall(found_rows([]), full) == 0.0
+    assert recall(found_rows([]), found_rows([])) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "averaged", "factors": [2, 4]}, "do not fall"),
+        ({"name": "averaged", "factors": [3, 1]}, "no average"),
+        ({"name": "coarse", "factors": [4, 2]}, "takes one of factors"),
+        ({"name": "coarse", "factors": [2], "visit": False}, "visit: false"),
+        ({"name": "best"}, "Input should be"),
+    ],
+)
+def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Search.model_validate({"proposer": options})
+
+
+@pytest.mark.parametrize(
+    "proposer",
+    [
+        {"name": "averaged", "factors": [3]},
+        {"name": "averaged", "factors": [3], "over": "document"},
+        {"name": "averaged", "factors": [2], "visit": False},
+        {"name": "coarse", "factors": [2]},
+        {"name": "quantised", "factors": [2]},
+    ],
+)
+def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, proposer: dict) -> None:
+    store, path = _store(tmp_path_factory)
+    options = {"proposer": {**proposer, "windows": {"least": 3, "per_second": 0.0}}}
+    exact = api.search(store, f"{path}:0.5-1.1", top=1)
+    found = api.search(store, f"{path}:0.5-1.1", top=1, options=options)
+    assert found["doc_id"].tolist() == exact["doc_id"].tolist()
+    if proposer.get("visit", True):
+        names = ["doc_id", "channel", "start", "end", "cost", "frames"]
+        assert found[names].equals(exact[names])
+    else:
+        assert abs(found["end"][0] - 1.1) < 0.1
+
+
+_made: dict[str, tuple[str, str]] = {}
+
+
+def _store(factory) -> tuple[str, str]:
+    """A store of made-up speech in three shards, and the path of one of its documents."""
+    if "store" not in _made:
+        from swsdist.config import config_from_dict
+        from swsdist.run.pipeline import Choice, Progress, run_stages
+        from swsdist.testing.synthesis import make_corpus
+
+        folder = factory.mktemp("proposers")
+        make_corpus(folder / "corpus", documents=9, queries=2)
+        config = config_from_dict(
+            {
+                "run": str(folder / "run"),
+                "corpus": {"documents": str(folder / "corpus" / "docs.csv")},
+                "index": {"shards": 3},
+                "executor": {"kind": "serial"},
+            }
+        )
+        state = run_stages(config, Choice(until="index"), Progress()).state
+        _made["store"] = state.store.root, state.documents["path"][4].as_py()
+    return _made["store"]
