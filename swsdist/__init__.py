@@ -13,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swsdist.api import RunResult, digest, open_store, run, search
+    from swsdist.api import RunResult, curve, digest, open_store, run, search, warping_path
 
-__all__ = ["RunResult", "__version__", "digest", "open_store", "run", "search"]
+__all__ = ["RunResult", "__version__", "curve", "digest", "open_store", "run", "search", "warping_path"]
 
 
 _CALLABLE = ("run", "search")

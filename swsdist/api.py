@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from swsdist.run.pipeline import Choice, Outcome, Progress
     from swsdist.store.reading import Store
 
-__all__ = ["RunResult", "digest", "open_store", "run", "search"]
+__all__ = ["RunResult", "curve", "digest", "open_store", "run", "search", "warping_path"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,64 @@ def search(
 
     opened = open_store(store) if isinstance(store, str) else store
     frame: pd.DataFrame = search_store(opened, queries, options or {}, top).to_pandas()
+    return frame
+
+
+def curve(
+    store: str | Store, query: str, doc_id: str, *, channel: int = 1, options: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """How well a spoken query fits if it ends at each frame of a document: what the search looks for the best places of.
+
+    Args:
+        store: a store, or its folder.
+        query: `hello.wav`, or `talk.flac:12.3-13.1` (a place, s).
+        doc_id, channel: of the document.
+        options: keys of the config's section `search`.
+
+    Returns:
+        A row for each frame: start and end (s) of the path that ends with it, score (before q-norm), cost, frames; all but
+        `end` are missing where no path ends.
+
+    Raises:
+        AudioError: the query cannot be used.
+        ConfigError: an option is not valid.
+        StoreError: there is no such document.
+    """
+    from swsdist.search.curve import curve_in_store
+
+    opened = open_store(store) if isinstance(store, str) else store
+    frame: pd.DataFrame = curve_in_store(opened, query, doc_id, channel, options or {}).to_pandas()
+    return frame
+
+
+def warping_path(
+    store: str | Store,
+    query: str,
+    doc_id: str,
+    end: float,
+    *,
+    channel: int = 1,
+    options: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Which frame of a document meets which frame of a query, in the detection that ends at a time.
+
+    Args:
+        store, query, doc_id, channel, options: as for `curve`.
+        end: the detection's end, s.
+
+    Returns:
+        A row for each cell of the path: query_frame, frame, query_time and time (s, where they begin), distance.
+
+    Raises:
+        AudioError: the query cannot be used.
+        ConfigError: an option is not valid.
+        StoreError: there is no such document.
+        UserError: no path ends there.
+    """
+    from swsdist.search.curve import path_in_store
+
+    opened = open_store(store) if isinstance(store, str) else store
+    frame: pd.DataFrame = path_in_store(opened, query, doc_id, end, channel, options or {}).to_pandas()
     return frame
 
 

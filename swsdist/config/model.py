@@ -94,6 +94,9 @@ class KeepDetections(Keep):
 #: What may be taken out of features before a distance.
 Normalise = Literal["none", "mean", "mean-variance"]
 
+#: Steps of the warping path, and how paths are compared.
+Recurrence = Literal["bounded-slope", "asymmetric", "averages", "non-segmental", "segmental"]
+
 #: Added to probabilities, or to their inner product, before the logarithm.
 Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
 
@@ -196,7 +199,12 @@ class Search(Section):
         "speaker",
         description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
     )
-    recurrence: Literal["bounded-slope"] = Field("bounded-slope", description="steps of the warping path")
+    recurrence: Recurrence = Field(
+        "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
+    )
+    band: PositiveInt | None = Field(
+        None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
+    )
     candidate_window: PositiveInt = Field(
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
@@ -230,6 +238,12 @@ class Search(Section):
         common |= {"cap": self.cap} if TAKES[name].cap else {}
         options = {key: value for key, value in common.items() if value is not None} | own
         return Term(first, stop, name, weight, normalise, options)
+
+    @model_validator(mode="after")
+    def _band_is_of_segmental(self) -> Search:
+        if self.band is not None and self.recurrence != "segmental":
+            raise ValueError(f"{self.recurrence} takes no band")
+        return self
 
     @model_validator(mode="after")
     def _windows_can_be_visited(self) -> Search:

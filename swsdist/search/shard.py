@@ -17,7 +17,7 @@ from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.reduce.buckets import bucket_of
 from swsdist.search.averaging import averaged
 from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.engine import Found, Settings, search
+from swsdist.search.engine import BAND, Found, Settings, search
 from swsdist.search.example import Example
 from swsdist.store.reading import Block, Store
 from swsdist.types import CANDIDATES
@@ -110,6 +110,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.recurrence,
         search_config.product,
         numba.get_num_threads(),
+        search_config.band or BAND,
     )
 
 

@@ -106,7 +106,7 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         "  my.yaml:6: search.distnace: no such key; did you mean search.distance? Allowed here: "
         + ", ".join(Search.model_fields),
         "  my.yaml:7: search.recurrence: bounded-slop is not allowed; did you mean bounded-slope? "
-        "Allowed: " + ", ".join(get_args(Search.model_fields["recurrence"].annotation)),
+        "Allowed: " + " | ".join(get_args(Search.model_fields["recurrence"].annotation)),
         "  my.yaml:9: executor.workers: many is not allowed; allowed: integer > 0 | null",
         "  my.yaml:11: calibrate.folds: 1 is not allowed; allowed: integer >= 2",
     ]
