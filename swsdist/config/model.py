@@ -215,6 +215,12 @@ class Search(Section):
     product: Literal["auto", "int16", "numpy", "torch"] = effort(
         "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
     )
+    device: Literal["cpu", "cuda"] = effort(
+        "cpu", "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope"
+    )
+    device_memory_gb: PositiveFloat | None = effort(
+        None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
+    )
 
     def terms(self) -> tuple[Term, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
@@ -350,6 +356,9 @@ class Executor(Section):
     address: str | None = effort(None, "Ray cluster; default: RAY_ADDRESS, else a private local instance")
     workers: PositiveInt | None = effort(None, "actors; default: as many as the CPUs allow")
     cpus_per_worker: PositiveInt = effort(1, "CPUs, and so threads, of an actor")
+    gpus_per_worker: PositiveFloat = effort(
+        1.0, "with search.device: cuda, GPUs of an actor; 0.25 for four actors a GPU"
+    )
     memory_per_worker_gb: PositiveFloat = effort(1.0, "memory that Ray reserves for an actor, GB = 1e9 bytes")
     in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
     attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")

@@ -96,6 +96,8 @@ class RayExecutor:
         self._context = context
         self._journal = journal
         self._settings = context.config.executor
+        # Ray hides the GPUs from an actor that asked for none.
+        self._gpus = self._settings.gpus_per_worker if context.config.search.device == "cuda" else 0
         self._slots: list[_Slot] = []
         self._restarts = 0
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
@@ -115,12 +117,16 @@ class RayExecutor:
         have = ray.cluster_resources()
         cpus, memory = self._settings.cpus_per_worker, self._settings.memory_per_worker_gb * 1e9
         fit = min(int(have.get("CPU", 0) // cpus), int(have.get("memory", 0) // memory))
+        if self._gpus:
+            fit = min(fit, int(have.get("GPU", 0) / self._gpus + 1e-9))
         if fit == 0:
+            needs, has = (f"{self._gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if self._gpus else ("", "")
             raise UserError(
-                f"no worker fits: it needs {cpus} CPUs and {memory / 1e9:g} GB, Ray has "
-                f"{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+                f"no worker fits: it needs {needs}{cpus} CPUs and {memory / 1e9:g} GB, Ray has "
+                f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
                 where="executor",
-                remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, or add nodes",
+                remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
+                f"{'set search.device to cpu, ' if self._gpus else ''}or add nodes",
             )
         return max(1, min(self._settings.workers or fit, fit, tasks))
 
@@ -128,6 +134,7 @@ class RayExecutor:
         cpus = self._settings.cpus_per_worker
         made = ray.remote(_Actor).options(
             num_cpus=cpus,
+            num_gpus=self._gpus,
             memory=int(self._settings.memory_per_worker_gb * 1e9),
             max_restarts=0,
             max_task_retries=0,

@@ -73,6 +73,8 @@ class Settings(NamedTuple):
         product: who multiplies, see `search.multiply`.
         threads: that search at once.
         band: R of the pattern segmental.
+        device: cpu or cuda.
+        device_memory: bytes of a GPU's memory at most; None: as `search.device` has it.
     """
 
     distance: Distance
@@ -83,6 +85,8 @@ class Settings(NamedTuple):
     product: str = "auto"
     threads: int = 1
     band: int = BAND
+    device: str = "cpu"
+    device_memory: int | None = None
 
 
 class _Group(NamedTuple):
@@ -114,8 +118,13 @@ def search(
         settings: how.
 
     Raises:
-        UserError: an example or a document is too long for the pattern, or the multiplier is not there or not exact.
+        UserError: an example or a document is too long for the pattern, the multiplier is not there or not exact, or as
+            `search.device.search`.
     """
+    if settings.device != "cpu":
+        from swsdist.search import device  # loads the GPU's driver
+
+        return device.search(examples, documents, most, settings)[0]
     if not examples:
         return _gathered([], most, 1.0)
     recurrence = pattern(settings.pattern, settings.band)

@@ -111,6 +111,8 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.product,
         numba.get_num_threads(),
         search_config.band or BAND,
+        search_config.device,
+        None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 
 

@@ -1,0 +1,131 @@
+"""The kernels that are launched on a GPU: each finds out which thread it is, and does what `threads` says.
+
+A block is a warp of thirty-two pieces times a few queries: its warps read the same documents at about the same time, so that
+all but one find them in the cache.
+
+numba's simulator of a GPU (NUMBA_ENABLE_CUDASIM=1) knows no vectors: there what a thread does is compiled for the CPU, and what
+is simulated is the launching, the threads' numbers, streams and copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import cuda
+from numba.cuda.core import config
+
+from swsdist.kernels.cuda import threads
+from swsdist.kernels.cuda.rows import FRAMES
+from swsdist.kernels.cuda.threads import WARP
+
+#: Whether kernels run in numba's simulator.
+SIMULATED = bool(config.ENABLE_CUDASIM)
+
+
+class Kernels(NamedTuple):
+    """Kernels, to be launched as ``kernel[grid, block, stream](...)``; arrays as in `threads`, `total` int32 (1,).
+
+    Attributes:
+        lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps, documents).
+        scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams, shift,
+            warps, frames of all warps, edges).
+        pick: the same grid and block: (edges, tasks, lanes, warps, frames of all warps, window, room, ends, states, total,
+            places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to `best`.
+    """
+
+    lay: Any
+    scan: Any
+    pick: Any
+
+
+def _on_device(function: Callable[..., Any]) -> Any:
+    """A thread's function, for kernels to call."""
+    if not SIMULATED:
+        return cuda.jit(device=True)(function)
+    compiled = numba.njit(function)
+
+    def call(*arguments: Any) -> Any:
+        return compiled(*(one if np.isscalar(one) else np.asarray(one) for one in arguments))
+
+    return call
+
+
+@cache
+def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
+    """The kernels of a distance.
+
+    Args:
+        maps: `from_dot` of each stream.
+    """
+    lay_thread, scan_thread, pick_thread = map(_on_device, (threads.lay, threads.scan(maps), threads.pick))
+
+    @cuda.jit
+    def lay(raw: Any, columns: Any, lanes: Any, warps: Any, documents: Any) -> None:
+        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
+        own = lanes[warp * WARP + lane]
+        group = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+        while group < warps[warp, 1] // FRAMES:
+            place = ((warps[warp, 0] // FRAMES + group) * columns * WARP + lane) * FRAMES
+            lay_thread(raw, columns, own[0], own[1], group, documents, place)
+            group += cuda.gridDim.y * cuda.blockDim.y
+
+    @cuda.jit
+    def scan(
+        documents: Any,
+        columns: Any,
+        queries: Any,
+        tops: Any,
+        tasks: Any,
+        streams: Any,
+        shift: Any,
+        warps: Any,
+        frames: Any,
+        edges: Any,
+    ) -> None:
+        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
+        query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+        if query < len(tasks):
+            offset, stop = warps[warp, 0], warps[warp, 1]
+            begin = max(warps[warp, 2] - tasks[query, 5], 0) // FRAMES * FRAMES
+            place = offset * columns * WARP + lane * FRAMES
+            edge = (query * frames + offset) * 2 * WARP + lane
+            scan_thread(
+                documents, place, columns, queries, tops, tasks, query, streams, shift, begin, stop, edges, edge
+            )
+
+    @cuda.jit
+    def pick(
+        edges: Any,
+        tasks: Any,
+        lanes: Any,
+        warps: Any,
+        frames: Any,
+        window: Any,
+        room: Any,
+        ends: Any,
+        states: Any,
+        total: Any,
+        places: Any,
+        best: Any,
+    ) -> None:
+        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
+        query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+        if query < len(tasks):
+            own = lanes[warp * WARP + lane]
+            edge = (query * frames + warps[warp, 0]) * 2 * WARP + lane
+            place = (query * cuda.gridDim.x + warp) * WARP * room + lane
+            bits, infinity = tasks[query, 3], tasks[query, 4]
+            held = pick_thread(edges, edge, own[1], own[2], own[3], own[4], bits, infinity, window, ends, states, place)
+            if held > 0:
+                row = cuda.atomic.add(total, 0, held)
+                for k in range(held):
+                    places[row + k, 0] = query
+                    places[row + k, 1] = warp * WARP + lane
+                    places[row + k, 2] = ends[place + k * WARP]
+                    best[row + k] = states[place + k * WARP]
+
+    return Kernels(lay, scan, pick)

@@ -1,0 +1,290 @@
+"""What one thread of a GPU does, as plain functions that numba compiles: for the GPU or, in numba's simulator, for the CPU.
+
+Thirty-two pieces of documents stand side by side, a thread each: a *warp*, which works in step. A warp is as long as its
+longest piece. A thread takes a query sixteen frames at a time, a *tile*, and with each tile goes through its piece four
+frames at a time: products, distances and the recurrence all stay in its registers. What the next tile needs of this one, the
+states of its last rows, goes to memory: a word is read and a word written for eight cells. The last tile leaves the curve of
+costs there.
+
+Layouts, flat; the frames of all warps follow one another, and `offset` is where a warp's begin:
+
+- raw: float32 (frames of all pieces, columns), prepared; one piece after the other;
+- documents: float32 (frames of all warps / 4, columns, 32 pieces, 4 frames);
+- queries: float32 (tiles of all queries, columns, 16 rows); a query's first tile begins with rows for no frame, so that the
+  last one is full;
+- edges: state (queries, frames of all warps, 2, 32): of a tile's last row i, S(i, t), and S(i-1, t-1) + d(i, t), which is
+  what a path needs that takes i and i + 1 at once (see `kernels.bounded_slope`);
+- tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba
+
+from swsdist.kernels.arithmetic import choose, least
+from swsdist.kernels.bounded_slope import cell
+from swsdist.kernels.cuda.rows import FRAMES, element, last, load_frames, load_rows, lowered, put, whole, widened
+from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.vectors import WIDTH, lanes_of, spread
+
+#: Pieces of a warp.
+WARP = 32
+
+#: Queries that a block searches, each in a warp of threads.
+QUERIES = 4
+
+#: What a row of `lanes` holds, by name; see `pick` for the last four.
+LANE = ("begins", "frames", "first", "stop", "most")
+
+#: What a row of `warps` holds, by name: where its frames begin, how many it has (a multiple of four), and the first that any of
+#: its pieces reports.
+SPAN = ("offset", "frames", "first")
+
+#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, rows of the first tile that stand for no frame,
+#: frame bits and infinity of the packing, and how many frames before a piece's first it must begin.
+TASK = ("tile", "tiles", "padding", "bits", "infinity", "margin")
+
+
+def lay(raw: Any, columns: Any, begins: Any, frames: Any, group: Any, documents: Any, place: Any) -> None:
+    """Lay out four frames of a piece.
+
+    Args:
+        columns: of a frame.
+        begins, frames: of the piece in `raw`; frames beyond are zeros.
+        group: the frames are 4 x group and the three after it.
+        place: of the warp's four frames and the piece's, in `documents`.
+    """
+    for k in range(columns):
+        for u in range(FRAMES):
+            t = group * FRAMES + u
+            documents[place + k * WARP * FRAMES + u] = raw[(begins + t) * columns + k] if t < frames else 0.0
+
+
+def _frame(
+    edges: Any,
+    place: Any,
+    first: Any,
+    infinity: Any,
+    top: Any,
+    above: Any,
+    above_before: Any,
+    previous: Any,
+    older: Any,
+    d: Any,
+) -> Any:
+    """Sixteen rows of one frame t.
+
+    Args:
+        place: of frame t in `edges`.
+        first: whether this is the first tile, above which there is nothing to read.
+        top: of `tops`.
+        above, above_before: state of the row above row 0, at t - 1 and t - 2.
+        previous, older: states of the rows at t - 1 and t - 2.
+        d: distances at t, shifted.
+
+    Returns:
+        States of the rows at t, and what `above` is for t + 1.
+    """
+    diagonal, slow = lowered(previous, above), lowered(older, above_before)
+    own, fast = above, infinity
+    if not first:
+        own, fast = element(edges, place), element(edges, place + WARP)
+    state = cell(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
+    if first:
+        state = choose(top, spread(0, top), state, top)
+    put(edges, place, last(state))
+    put(edges, place + WARP, last(diagonal) + last(d))
+    return state, own
+
+
+def _mapped(maps: tuple[Any, ...]) -> Any:
+    """A function (stream, dot) that is the map of that stream; compiled code cannot choose out of a tuple of functions."""
+    own = numba.extending.register_jitable(maps[0])
+    if len(maps) == 1:
+
+        def only(stream: Any, dot: Any) -> Any:
+            return own(dot)
+
+        return numba.extending.register_jitable(only)
+    others = _mapped(maps[1:])
+
+    def one_of(stream: Any, dot: Any) -> Any:
+        if stream == 0:
+            return own(dot)
+        return others(stream - 1, dot)
+
+    return numba.extending.register_jitable(one_of)
+
+
+@cache
+def scan(maps: tuple[Any, ...]) -> Any:
+    """The thread that goes through a piece with a query.
+
+    Args:
+        maps: `from_dot` of each stream.
+
+    Returns:
+        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tops; tasks
+        int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
+        of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them of frame 0).
+    """
+    mapped, several = _mapped(maps), len(maps) > 1
+
+    def distances(
+        documents: Any, at: Any, queries: Any, row: Any, streams: Any, shift: Any, bits: Any, like: Any
+    ) -> Any:
+        """Sixteen rows of four frames: shifted distances, as a tuple."""
+        half = (1 << shift) >> 1
+        total0 = total1 = total2 = total3 = spread(0, whole(spread(0.0, lanes_of(queries))))
+        for s in range(len(streams)):
+            sum0 = sum1 = sum2 = sum3 = lanes_of(queries)
+            for k in range(streams[s, 0], streams[s, 1]):
+                q = load_rows(queries, row + k * WIDTH)
+                x0, x1, x2, x3 = load_frames(documents, at + k * (WARP * FRAMES))
+                sum0 = sum0 + q * x0
+                sum1 = sum1 + q * x1
+                sum2 = sum2 + q * x2
+                sum3 = sum3 + q * x3
+            d0, d1 = mapped(s, whole(sum0)), mapped(s, whole(sum1))
+            d2, d3 = mapped(s, whole(sum2)), mapped(s, whole(sum3))
+            if several:
+                weight = streams[s, 2]
+                total0, total1 = total0 + d0 * weight, total1 + d1 * weight
+                total2, total3 = total2 + d2 * weight, total3 + d3 * weight
+            else:
+                total0, total1, total2, total3 = d0, d1, d2, d3
+        if several:
+            total0, total1 = (
+                least((total0 + half) >> shift, MAX_DISTANCE),
+                least((total1 + half) >> shift, MAX_DISTANCE),
+            )
+            total2, total3 = (
+                least((total2 + half) >> shift, MAX_DISTANCE),
+                least((total3 + half) >> shift, MAX_DISTANCE),
+            )
+        by = spread(bits, like)
+        return (
+            widened(total0, like) << by,
+            widened(total1, like) << by,
+            widened(total2, like) << by,
+            widened(total3, like) << by,
+        )
+
+    four = numba.extending.register_jitable(distances)
+    frame = numba.extending.register_jitable(_frame)
+
+    def thread(
+        documents: Any,
+        place: Any,
+        columns: Any,
+        queries: Any,
+        tops: Any,
+        tasks: Any,
+        query: Any,
+        streams: Any,
+        shift: Any,
+        begin: Any,
+        stop: Any,
+        edges: Any,
+        edge: Any,
+    ) -> None:
+        like = lanes_of(edges)
+        padding, bits, infinity = tasks[query, 2], tasks[query, 3], tasks[query, 4]
+        top = load_rows(tops, query * WIDTH)
+        for tile in range(tasks[query, 1]):
+            row = (tasks[query, 0] + tile) * columns * WIDTH
+            first = tile == 0
+            previous = spread(infinity, like)
+            above = infinity
+            if first:
+                previous = choose(top, spread(0, top), previous, top)
+                above = infinity if padding > 0 else 0
+            older, above_before = previous, above
+            for t in range(begin, stop, FRAMES):
+                d0, d1, d2, d3 = four(documents, place + t * columns * WARP, queries, row, streams, shift, bits, like)
+                at = edge + t * (2 * WARP)
+                s0, a0 = frame(edges, at, first, infinity, top, above, above_before, previous, older, d0)
+                s1, a1 = frame(edges, at + 2 * WARP, first, infinity, top, a0, above, s0, previous, d1)
+                s2, a2 = frame(edges, at + 4 * WARP, first, infinity, top, a1, a0, s1, s0, d2)
+                s3, a3 = frame(edges, at + 6 * WARP, first, infinity, top, a2, a1, s2, s1, d3)
+                above, above_before, previous, older = a3, a2, s3, s2
+
+    return thread
+
+
+def pick(
+    edges: Any,
+    edge: Any,
+    frames: Any,
+    first: Any,
+    stop: Any,
+    most: Any,
+    bits: Any,
+    infinity: Any,
+    window: Any,
+    ends: Any,
+    states: Any,
+    place: Any,
+) -> Any:
+    """The best candidates of a piece, as `kernels.peaks` defines them.
+
+    Of w + 1 frames one at most is a candidate, the earliest of the least costs, so only that is compared with the frames around
+    it (Neubeck and Van Gool 2006, "Efficient non-maximum suppression").
+
+    Args:
+        edges, edge: the curve of costs, and the place of the piece's frame 0 in it.
+        frames: of the piece.
+        first, stop: candidates first <= t < stop are reported; the curve begins `window` frames before, or at 0.
+        most: how many to keep: those of least cost, earlier ends first.
+        bits, infinity: of the packing.
+        window: w, at least 1.
+        ends, states: receive end frame and packed state from `place` on, every 32nd element; have room for `most`, or for
+            one in w + 1 frames if that is less.
+
+    Returns:
+        How many were kept. They are in no particular order.
+    """
+    step = 2 * WARP
+    held = worst = 0
+    block = first
+    while block < stop:
+        end = min(block + window + 1, frames)
+        best = block
+        state = element(edges, edge + block * step)
+        for t in range(block + 1, end):
+            other = element(edges, edge + t * step)
+            if (other >> bits) < (state >> bits):
+                best, state = t, other
+        cost = state >> bits
+        peak = best < stop and state < infinity
+        t = max(best - window, 0)
+        while peak and t < block:
+            peak = cost < (element(edges, edge + t * step) >> bits)
+            t += 1
+        t = end
+        while peak and t < min(best + window + 1, frames):
+            peak = cost <= (element(edges, edge + t * step) >> bits)
+            t += 1
+        block += window + 1
+        if not peak or most < 1:
+            continue
+        if held < most:
+            at = held
+            held += 1
+        elif cost < (states[place + worst * WARP] >> bits):
+            at = worst
+        else:
+            continue
+        ends[place + at * WARP] = best
+        states[place + at * WARP] = state
+        if held == most:
+            worst = 0
+            for k in range(1, held):
+                high, highest = states[place + k * WARP] >> bits, states[place + worst * WARP] >> bits
+                later = ends[place + k * WARP] > ends[place + worst * WARP]
+                if high > highest or (high == highest and later):
+                    worst = k
+    return held
