@@ -58,7 +58,7 @@ def check_path(cells: np.ndarray, table: np.ndarray, name: str, end: int, cost: 
         assert candidate_cost(charge, len(cells), n) == cost
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(PATTERNS),
     query=st.tuples(KIND, st.integers(1, 12)),
