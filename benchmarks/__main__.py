@@ -14,12 +14,14 @@ from benchmarks.rows import read_json, say, table, write_json
 NAMES = (
     "again",
     "engine",
+    "fixed_point",
     "kst_sweep",
     "quality",
     "lower_bounds",
     "memory",
     "proposers",
     "ray_cost",
+    "roofline",
     "score_nist",
     "score_scale",
 )

@@ -183,6 +183,11 @@ def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) ->
         Search.model_validate({"proposer": options})
 
 
+def test_a_proposer_is_for_the_bounded_slope() -> None:
+    with pytest.raises(ValidationError, match="needs recurrence: bounded-slope"):
+        Search.model_validate({"recurrence": "averages", "proposer": {"name": "coarse"}})
+
+
 @pytest.mark.parametrize(
     "proposer",
     [

@@ -31,7 +31,7 @@ class Averaged:
         visited: False: what the last level finds is the answer, its times in frames that are not averaged.
     """
 
-    factors: tuple[int, ...] = (8, 4)
+    factors: tuple[int, ...] = (5,)
     margin: int = 20
     widen: int = 6
     visited: bool = True
