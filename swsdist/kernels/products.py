@@ -166,9 +166,6 @@ FILL = types.void(
     types.int64,  # its first element; "float32": the first row of the source to be taken
     types.int64,  # large tiles
     types.int64,  # small tiles
-    types.int16[::1],  # table of the map, or one element
-    types.int64,  # what is added to a product,
-    types.int64,  # and how far it is then shifted down, to give a place in the table
     types.int16[::1],  # distances, written from the start
     types.int32[::1],  # room for a tile's sums, SUMS elements
 )
@@ -177,31 +174,16 @@ FILL = types.void(
 SUMS = _LARGE * _FRAMES * WIDTH
 
 
-@numba.extending.register_jitable
-def _arithmetic(map_: Any, distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
-    """Writes sixteen distances, by a plain function of the product."""
-    store(distances, place, map_(load(sums, at)))
-
-
-@numba.extending.register_jitable
-def _looked_up(map_: Any, distances: Any, place: Any, sums: Any, at: Any, table: Any, offset: Any, shift: Any) -> None:
-    """Writes sixteen distances, by a table; its ends stand for what lies beyond."""
-    for lane in range(WIDTH):
-        entry = (sums[at + lane] + offset) >> shift
-        distances[place + lane] = table[min(max(entry, 0), len(table) - 1)]
-
-
 @cache
 def fill(from_dot: Any, source: Source) -> Any:
     """The compiled fill of a map, from disk if it was compiled before; its signature is `FILL`.
 
     Args:
-        from_dot: a plain module-level function of a product, written with `kernels.arithmetic`; None for a table.
+        from_dot: a plain function of a product, written with `kernels.arithmetic`; of a module, since the cache on disk
+            knows what is compiled in by its name.
         source: where the products come from.
     """
-    # The cache on disk knows functions by their names: what is compiled in must be functions of modules.
-    put = _looked_up if from_dot is None else _arithmetic
-    map_ = from_dot if from_dot is None else numba.extending.register_jitable(from_dot)
+    numba.extending.register_jitable(from_dot)
 
     def from_int16(
         documents: Any,
@@ -214,9 +196,6 @@ def fill(from_dot: Any, source: Source) -> Any:
         at: Any,
         large: Any,
         small: Any,
-        table: Any,
-        offset: Any,
-        shift: Any,
         distances: Any,
         sums: Any,
     ) -> None:
@@ -230,15 +209,15 @@ def fill(from_dot: Any, source: Source) -> Any:
                 _large(documents, place, stride, query, start + row * line, line, own_pairs, sums)
                 for i in range(_LARGE):
                     for u in range(_FRAMES):
-                        out = ((t + u) * height + row + i) * WIDTH
-                        put(map_, distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
+                        dot = load(sums, (i * _FRAMES + u) * WIDTH)
+                        store(distances, ((t + u) * height + row + i) * WIDTH, from_dot(dot))
             for tile in range(small):
                 row = large * _LARGE + tile * _SMALL
                 _small(documents, place, stride, query, start + row * line, line, own_pairs, sums)
                 for i in range(_SMALL):
                     for u in range(_FRAMES):
-                        out = ((t + u) * height + row + i) * WIDTH
-                        put(map_, distances, out, sums, (i * _FRAMES + u) * WIDTH, table, offset, shift)
+                        dot = load(sums, (i * _FRAMES + u) * WIDTH)
+                        store(distances, ((t + u) * height + row + i) * WIDTH, from_dot(dot))
 
     def from_float32(
         products: Any,
@@ -251,9 +230,6 @@ def fill(from_dot: Any, source: Source) -> Any:
         at: Any,
         large: Any,
         small: Any,
-        table: Any,
-        offset: Any,
-        shift: Any,
         distances: Any,
         sums: Any,
     ) -> None:
@@ -262,8 +238,8 @@ def fill(from_dot: Any, source: Source) -> Any:
             height
         ):  # rows outside: those of one frame are a power of two apart, and would share a cache set
             for t in range(frames):
-                store(sums, 0, load_rounded(products, ((at + i) * held + first + t) * 2 * WIDTH))
-                put(map_, distances, (t * height + i) * WIDTH, sums, 0, table, offset, shift)
+                dot = load_rounded(products, ((at + i) * held + first + t) * 2 * WIDTH)
+                store(distances, (t * height + i) * WIDTH, from_dot(dot))
 
     written = from_int16 if source == "int16" else from_float32
     return compiled(FILL)(written)
@@ -274,7 +250,7 @@ class Layout(NamedTuple):
 
     Attributes:
         order: int64 (2 x pairs,), the column of a prepared frame that is there, or -1 for a zero that fills a pair.
-        shape: int64 (streams, 5): first pair, pairs, weight, and of the map's table the offset and the shift.
+        shape: int64 (streams, 3): first pair, pairs, weight.
     """
 
     order: NDArray[np.int64]
@@ -294,7 +270,7 @@ def layout(distance: Distance) -> Layout:
         first = len(order) // 2
         order += range(stream.first, stream.stop)
         order += [-1] * (len(order) % 2)
-        shape.append((first, len(order) // 2 - first, stream.weight, stream.table_offset, stream.table_shift))
+        shape.append((first, len(order) // 2 - first, stream.weight))
     return Layout(np.array(order, np.int64), np.array(shape, np.int64))
 
 

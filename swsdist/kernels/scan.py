@@ -51,8 +51,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
         streams: feature streams.
 
     Returns:
-        A function of (fills, tables, sources: tuples, one a stream; shape int64 (streams, 5): first pair, pairs, weight,
-        offset and shift of the table;
+        A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight;
         shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`;
         frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
         `peaks.pick`; window; columns and tails, flat, kept from call to call; room for distances int16, sums int32, curve,
@@ -67,7 +66,6 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
 
     def scan(
         fills: Any,
-        tables: Any,
         sources: Any,
         shape: Any,
         shift: Any,
@@ -117,9 +115,6 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
                         queries[q, _PLACE],
                         large,
                         small,
-                        tables[s],
-                        shape[s, 3],
-                        shape[s, 4],
                         distances[s * step * rows * WIDTH :],
                         sums,
                     )
@@ -144,7 +139,6 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
 
     signature = types.int64(
         types.UniTuple(types.FunctionType(FILL), streams),
-        types.UniTuple(flat, streams),
         types.UniTuple(flat, streams),
         integers,
         types.int64,
@@ -173,6 +167,11 @@ def room_for_candidates(frames: int, window: int) -> int:
     return WIDTH * rows
 
 
+def room_for_distances(rows: int) -> int:
+    """Elements that the distances of a turn need, for a query of at most so many rows and one stream."""
+    return max(_TURN, STRIDE * rows * WIDTH)
+
+
 @numba.extending.register_jitable
 def _combine(distances: Any, used: Any, apart: Any, shape: Any, shift: Any, sums: Any) -> None:
     """Weighted sum of the streams' distances, in place of the first's; see `kernels.distances`."""
@@ -185,4 +184,4 @@ def _combine(distances: Any, used: Any, apart: Any, shape: Any, shift: Any, sums
         store(distances, row * WIDTH, least(total >> shift, 4095))
 
 
-__all__ = ["QUERY", "room_for_candidates", "scanner", "turn"]
+__all__ = ["QUERY", "room_for_candidates", "room_for_distances", "scanner", "turn"]

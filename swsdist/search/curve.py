@@ -68,10 +68,9 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     flat = products.paired(query, layout.order, rows).reshape(-1)
     out, sums = np.empty(groups * rows * WIDTH, np.int16), np.empty(products.SUMS, np.int32)
     total = np.zeros(out.size, np.int32)
-    for stream, (first, pairs, weight, offset, shift) in zip(distance.streams, layout.shape.tolist(), strict=True):
-        table = np.zeros(1, np.int16) if stream.table is None else stream.table
+    for stream, (first, pairs, weight) in zip(distance.streams, layout.shape.tolist(), strict=True):
         fill = products.fill(stream.from_dot, "int16")
-        fill(source, 0, groups, layout.pairs, first, pairs, flat, 0, large, small, table, offset, shift, out, sums)
+        fill(source, 0, groups, layout.pairs, first, pairs, flat, 0, large, small, out, sums)
         total += np.int32(weight) * out
     total = np.minimum((total + ((1 << distance.shift) >> 1)) >> distance.shift, MAX_DISTANCE)
     in_order = total.reshape(groups, rows, WIDTH).transpose(1, 0, 2).reshape(rows, -1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +21,13 @@ from swsdist.kernels import products
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.peaks import COLUMNS
-from swsdist.kernels.scan import room_for_candidates, turn
+from swsdist.kernels.scan import room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
 from swsdist.search.lanes import Batch, batches, cut
 from swsdist.search.multiply import Multiply, multiplier
 from swsdist.search.patterns import Pattern, pattern
+from swsdist.search.pruning import pruned
 
 #: Found candidates are pruned to the best per query and document whenever so many have come together.
 _PRUNE_AT = 400_000
@@ -149,7 +150,10 @@ def search(
         wide = recurrence.int32_frames is not None and batch.frames > recurrence.int32_frames
         if wide not in groups:
             groups[wide] = _groups(examples, settings, recurrence, layout, wide=True)
-        room = _Room() if rooms.empty() else rooms.get()
+        try:
+            room = rooms.get_nowait()
+        except Empty:
+            room = _Room()
         rows = list(_scan(batch, groups[wide], recurrence, most, settings, layout, multiply, room))
         rooms.put(room)
         return rows
@@ -160,7 +164,7 @@ def search(
         found += rows
         held += sum(map(len, rows))
         if held > _PRUNE_AT:
-            found = [_pruned(np.concatenate(found), most)]
+            found = [pruned(np.concatenate(found), most)]
             held = 0
     return _gathered(found, most, used / laid if laid else 1.0)
 
@@ -278,8 +282,7 @@ def _scan(
     window = settings.window
     streams = settings.distance.streams
     fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
-    tables = tuple(_NO_TABLE if stream.table is None else stream.table for stream in streams)
-    whole = multiply is None and settings.piece > 0 and recurrence.reach is not None
+    whole = multiply is None and recurrence.reach is not None
     length = batch.frames if whole else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
@@ -304,7 +307,6 @@ def _scan(
             out = room("found", count * COLUMNS, np.int64)[: count * COLUMNS].reshape(count, COLUMNS)
             found = group.scan(
                 fills,
-                tables,
                 sources,
                 layout.shape,
                 settings.distance.shift,
@@ -318,20 +320,13 @@ def _scan(
                 window,
                 room("columns" + key, group.columns, group.state),
                 room("tails" + key, len(queries) * 2 * window * WIDTH, group.curve),
-                room(
-                    "distances",
-                    len(streams) * max(turn(group.height) * group.height, 64 * group.height) * WIDTH,
-                    np.int16,
-                ),
+                room("distances", len(streams) * room_for_distances(group.height), np.int16),
                 room("sums", products.SUMS, np.int32),
                 room("curve", rows * WIDTH, group.curve),
                 room("minima", rows * WIDTH, group.curve),
                 out,
             )
             yield out[:found].copy()
-
-
-_NO_TABLE = np.zeros(1, np.int16)
 
 
 def _too_long(batch: Batch, name: str, most: int) -> UserError:
@@ -342,22 +337,8 @@ def _too_long(batch: Batch, name: str, most: int) -> UserError:
     )
 
 
-def _pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The best `most[document]` of each query and document; does not depend on the order of rows."""
-    if len(rows) == 0:
-        return rows
-    rows = rows[np.lexsort((rows[:, 2], rows[:, 4], rows[:, 1], rows[:, 0]))]
-    new = np.empty(len(rows), bool)
-    new[0] = True
-    np.any(rows[1:, :2] != rows[:-1, :2], axis=1, out=new[1:])
-    starts = np.flatnonzero(new)
-    rank = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-    return rows[rank < most[rows[:, 1]]]
-
-
 def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
-    rows = _pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
-    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    rows = pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
     return Found(
         rows[:, 0].astype(np.int32),
         rows[:, 1].astype(np.int32),

@@ -129,11 +129,9 @@ def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: pr
         blocks = Multiply("numpy", lambda a, b, out: np.matmul(a, b, out=out)).blocks(together, layout)
         given_, pairs = np.matmul(mine.astype(np.float32), blocks[0]).reshape(-1).view(np.int16), longest
     out = np.zeros(longest * rows * WIDTH, np.int16)
-    table = np.zeros(1, np.int16) if stream.table is None else stream.table
     fill = products.fill(stream.from_dot, source)
     room = np.zeros(products.SUMS, np.int32)
-    place = stream.table_offset, stream.table_shift
-    fill(given_, 0, longest, pairs, 0, layout.pairs, mine.reshape(-1), 0, large, small, table, *place, out, room)
+    fill(given_, 0, longest, pairs, 0, layout.pairs, mine.reshape(-1), 0, large, small, out, room)
     return out.reshape(longest, rows, WIDTH)[:, : len(query), : len(right)]
 
 

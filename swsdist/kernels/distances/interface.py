@@ -10,9 +10,8 @@ A distance is a weighted sum of one or more streams of columns::
 
     d = (sum of weight * d of stream + (1 << shift >> 1)) >> shift, held within 0..4095
 
-A map is either `from_dot`, a plain Python function of a product that uses ``+ - * << >> &`` and `least`, `most` only,
-no intermediate value of which leaves 32 bits, or a table, ``table[(dot + table_offset) >> table_shift]``, its ends
-standing for what lies beyond. Both mean the same for Python integers, lanes of a vector and threads of a GPU.
+A map is a plain Python function of a product, `from_dot`, that uses ``+ - * << >> &`` and `least`, `most` only, and no
+intermediate value of which leaves 32 bits. It means the same for Python integers, lanes of a vector and threads of a GPU.
 """
 
 from __future__ import annotations
@@ -55,29 +54,20 @@ class Stream(NamedTuple):
 
     Attributes:
         first, stop: the columns, first <= column < stop.
-        from_dot: map of a product to 0..4095; None if `table` is the map.
+        from_dot: map of a product to 0..4095.
         weight: of this stream's distance in the sum.
         bound: no partial sum of the product is larger.
-        table: int16, C-contiguous; nobody writes to it.
-        table_offset, table_shift: what is added to a product, and how far that is shifted down, for a place in `table`.
     """
 
     first: int
     stop: int
-    from_dot: Callable[[Any], Any] | None
+    from_dot: Callable[[Any], Any]
     weight: int
     bound: int
-    table: NDArray[np.int16] | None = None
-    table_offset: int = 0
-    table_shift: int = 0
 
     def distance(self, dot: int) -> int:
         """The map, of a Python integer."""
-        if self.from_dot is not None:
-            return int(self.from_dot(dot))
-        assert self.table is not None  # one of the two is the map
-        place = (dot + self.table_offset) >> self.table_shift
-        return int(self.table[min(max(place, 0), len(self.table) - 1)])
+        return int(self.from_dot(dot))
 
 
 #: Arrays out of Arrow's buffers are read-only.
@@ -154,10 +144,7 @@ def single(
     bound: int,
     fill: Fill,
     *,
-    from_dot: Callable[[Any], Any] | None = None,
-    table: NDArray[np.int16] | None = None,
-    table_offset: int = 0,
-    table_shift: int = 0,
+    from_dot: Callable[[Any], Any],
 ) -> Distance:
     """A distance of one stream.
 
@@ -170,5 +157,5 @@ def single(
             where="search.distance",
             remedy="cut the features into streams (search.streams), or raise search.floor",
         )
-    stream = Stream(0, columns, from_dot, 1, bound, table, table_offset, table_shift)
+    stream = Stream(0, columns, from_dot, 1, bound)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)

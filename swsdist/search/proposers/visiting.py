@@ -286,8 +286,6 @@ class Meeting:
         self._layout = products.layout(distance)
         self._query = products.paired(example.frames, self._layout.order, self.height).reshape(-1)
         self._distance = distance
-        # A table is read-only, which the compiled fill does not take.
-        self._tables = [np.array([0] if s.table is None else s.table, np.int16) for s in distance.streams]
         self._sums = np.empty(products.SUMS, np.int32)
 
     def __call__(self, laid: Laid) -> NDArray[np.int16]:
@@ -296,14 +294,11 @@ class Meeting:
         size = groups * self.height * WIDTH
         held = self._room(len(self._distance.streams) * size)
         made: list[NDArray[np.int16]] = []
-        several = zip(self._distance.streams, self._layout.shape.tolist(), self._tables, strict=True)
-        for stream, (first, pairs, _, offset, shift), table in several:
+        for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
             out = held[len(made) * size : (len(made) + 1) * size]
             fill = products.fill(stream.from_dot, "int16")
             query = (self._query, 0, self._large, self._small)
-            fill(
-                laid.source, 0, groups, self._layout.pairs, first, pairs, *query, table, offset, shift, out, self._sums
-            )
+            fill(laid.source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
             made.append(out)
         if len(made) == 1:
             return made[0]
