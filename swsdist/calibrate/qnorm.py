@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 
 def moments(statistics: pa.Table, unit: int) -> dict[str, tuple[float, float]]:
@@ -27,18 +28,31 @@ def moments(statistics: pa.Table, unit: int) -> dict[str, tuple[float, float]]:
     by_query: dict[str, list[dict[str, Any]]] = {}
     for row in statistics.sort_by([("query_id", "ascending"), ("example", "ascending")]).to_pylist():
         by_query.setdefault(row["query_id"], []).append(row)
-    result = {}
-    for query_id, rows in by_query.items():
-        count = sum(row["candidates"] for row in rows)
-        # Exact: scores that are all equal must deviate by nothing, not by a last bit.
-        first = second = Fraction(0)
-        for row in rows:
-            scale = row["query_frames"] * unit
-            first += Fraction(int(row["cost_sum"]), scale)
-            second += Fraction(int(row["cost_square_sum"]), scale * scale)
-        mean = first / count
-        result[query_id] = (-float(mean), math.sqrt(second / count - mean * mean))
-    return result
+    return {query_id: _moments(rows, unit) for query_id, rows in by_query.items()}
+
+
+def example_moments(statistics: pa.Table, unit: int) -> dict[tuple[str, int], tuple[float, float]]:
+    """The same of the scores of each (query_id, example)."""
+    return {(row["query_id"], row["example"]): _moments([row], unit) for row in statistics.to_pylist()}
+
+
+def _moments(rows: list[dict[str, Any]], unit: int) -> tuple[float, float]:
+    count = sum(row["candidates"] for row in rows)
+    # Exact: scores that are all equal must deviate by nothing, not by a last bit.
+    first = second = Fraction(0)
+    for row in rows:
+        scale = row["query_frames"] * unit
+        first += Fraction(int(row["cost_sum"]), scale)
+        second += Fraction(int(row["cost_square_sum"]), scale * scale)
+    mean = first / count
+    return -float(mean), math.sqrt(second / count - mean * mean)
+
+
+def standardised(
+    scores: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Scores minus mean, over deviation; the difference where nothing deviates."""
+    return np.asarray((scores - mean) / np.where(deviation > 0, deviation, 1.0))
 
 
 def normalise(detections: pa.Table, statistics: pa.Table, unit: int) -> pa.Table:
@@ -47,6 +61,6 @@ def normalise(detections: pa.Table, statistics: pa.Table, unit: int) -> pa.Table
     query = detections["query_id"].combine_chunks().dictionary_encode()
     pairs = np.array([known[name] for name in query.dictionary.to_pylist()]).reshape(-1, 2)
     mean, deviation = pairs[query.indices.to_numpy()].T if detections.num_rows else (np.empty(0), np.empty(0))
-    scores = (detections["score"].to_numpy() - mean) / np.where(deviation > 0, deviation, 1.0)
+    scores = standardised(detections["score"].to_numpy(), mean, deviation)
     place = detections.schema.get_field_index("score")
     return detections.set_column(place, detections.schema.field(place), pa.array(scores))

@@ -52,7 +52,7 @@ class Corpus(Section):
         None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
     )
     examples: Literal["primary", "all"] = Field(
-        "primary", description="use only the first example of each query, or all of them (the best one counts)"
+        "primary", description="use only the first example of each query, or all of them, as search.examples says"
     )
 
 
@@ -199,6 +199,11 @@ class Search(Section):
         "speaker",
         description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
     )
+    examples: Literal["best", "mean", "template"] = Field(
+        "best",
+        description="several examples of a query: the best one counts, or the mean of their normalised scores, "
+        "or one template is searched that is their average; see docs/how-to/use-several-examples.md",
+    )
     recurrence: Recurrence = Field(
         "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
     )
@@ -221,6 +226,13 @@ class Search(Section):
     device_memory_gb: PositiveFloat | None = effort(
         None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
     )
+
+    def matters(self) -> dict[str, Any]:
+        """What the search of examples depends on: their mean is taken after it."""
+        values = super().matters()
+        if self.examples != "template":
+            del values["examples"]
+        return values
 
     def terms(self) -> tuple[Term, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
@@ -381,6 +393,19 @@ class Config(Section):
     executor: Executor = Executor()
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+
+    @model_validator(mode="after")
+    def _several_examples_are_read(self) -> Config:
+        how = self.search.examples
+        if how != "best" and self.corpus.examples == "primary":
+            raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
+        if how == "mean" and self.calibrate.normalise == "none":
+            raise ValueError(
+                "search.examples: mean is one of normalised scores; calibrate.normalise: none keeps them as they are"
+            )
+        if how == "mean" and self.reduce.overlap == 1:
+            raise ValueError("search.examples: mean needs reduce.overlap below 1, which says what is the same place")
+        return self
 
     @model_validator(mode="after")
     def _logistic_can_be_fitted(self) -> Config:

@@ -37,6 +37,10 @@ _ORDER = [
 ]
 
 
+#: Of each (query_id, example, query_frames): candidates, and the sums of their costs and of the squares.
+Sums = dict[tuple[str, int, int], list[int]]
+
+
 class Reduced(NamedTuple):
     """Detections of a bucket (DETECTIONS, in total order) and its queries' statistics (QUERY_STATISTICS)."""
 
@@ -58,12 +62,17 @@ def reduce_bucket(
         system: name to put into their column.
     """
     kept = DETECTIONS.empty_table()
-    sums: dict[tuple[str, int, int], list[int]] = {}
+    sums: Sums = {}
     for table in candidates:
-        _count(table, sums)
-        found = _unsuppressed(_scored(table, shift, unit, system), table["end_frame"].to_numpy() + 1, overlap)
-        kept = _best(pa.concat_tables([kept, found]), nbest)
-    statistics = [
+        count_costs(table, sums)
+        found = unsuppressed(scored(table, shift, unit, system), table["end_frame"].to_numpy() + 1, overlap)
+        kept = n_best(pa.concat_tables([kept, found]), nbest)
+    return Reduced(kept.combine_chunks(), statistics_table(sums))
+
+
+def statistics_table(sums: Sums) -> pa.Table:
+    """QUERY_STATISTICS, ordered by query and example."""
+    rows = [
         {
             "query_id": query_id,
             "example": example,
@@ -74,10 +83,10 @@ def reduce_bucket(
         }
         for (query_id, example, frames), (count, total, squares) in sorted(sums.items())
     ]
-    return Reduced(kept.combine_chunks(), pa.Table.from_pylist(statistics, QUERY_STATISTICS))
+    return pa.Table.from_pylist(rows, QUERY_STATISTICS)
 
 
-def _count(table: pa.Table, sums: dict[tuple[str, int, int], list[int]]) -> None:
+def count_costs(table: pa.Table, sums: Sums) -> None:
     """Add a file's costs to the sums; rows of an example are consecutive."""
     if table.num_rows == 0:
         return
@@ -98,7 +107,7 @@ def _count(table: pa.Table, sums: dict[tuple[str, int, int], list[int]]) -> None
         total[2] += (parts[1][k] << 32) + (parts[2][k] << 17) + parts[3][k]
 
 
-def _scored(table: pa.Table, shift: float, unit: int, system: str) -> pa.Table:
+def scored(table: pa.Table, shift: float, unit: int, system: str) -> pa.Table:
     """Candidates as detections."""
     end, frames = table["end_frame"].to_numpy(), table["frames"].to_numpy()
     cost, length = table["cost"].to_numpy(), table["query_frames"].to_numpy().astype(np.int64)
@@ -119,44 +128,50 @@ def _scored(table: pa.Table, shift: float, unit: int, system: str) -> pa.Table:
     return pa.Table.from_pydict(columns, schema=DETECTIONS)
 
 
-def _unsuppressed(table: pa.Table, stop: NDArray[np.int64], overlap: float) -> pa.Table:
-    """Detections that no better one of the same query and document overlaps; `stop` is the frame after each one's last.
+def claimed(table: pa.Table, stop: NDArray[np.int64], overlap: float) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Which detection of the same query and document takes the place of which: the best that overlaps it, and that stays.
 
     Overlap is counted in frames: in seconds, whether half is more than half would depend on the place in the document.
+
+    Args:
+        table: DETECTIONS.
+        stop: the frame after each one's last.
+        overlap: see `reduce_bucket`.
+
+    Returns:
+        The table in total order, and of each row the row that takes its place; its own where it stays.
     """
-    if table.num_rows == 0:
-        return table
+    rows = table.num_rows
     best_first = pc.sort_indices(table, _ORDER)
     table, stop = table.take(best_first), stop[best_first.to_numpy()]
-    codes = [table[name].combine_chunks() for name in ("query_id", "doc_id", "channel")]
-    order = np.lexsort(
-        (
-            np.arange(table.num_rows),
-            codes[2].to_numpy(),
-            codes[1].dictionary_encode().indices.to_numpy(),
-            codes[0].dictionary_encode().indices.to_numpy(),
-        )
+    query, document = (
+        table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in ("query_id", "doc_id")
     )
-    group = [
-        codes[0].dictionary_encode().indices.to_numpy()[order],
-        codes[1].dictionary_encode().indices.to_numpy()[order],
-        codes[2].to_numpy()[order],
-    ]
-    new = np.zeros(len(order), bool)
-    new[0] = True
-    for column in group:
+    channel = table["channel"].to_numpy()
+    order = np.lexsort((np.arange(rows), channel, document, query))
+    new = np.ones(rows, bool)
+    new[1:] = False
+    for column in (query[order], document[order], channel[order]):
         new[1:] |= column[1:] != column[:-1]
-    keep = np.empty(len(order), np.bool_)
     start = (stop - table["frames"].to_numpy())[order]
-    from swsdist.kernels.suppression import suppress  # loads numba: planning does without
+    place = np.empty(rows, np.int64)
+    from swsdist.kernels.suppression import claim  # loads numba: planning does without
 
-    suppress(np.append(np.flatnonzero(new), len(order)), start, stop[order], overlap, keep)
-    mask = np.empty(len(order), bool)
-    mask[order] = keep
-    return table.filter(pa.array(mask))
+    claim(np.append(np.flatnonzero(new), rows), start, stop[order], overlap, place)
+    owner = np.empty(rows, np.int64)
+    owner[order] = order[place]
+    return table, owner
 
 
-def _best(table: pa.Table, nbest: int) -> pa.Table:
+def unsuppressed(table: pa.Table, stop: NDArray[np.int64], overlap: float) -> pa.Table:
+    """Detections that no better one of the same query and document overlaps, in total order; see `claimed`."""
+    if table.num_rows == 0:
+        return table
+    table, owner = claimed(table, stop, overlap)
+    return table.filter(pa.array(owner == np.arange(len(owner))))
+
+
+def n_best(table: pa.Table, nbest: int) -> pa.Table:
     """The best of each query, in total order."""
     if table.num_rows == 0:
         return table

@@ -14,7 +14,7 @@ from swsdist.calibrate.qnorm import normalise
 from swsdist.config.model import Reduce, Search
 from swsdist.errors import ConfigError, DataError, UserError
 from swsdist.features.registry import create
-from swsdist.reduce.detections import reduce_bucket
+from swsdist.reduce.examples import reduce_examples
 from swsdist.search.distance import distance_of
 from swsdist.search.example import Example
 from swsdist.search.proposers.searching import search_proposed
@@ -65,7 +65,7 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
         raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
     features = store.manifest.extractor
     extractor = create(features["name"], features["options"])
-    extracted = extract(rows, extractor, store.folder)
+    extracted = extract(rows, extractor, store.folder, settings.examples == "template")
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     statistics = store.statistics()
@@ -88,8 +88,15 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
                 yield table
 
     unit = distance_of(settings, store.manifest.dimension).unit
-    reduced = reduce_bucket(
-        candidates(), shift=store.manifest.shift, unit=unit, overlap=Reduce().overlap, nbest=top, system=""
+    found = list(candidates()) if settings.examples == "mean" else candidates()  # the mean reads them twice
+    reduced = reduce_examples(
+        settings.examples,
+        lambda: found,
+        shift=store.manifest.shift,
+        unit=unit,
+        overlap=Reduce().overlap,
+        nbest=top,
+        system="",
     )
     return normalise(reduced.detections, reduced.statistics, unit).drop_columns(["decision", "system"])
 

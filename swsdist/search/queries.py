@@ -6,6 +6,7 @@ of running speech. A file that is a cut by itself has nothing around it, and the
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512
+
+#: Frames of an example that is averaged with others: a table of two such has 2^24 places.
+LONGEST_AVERAGED = 1 << 12
 
 
 class Extracted(NamedTuple):
@@ -52,19 +56,22 @@ def groups(query_ids: list[str]) -> list[list[str]]:
     return [*found, current] if current else found
 
 
-def extract(rows: list[dict[str, Any]], extractor: Extractor, folder: Folder) -> Extracted:
+def extract(rows: list[dict[str, Any]], extractor: Extractor, folder: Folder, average: bool = False) -> Extracted:
     """Features of examples, not normalised.
 
     Args:
         rows: of QUERIES, with paths.
         extractor: the store's.
         folder: gives the storage options.
+        average: examples of a query will be averaged, and so, if there are several, must not be too long for that.
     """
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
+    several = Counter(row["query_id"] for row in rows)
     for row in rows:
+        longest = LONGEST_AVERAGED if average and several[row["query_id"]] > 1 else LONGEST_QUERY
         try:
-            frames = example_frames(row, extractor, folder)
+            frames = _bounded(example_frames(row, extractor, folder), row, longest)
         except DataError as error:
             bad.append(
                 {
@@ -122,7 +129,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
         frames = np.concatenate(list(in_blocks(extractor, parts)))[before:]
         if len(frames) == 0:
             raise _too_short(row, extractor)
-        return _bounded(frames, row)
+        return frames
     # Checked against the recording before the context is added to it.
     inside = sum(
         len(block)
@@ -135,7 +142,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
         raise _too_short(row, extractor)
     need = round((before * shift + end - (start or 0.0) + around) * rate) + extractor.frame_length
     samples = np.concatenate(list(_first(parts, need)))
-    return _bounded(np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count], row)
+    return np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count]
 
 
 def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
@@ -147,10 +154,11 @@ def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
     )
 
 
-def _bounded(frames: NDArray[np.float32], row: dict[str, Any]) -> NDArray[np.float32]:
-    if len(frames) > LONGEST_QUERY:
+def _bounded(frames: NDArray[np.float32], row: dict[str, Any], longest: int) -> NDArray[np.float32]:
+    if len(frames) > longest:
+        use = "searched" if longest == LONGEST_QUERY else "averaged (search.examples: template)"
         raise AudioError(
-            f"the query has {len(frames)} frames, {LONGEST_QUERY} are the most that can be searched",
+            f"the query has {len(frames)} frames, {longest} are the most that can be {use}",
             where=row["path"],
             reason="too-long",
             remedy="cut it into shorter queries",
@@ -170,13 +178,15 @@ def _first(blocks: Any, samples: int) -> Any:
 def prepared(
     table: pa.Table, statistics: dict[tuple[str, str], Statistics], search: Search, dimension: int, factor: int = 1
 ) -> list[Example]:
-    """Examples ready for the engine, in the table's order.
+    """Examples ready for the engine, in the table's order; or a template of each query, by the order of their first ones.
+
+    A template has the least number of its examples.
 
     Args:
         table: EXAMPLES.
         statistics: the store's frozen statistics; a query is normalised by its speaker's, where `search.queries_by` says
             so and the store knows the speaker, else by the collection's.
-        search: names the distance, and what is taken out of features before it.
+        search: names the distance, what is taken out of features before it, and whether examples are averaged.
         dimension: of the features.
         factor: frames of which the mean is taken first.
 
@@ -189,11 +199,24 @@ def prepared(
     collection = statistics["collection", ""]
     by_speaker = search.queries_by == "speaker"
     made = []
+    averaging: dict[str, list[tuple[int, NDArray[np.float64]]]] = {}
     for row in table.to_pylist():
         known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
-        fixed = distance.prepare(features, *offset_and_scale(search, known), "query", where)
-        made.append(Example(row["query_id"], row["example"], fixed.frames))
+        offset, scale = offset_and_scale(search, known)
+        if search.examples == "template":
+            # What `prepare` does first: two operations that round correctly, so numpy has the same bytes.
+            averaging.setdefault(row["query_id"], []).append((row["example"], (features - offset) / scale))
+            continue
+        made.append(
+            Example(row["query_id"], row["example"], distance.prepare(features, offset, scale, "query", where).frames)
+        )
+    if averaging:
+        from swsdist.search.template import template
+
+        for query_id, spoken in averaging.items():
+            frames = template([values for _, values in spoken], distance, f"query {query_id}")
+            made.append(Example(query_id, min(number for number, _ in spoken), frames))
     return made

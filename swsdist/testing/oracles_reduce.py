@@ -23,16 +23,17 @@ def detections(candidates: list[Row], *, shift: float, unit: int, overlap: float
     """
     kept: list[Row] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
-        mine = [(_scored(row, shift, unit, system), row) for row in candidates if row["query_id"] == query_id]
+        mine = [(scored(row, shift, unit, system), row) for row in candidates if row["query_id"] == query_id]
         standing: list[tuple[Row, Row]] = []
-        for scored, row in sorted(mine, key=lambda pair: _order(pair[0])):
-            if not any(_clash(row, better, overlap) for _, better in standing):
-                standing.append((scored, row))
-        kept += [scored for scored, _ in standing[:nbest]]
+        for detection, row in sorted(mine, key=lambda pair: order(pair[0])):
+            if not any(clash(row, better, overlap) for _, better in standing):
+                standing.append((detection, row))
+        kept += [detection for detection, _ in standing[:nbest]]
     return kept
 
 
-def _scored(candidate: Row, shift: float, unit: int, system: str) -> Row:
+def scored(candidate: Row, shift: float, unit: int, system: str) -> Row:
+    """A candidate as a detection."""
     return {
         "query_id": candidate["query_id"],
         "doc_id": candidate["doc_id"],
@@ -48,11 +49,12 @@ def _scored(candidate: Row, shift: float, unit: int, system: str) -> Row:
     }
 
 
-def _order(row: Row) -> tuple[Any, ...]:
+def order(row: Row) -> tuple[Any, ...]:
+    """The key that detections of a query are sorted by."""
     return -row["score"], row["doc_id"], row["channel"], row["start"], row["end"], row["example"]
 
 
-def _clash(row: Row, better: Row, overlap: float) -> bool:
+def clash(row: Row, better: Row, overlap: float) -> bool:
     """Whether candidates overlap by more than that part of the shorter one, in frames."""
     if (row["doc_id"], row["channel"]) != (better["doc_id"], better["channel"]):
         return False

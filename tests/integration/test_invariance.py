@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -48,12 +49,59 @@ def test_ray_with_one_worker(scene: Any, undisturbed: dict[str, str]) -> None:
     assert scene.digest() == undisturbed
 
 
-def test_all_examples(scene: Any) -> None:
+@pytest.mark.parametrize("how", ["best", "mean", "template"])
+def test_all_examples(scene: Any, how: str) -> None:
     digests = []
     for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "reduce.buckets=2")]):
-        scene.run("corpus.examples=all", *sets, run=f"run{k}")
+        scene.run("corpus.examples=all", f"search.examples={how}", *sets, run=f"run{k}")
         digests.append(scene.digest(f"run{k}"))
     assert digests[0] == digests[1]
+    # SSF counts the seconds of all examples, also where one template of them is searched.
+    with (scene.corpus / "queries.csv").open(newline="") as file:
+        seconds = [float(row["duration"]) for row in csv.DictReader(file)]
+    counted = scene.report("run1")["resources"]["query_seconds"]
+    assert sum(seconds) - 0.01 * len(seconds) <= counted <= sum(seconds)  # in whole frames of 10 ms
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["mean", "template"])
+def test_all_examples_on_ray(scene: Any, how: str) -> None:
+    sets = ("corpus.examples=all", f"search.examples={how}", "index.shards=3")
+    scene.run(*sets, run="here")
+    scene.run(*sets, "executor.kind=ray", "executor.workers=2", "search.lanes=7", run="there")
+    assert scene.digest("here") == scene.digest("there")
+
+
+@pytest.mark.parametrize("how", ["mean", "template"])
+def test_one_example_is_as_the_primary_one(own_corpus: Any, how: str, undisturbed: dict[str, str]) -> None:
+    """A table with the first example of each query: averaging changes nothing."""
+    place = own_corpus.corpus / "queries.csv"
+    header, *rows = place.read_text().splitlines()
+    first = [row for row in rows if row.split(",")[2] == "1"]
+    assert len(first) < len(rows)
+    place.write_text("\n".join([header, *first]) + "\n")
+    own_corpus.run("corpus.examples=all", f"search.examples={how}")
+    assert own_corpus.digest() == undisturbed
+
+
+def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
+    """The mean takes the candidates that the best took; the template is searched, in the cells of one example a query."""
+    sets = ("corpus.examples=all", "index.shards=2")
+    scene.run(*sets)
+    before = scene.receipts()
+    scene.run(*sets, "search.examples=mean")
+    new = {name.split("-")[0] for name in scene.receipts().keys() - before.keys()}
+    assert "run/reduce" in new
+    assert not new & {"run/queries", "run/search"}
+    scene.run(*sets, "search.examples=template", run="template")
+    cells = [
+        sum(
+            json.loads(path.read_text())["cost"]["cells"]
+            for path in (scene.folder / run).glob("receipts/search-*.json")
+        )
+        for run in ("run", "template")
+    ]
+    assert cells[1] < 0.6 * cells[0]
 
 
 @pytest.mark.slow

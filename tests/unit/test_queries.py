@@ -18,12 +18,15 @@ from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create
+from swsdist.search import queries
 from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
+from swsdist.search.template import template
 from swsdist.types import EXAMPLES, QUERIES
 
 RATE = 8000
 EXTRACTOR = Mfcc(sample_rate=RATE, n_fft=256, win_length=200, hop_length=80)
 SAMPLES = np.random.default_rng(3).normal(scale=0.1, size=4 * RATE).astype(np.float32)
+SPEECH = EXTRACTOR.extract(SAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +123,42 @@ def test_extract_goes_on_after_a_bad_one(recording: str, tmp_path: Path) -> None
         ("query", "c", 2, "too-short"),
         ("query", "d", 1, "no-such-channel"),
     ]
+
+
+def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a query with several examples; one alone is not averaged, and is searched in its whole length."""
+    monkeypatch.setattr(queries, "LONGEST_AVERAGED", 150)
+    rows = [
+        query(recording, 0.0, end, query_id=name, example=k) for name, k, end in (("a", 1, 1), ("a", 2, 2), ("b", 1, 2))
+    ]
+    found = extract(rows, EXTRACTOR, Folder("/"), average=True)
+    assert list(zip(found.examples["query_id"].to_pylist(), found.examples["example"].to_pylist(), strict=True)) == [
+        ("a", 1),
+        ("b", 1),
+    ]
+    (refused,) = found.rejected.to_pylist()
+    assert (refused["id"], refused["part"], refused["reason"]) == ("a", 2, "too-long")
+    assert "150 are the most that can be averaged" in refused["message"]
+    assert extract(rows, EXTRACTOR, Folder("/")).rejected.num_rows == 0
+
+
+def test_a_template_of_each_query(recording: str) -> None:
+    """Each example is normalised by its own speaker; the template has the least number, and the distance's fixed point."""
+    places = (("b", 3, 1.0, "known"), ("b", 2, 1.3, "unknown"), ("a", 5, 2.0, "known"))
+    rows = [query(recording, s, s + 0.4, query_id=name, example=k, speaker=who) for name, k, s, who in places]
+    table = extract(rows, EXTRACTOR, Folder("/")).examples
+    one, two = Statistics.of(SPEECH), Statistics.of(SPEECH[:20] * 2)
+    statistics = {("collection", ""): one, ("speaker", "known"): two}
+    found = prepared(table, statistics, Search(examples="template"), EXTRACTOR.dimension)
+    assert [(each.query_id, each.example) for each in found] == [("b", 2), ("a", 5)]
+    distance = create("cosine", EXTRACTOR.dimension)
+    normalised = []
+    for (_, _, start, _), by in zip(places, (two, one, two), strict=True):
+        offset, scale = by.offset_and_scale("mean-variance")
+        normalised.append((frames_of(recording, start, start + 0.4) - offset) / scale)
+    assert np.array_equal(found[0].frames, template(normalised[:2], distance))
+    alone = prepared(table.slice(2), statistics, Search(), EXTRACTOR.dimension)
+    assert np.array_equal(found[1].frames, alone[0].frames)
 
 
 def test_prepared_by_speaker_or_collection(recording: str) -> None:

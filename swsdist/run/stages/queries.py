@@ -36,6 +36,7 @@ class Queries(Stage):
     def plan(self, state: State) -> Iterator[Task]:
         """A task a group."""
         rows = state.queries.to_pylist()
+        averaging = ["template"] if state.config.search.examples == "template" else []  # it refuses long examples
         found = identities([row["path"] for row in rows], state.config.storage)
         by_query: dict[str, list[dict[str, Any]]] = {}
         for row, identity in zip(rows, found, strict=True):
@@ -44,7 +45,7 @@ class Queries(Stage):
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
-            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters)
+            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters, *averaging)
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield Task(self.name, name, label, len(members), {"examples": members})
 
@@ -61,8 +62,8 @@ class Queries(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
-        features = context.config.features
-        extracted = extract(task.payload["examples"], create(features.name, features.options), context.run)
+        features, average = context.config.features, context.config.search.examples == "template"
+        extracted = extract(task.payload["examples"], create(features.name, features.options), context.run, average)
         output = parquet.publish(context.run, examples_name(task.fingerprint), [extracted.examples], EXAMPLES)
         return Done(
             (output,),

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from swsdist.fingerprint import fingerprint
 from swsdist.reduce.buckets import bucket_of
-from swsdist.reduce.detections import reduce_bucket
+from swsdist.reduce.examples import reduce_examples
 from swsdist.run.stages.search import candidates_name
 from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
@@ -42,6 +42,8 @@ class Reduce(Stage):
         settings = state.config.reduce
         nbest = settings.nbest.count(manifest.counts["seconds"])
         searched = sorted(state.ended["search"].receipts, key=lambda receipt: receipt.fingerprint)
+        # A template is one example, and of one the best is that.
+        how = "mean" if state.config.search.examples == "mean" else "best"
         query_ids = {q for receipt in state.ended["queries"].receipts for q in receipt.summary["query_ids"]}
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             files = [
@@ -49,7 +51,8 @@ class Reduce(Stage):
                 for receipt in searched
                 if bucket in receipt.summary["buckets"]
             ]
-            parts = (settings.matters(), nbest, manifest.shift, state.unit, state.config.system, bucket)
+            parts = [settings.matters(), nbest, manifest.shift, state.unit, state.config.system, bucket]
+            parts += [how] if how != "best" else []
             name = fingerprint(self.name, self.version, *parts, [file for file, _ in files])
             work = sum(receipt.summary["candidates"] for receipt in searched) / max(1, settings.buckets)
             payload = {"files": files, "nbest": nbest, "shift": manifest.shift, "unit": state.unit, "bucket": bucket}
@@ -65,14 +68,16 @@ class Reduce(Stage):
 
         def candidates() -> Iterator[pa.Table]:
             nonlocal rows
+            rows = 0  # the mean reads them twice
             for name, group in task.payload["files"]:
                 with parquet.reader(context.run, name) as file:
                     table = file.read_row_group(group, use_threads=False)
                 rows += table.num_rows
                 yield table
 
-        reduced = reduce_bucket(
-            candidates(),
+        reduced = reduce_examples(
+            context.config.search.examples,
+            candidates,
             shift=task.payload["shift"],
             unit=task.payload["unit"],
             overlap=context.config.reduce.overlap,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,12 @@ from swsdist.types import CANDIDATES
 def candidates_name(fingerprint: str) -> str:
     """Where a task's candidates lie in the run folder."""
     return f"tables/candidates/{fingerprint}.parquet"
+
+
+def _query_frames(group: Mapping[str, Any], how: str) -> int:
+    """Frames that are looked for: of all examples, or about as many as a template of each query will have."""
+    frames: int = group["frames"]
+    return frames * len(group["query_ids"]) // group["examples"] if how == "template" else frames
 
 
 class Search(Stage):
@@ -76,7 +83,7 @@ class Search(Stage):
                 label = f"{group.summary['examples']} examples in {documents} documents"
                 payload = {"examples": examples_name(group.fingerprint), "shards": [shard.name for shard in some]}
                 payload["state"] = manifest.fingerprint
-                work = group.summary["frames"] * sum(shard.frames for shard in some)
+                work = _query_frames(group.summary, settings.examples) * sum(shard.frames for shard in some)
                 yield Task(self.name, name, label, work, payload)
 
     def warm(self, context: Context) -> None:
@@ -90,6 +97,8 @@ class Search(Stage):
             (term.stop or 1 for term in settings.terms()), default=1
         )  # which kernels there are does not depend on it
         engine.warm(engine_settings(settings, distance_of(settings, dimension), 0.01))
+        if settings.examples == "template":
+            importlib.import_module("swsdist.search.template")
 
     def run(self, task: Task, context: Context) -> Done:
         """The exact search."""
@@ -100,10 +109,10 @@ class Search(Stage):
         store = Store(context.store, require(context.store, state_name(task.payload["state"])))
         table = parquet.read(context.run, task.payload["examples"])
         statistics, dimension, shards = store.statistics(), store.manifest.dimension, task.payload["shards"]
-        cells = int(task.work)
         if settings.proposer.name == "none":
             examples = prepared(table, statistics, settings, dimension)
             documents, found = search_shard(store, shards[0], examples, settings)
+            cells = sum(len(example.frames) for example in examples) * store.manifest.shard(shards[0]).frames
         else:
             result = search_proposed(
                 store, shards, lambda factor: prepared(table, statistics, settings, dimension, factor), settings

@@ -1,0 +1,75 @@
+"""Dynamic time warping of two whole sequences, and the mean of frames along it: what DTW barycentre averaging is made of.
+
+A path goes from the first frames of both to the last of both, by steps (1,1), (1,0) and (0,1), and costs the sum of the
+local distances that it meets (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word
+recognition", without weights or a limit of slope). Costs are integers. Where paths cost the same, the one counts that, seen
+from its end, steps in both sequences rather than in the first alone, and in that rather than in the second alone. So there
+is one path, and it is the same on any machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swsdist.kernels.compiled import compiled
+
+
+@compiled("int64(int16[:,::1], int32[:,::1], int32[:,::1])")
+def align(distances: Any, cost: Any, path: Any) -> int:
+    """The best path.
+
+    Args:
+        distances: int16 (N, M), N and M at least 1.
+        cost: int32 (N, M), is written: of the best path to each place. Holds 2^31 / 4096 = 2^19 frames of both together.
+        path: int32 (N + M - 1, 2), is written: the places of the path, last first.
+
+    Returns:
+        The number of its places.
+    """
+    rows, columns = distances.shape
+    for i in range(rows):
+        for j in range(columns):
+            if i > 0 and j > 0:
+                before = min(cost[i - 1, j - 1], min(cost[i - 1, j], cost[i, j - 1]))
+            elif i > 0:
+                before = cost[i - 1, j]
+            elif j > 0:
+                before = cost[i, j - 1]
+            else:
+                before = 0
+            cost[i, j] = before + distances[i, j]
+    i, j, places = rows - 1, columns - 1, 0
+    while True:
+        path[places, 0], path[places, 1] = i, j
+        places += 1
+        if i == 0 and j == 0:
+            return places
+        if i == 0:
+            j -= 1
+        elif j == 0:
+            i -= 1
+        elif cost[i - 1, j - 1] <= min(cost[i - 1, j], cost[i, j - 1]):
+            i, j = i - 1, j - 1
+        elif cost[i - 1, j] <= cost[i, j - 1]:
+            i -= 1
+        else:
+            j -= 1
+
+
+@compiled("void(int32[:,::1], int64, float64[:,::1], int64[::1], float64[:,::1])")
+def average(path: Any, places: int, frames: Any, counts: Any, mean: Any) -> None:
+    """Take the frames of a sequence into the running means of those that they meet.
+
+    ``mean += (frame - mean) / count``, in the order of the path: equal frames have themselves as their mean.
+
+    Args:
+        path, places: of `align`; column 0 counts the means, column 1 the frames.
+        frames: float64 (M, D).
+        counts: int64 (N,), frames in each mean; is changed.
+        mean: float64 (N, D), is changed.
+    """
+    for k in range(places - 1, -1, -1):
+        i, j = path[k, 0], path[k, 1]
+        counts[i] += 1
+        for d in range(frames.shape[1]):
+            mean[i, d] = mean[i, d] + (frames[j, d] - mean[i, d]) / counts[i]
