@@ -27,8 +27,8 @@ from swsdist.run.state import State
 from swsdist.score.evaluation import evaluate
 from swsdist.score.inputs import make_system, make_task
 from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.engine import Found
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 from swsdist.search.queries import prepared
 from swsdist.search.shard import candidate_tables, search_shard
 from swsdist.store import parquet

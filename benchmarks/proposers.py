@@ -34,8 +34,9 @@ from swsdist.run.pipeline import Choice, Progress, run_stages
 from swsdist.run.stages.queries import examples_name
 from swsdist.run.state import State
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
-from swsdist.search.engine import Found, search
+from swsdist.search.engine import search
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 from swsdist.search.proposers.interface import Budget, Material, Work
 from swsdist.search.proposers.quantised import build
 from swsdist.search.proposers.recall import recall

@@ -25,11 +25,11 @@ from swsdist.errors import UserError
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.vectors import WIDTH
-from swsdist.search.engine import Found, Settings
+from swsdist.search.engine import Settings
 from swsdist.search.example import Example
+from swsdist.search.found import Found, gathered, pruned
 from swsdist.search.lanes import cut
 from swsdist.search.patterns import pattern
-from swsdist.search.pruning import pruned
 from swsdist.search.warps import Batch, Queries, batches, queries
 
 #: Recurrences that the kernels know.
@@ -108,7 +108,7 @@ def search(
     """
     require(settings.pattern)
     if not examples:
-        return _found([], most, 1.0), Account(0, 0, 0, 0)
+        return gathered([], most, 1.0), Account(0, 0, 0, 0)
     recurrence, window = pattern(settings.pattern), settings.window
     assert recurrence.reach is not None  # of all in PATTERNS
     before = recurrence.reach(max(len(example.frames) for example in examples)) + window
@@ -131,19 +131,7 @@ def search(
             prune_at = 2 * held + _PRUNE_AT
     found += work.finish()
     account = Account(work.budget, work.used, count, work.parts)
-    return _found(found, most, used / laid if laid else 1.0), account
-
-
-def _found(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
-    rows = pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
-    return Found(
-        rows[:, 0].astype(np.int32),
-        rows[:, 1].astype(np.int32),
-        rows[:, 2].copy(),
-        rows[:, 3].astype(np.int32),
-        rows[:, 4].copy(),
-        fill,
-    )
+    return gathered(found, most, used / laid if laid else 1.0), account
 
 
 class _Arena:

@@ -24,12 +24,12 @@ from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.scan import room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
+from swsdist.search.found import Found, gathered, pruned
 from swsdist.search.lanes import Batch, batches, cut
 from swsdist.search.multiply import Multiply, multiplier
 from swsdist.search.patterns import Pattern, pattern
-from swsdist.search.pruning import pruned
 
-#: Found candidates are pruned to the best per query and document whenever so many have come together.
+#: Found candidates are pruned to the best per query and document whenever so many more have come together as there were.
 _PRUNE_AT = 400_000
 
 #: Queries of one call of the inner loop.
@@ -40,26 +40,6 @@ BAND = 10
 
 #: Frames of a document that is not cut are laid out so many at a time.
 _SEGMENT = 4096
-
-
-class Found(NamedTuple):
-    """Candidates as parallel arrays, ordered by query, document, end frame.
-
-    Attributes:
-        query: int32, index of the example.
-        document: int32, index of the document.
-        end_frame: int64, last document frame of the path.
-        frames: int32, document frames of the path.
-        cost: int64, sum of the local distances over the query's frames.
-        fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
-    """
-
-    query: NDArray[np.int32]
-    document: NDArray[np.int32]
-    end_frame: NDArray[np.int64]
-    frames: NDArray[np.int32]
-    cost: NDArray[np.int64]
-    fill: float
 
 
 class Settings(NamedTuple):
@@ -127,7 +107,7 @@ def search(
 
         return device.search(examples, documents, most, settings)[0]
     if not examples:
-        return _gathered([], most, 1.0)
+        return gathered([], most, 1.0)
     recurrence = pattern(settings.pattern, settings.band)
     multiply = multiplier(settings.product)
     layout = products.layout(settings.distance)
@@ -142,6 +122,7 @@ def search(
     pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
     found: list[NDArray[np.int64]] = []
     held = used = laid = 0
+    prune_at = _PRUNE_AT
     rooms: SimpleQueue[_Room] = SimpleQueue()
 
     def scan(batch: Batch) -> list[NDArray[np.int64]]:
@@ -163,10 +144,11 @@ def search(
         laid += batch.frames * WIDTH
         found += rows
         held += sum(map(len, rows))
-        if held > _PRUNE_AT:
+        if held > prune_at:
             found = [pruned(np.concatenate(found), most)]
-            held = 0
-    return _gathered(found, most, used / laid if laid else 1.0)
+            held = len(found[0])
+            prune_at = 2 * held + _PRUNE_AT
+    return gathered(found, most, used / laid if laid else 1.0)
 
 
 def warm(settings: Settings | None = None) -> None:
@@ -334,16 +316,4 @@ def _too_long(batch: Batch, name: str, most: int) -> UserError:
         f"a document of {len(batch.pieces[0].frames)} frames is too long for the recurrence {name}",
         where=f"document {batch.pieces[0].document}",
         remedy=f"cut it at {most} frames, or search with another recurrence (search.recurrence)",
-    )
-
-
-def _gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
-    rows = pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
-    return Found(
-        rows[:, 0].astype(np.int32),
-        rows[:, 1].astype(np.int32),
-        rows[:, 2].copy(),
-        rows[:, 3].astype(np.int32),
-        rows[:, 4].copy(),
-        fill,
     )

@@ -17,8 +17,9 @@ from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.reduce.buckets import bucket_of
 from swsdist.search.averaging import averaged
 from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.engine import BAND, Found, Settings, search
+from swsdist.search.engine import BAND, Settings, search
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 from swsdist.store.reading import Block, Store
 from swsdist.types import CANDIDATES
 

@@ -14,8 +14,8 @@ from swsdist.errors import ConfigError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
 from swsdist.search.averaging import averaged
-from swsdist.search.engine import Found
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 from swsdist.search.proposers.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.search.proposers.landmarks import landmark_documents
 from swsdist.search.proposers.quantised import POSTINGS, Quantised, build

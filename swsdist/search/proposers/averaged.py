@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.search.engine import Found, Settings, search
+from swsdist.search.engine import Settings, search
+from swsdist.search.found import Found
 from swsdist.search.proposers.interface import Budget, Material, Proposed, Windows, Work, here, no_windows
 from swsdist.search.proposers.visiting import everywhere, visit
 

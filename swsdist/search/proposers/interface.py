@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance
-from swsdist.search.engine import Found
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 
 Frames = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.search.engine import Found
+from swsdist.search.found import Found
 
 
 def present(found: Found, full: Found) -> NDArray[np.bool_]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.model import Search
-from swsdist.search.engine import Found
 from swsdist.search.example import Example
+from swsdist.search.found import Found
 from swsdist.search.proposers.interface import Budget, Landmarks, Material, Proposer, Work, here
 from swsdist.search.proposers.landmarks import landmark_documents
 from swsdist.search.proposers.registry import create

@@ -25,8 +25,8 @@ from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.packing import packing
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH
-from swsdist.search.engine import Found, _gathered
 from swsdist.search.example import Example
+from swsdist.search.found import Found, gathered
 from swsdist.search.proposers.holding import Laid, Room, stretches, together
 from swsdist.search.proposers.interface import Documents, Windows, Work
 
@@ -106,7 +106,7 @@ def visit(
                 where = (index, of.document[place], of.left[place] + rows_found[:, 1])
                 found.append(np.column_stack([*where, rows_found[:, 2:]]))
                 cells += int(sizes[k] * columns.sum())
-    return Visited(_gathered(found, most, 1.0), Work(cells=cells))
+    return Visited(gathered(found, most, 1.0), Work(cells=cells))
 
 
 def everywhere(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
@@ -141,7 +141,7 @@ def everywhere(examples: list[Example], documents: Documents, count: int, distan
     rows = np.concatenate(found) if found else np.empty((0, 5), np.int64)
     rows = rows[rows[:, 4] <= np.array(limits.now)[rows[:, 0]]]
     unlimited = np.full(int(rows[:, 1].max(initial=0)) + 1, len(rows))
-    return Visited(_gathered([rows], unlimited, 1.0), Work(cells=cells))
+    return Visited(gathered([rows], unlimited, 1.0), Work(cells=cells))
 
 
 class Limits:

@@ -1,9 +1,33 @@
-"""The best candidates of each query and document, in order."""
+"""What a search found: candidates as arrays, and the best of each query and document."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
+from swsdist.kernels.peaks import COLUMNS
+
+
+class Found(NamedTuple):
+    """Candidates as parallel arrays, ordered by query, document, end frame.
+
+    Attributes:
+        query: int32, index of the example.
+        document: int32, index of the document.
+        end_frame: int64, last document frame of the path.
+        frames: int32, document frames of the path.
+        cost: int64, sum of the local distances over the query's frames.
+        fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
+    """
+
+    query: NDArray[np.int32]
+    document: NDArray[np.int32]
+    end_frame: NDArray[np.int64]
+    frames: NDArray[np.int32]
+    cost: NDArray[np.int64]
+    fill: float
 
 
 def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -39,3 +63,22 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     keep = np.ones(len(rows), bool)
     keep[places[rank >= most[rows[places, 1]]]] = False
     return rows[keep]
+
+
+def gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
+    """The best of what was found.
+
+    Args:
+        found: rows as `pruned` takes them, in parts.
+        most: int64 (documents,), candidates kept per query and document.
+        fill: see `Found`.
+    """
+    rows = pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
+    return Found(
+        rows[:, 0].astype(np.int32),
+        rows[:, 1].astype(np.int32),
+        rows[:, 2].copy(),
+        rows[:, 3].astype(np.int32),
+        rows[:, 4].copy(),
+        fill,
+    )
