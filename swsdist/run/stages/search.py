@@ -13,6 +13,7 @@ from swsdist.fingerprint import fingerprint
 from swsdist.run.stages.queries import examples_name
 from swsdist.run.state import State
 from swsdist.run.task import Context, Done, Stage, Task
+from swsdist.search.example import Example
 from swsdist.search.proposers.landmarks import landmark_documents
 from swsdist.search.queries import prepared
 from swsdist.store import parquet
@@ -30,6 +31,18 @@ def _query_frames(group: Mapping[str, Any], how: str) -> int:
     """Frames that are looked for: of all examples, or about as many as a template of each query will have."""
     frames: int = group["frames"]
     return frames * len(group["query_ids"]) // group["examples"] if how == "template" else frames
+
+
+def _examples(task: Task, context: Context, store: Store, factor: int) -> list[Example]:
+    """A group's examples, prepared; they are kept for its next shards, since a template takes time to make."""
+    group = task.payload["examples"], task.payload["state"]
+    if context.memory.get("group") != group:
+        context.memory |= {"group": group, "prepared": {}}
+    made: dict[int, list[Example]] = context.memory["prepared"]
+    if factor not in made:
+        table = parquet.read(context.run, task.payload["examples"])
+        made[factor] = prepared(table, store.statistics(), context.config.search, store.manifest.dimension, factor)
+    return made[factor]
 
 
 class Search(Stage):
@@ -107,16 +120,13 @@ class Search(Stage):
 
         settings = context.config.search
         store = Store(context.store, require(context.store, state_name(task.payload["state"])))
-        table = parquet.read(context.run, task.payload["examples"])
-        statistics, dimension, shards = store.statistics(), store.manifest.dimension, task.payload["shards"]
+        shards = task.payload["shards"]
         if settings.proposer.name == "none":
-            examples = prepared(table, statistics, settings, dimension)
+            examples = _examples(task, context, store, 1)
             documents, found = search_shard(store, shards[0], examples, settings)
             cells = sum(len(example.frames) for example in examples) * store.manifest.shard(shards[0]).frames
         else:
-            result = search_proposed(
-                store, shards, lambda factor: prepared(table, statistics, settings, dimension, factor), settings
-            )
+            result = search_proposed(store, shards, lambda factor: _examples(task, context, store, factor), settings)
             documents, examples, found = result.documents, result.examples, result.found
             cells = result.work.cells + result.work.distances + result.indexing.distances
         buckets: list[int] = []
