@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from swsdist.errors import SwsdistError
@@ -65,15 +66,29 @@ def _blas() -> Finding:
 
 
 def _gpu() -> Finding:
-    try:
-        from numba import cuda
-
-        if cuda.is_available():
-            names = [gpu.name.decode() if isinstance(gpu.name, bytes) else str(gpu.name) for gpu in cuda.list_devices()]
-            return Finding("GPU", True, ", ".join(names))
-    except ImportError:
+    if find_spec("numba_cuda") is None:
         return Finding("GPU", True, "none (extra `gpu` is not installed); searches run on the CPU")
-    return Finding("GPU", True, "none; searches run on the CPU")
+    from numba import cuda
+
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    if SIMULATED:
+        return Finding("GPU", True, "numba's simulator of one (NUMBA_ENABLE_CUDASIM is set)")
+    if not cuda.is_available():
+        return Finding("GPU", True, "none that can be used; searches run on the CPU")
+    from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
+
+    from swsdist.kernels.distances.registry import create
+    from swsdist.search.engine import Settings, warm
+
+    device = cuda.get_current_device()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    try:
+        warm(Settings(create("cosine", 1), 1, 1, 1, device="cuda"))
+    except (CudaSupportError, NvvmSupportError) as error:
+        return Finding("GPU", False, f"{name}, but nothing can be compiled for it: {error}")
+    free, total = cuda.current_context().get_memory_info()
+    return Finding("GPU", True, f"{name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free; search.device: cuda works")
 
 
 def _ray(environ: Mapping[str, str]) -> Finding:

@@ -87,12 +87,23 @@ def require(recurrence: str) -> None:
         )
     from numba import cuda
 
-    if not cuda.is_available():
+    if not cuda.is_available():  # the simulator's is
         raise UserError(
             "this machine has no GPU that can be used",
             where="search.device",
             remedy="set search.device to cpu, or see what `swsdist doctor` says of GPU",
         )
+
+
+def usable() -> bool:
+    """Whether there is a GPU, and not only numba's simulator of one."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from numba import cuda
+
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    return bool(cuda.is_available()) and not SIMULATED
 
 
 def search(

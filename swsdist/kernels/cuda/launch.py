@@ -9,6 +9,7 @@ is simulated is the launching, the threads' numbers, streams and copies.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ from numba.cuda.core import config
 from swsdist.kernels.cuda import threads
 from swsdist.kernels.cuda.rows import FRAMES
 from swsdist.kernels.cuda.threads import WARP
+
+# A search of little is a small launch, and nobody's mistake.
+warnings.filterwarnings("ignore", "Grid size .* will likely result in GPU under-utilization")
 
 #: Whether kernels run in numba's simulator.
 SIMULATED = bool(config.ENABLE_CUDASIM)

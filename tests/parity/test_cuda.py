@@ -1,0 +1,193 @@
+"""The search on a GPU finds the bytes that the CPU finds: in numba's simulator, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdist.config.model import Search
+from swsdist.errors import UserError
+from swsdist.kernels.distances.registry import create
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+from swsdist.search.found import pruned
+from swsdist.search.lanes import Piece
+from swsdist.search.patterns import PATTERNS
+from swsdist.search.shard import engine_settings
+from swsdist.search.warps import batches
+from swsdist.testing.gpu import CASES
+from swsdist.testing.synthesis import make_corpus
+
+SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
+
+needs_numba_cuda = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="the extra gpu is not installed"
+)
+
+
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The simulator is chosen when numba is imported, so it has a process of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments], env=os.environ | variables, text=True, capture_output=True, check=False
+    )
+
+
+def gpu_here() -> bool:
+    return python("-c", "from numba import cuda; assert cuda.is_available()").returncode == 0
+
+
+@pytest.fixture(scope="module", params=["simulator", "GPU"])
+def machine(request: pytest.FixtureRequest) -> dict[str, str]:
+    if request.param == "GPU":
+        if not gpu_here():
+            pytest.skip("no GPU here")
+        return {}
+    return SIMULATED
+
+
+LAID_OUT = [name for name in CASES if not name.startswith(("distance", "three"))]
+
+
+@pytest.mark.slow
+@needs_numba_cuda
+@pytest.mark.parametrize("names", [LAID_OUT, sorted(CASES.keys() - set(LAID_OUT))], ids=["layouts", "distances"])
+def test_the_bytes_of_the_cpu(machine: dict[str, str], names: list[str]) -> None:
+    done = python("-m", "swsdist.testing.gpu", *names, **machine)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(": the same ")[0] for line in done.stdout.splitlines()] == names
+
+
+RUN = """
+import json, sys, swsdist
+swsdist.run(sys.argv[1], sets=[f"run={sys.argv[2]}", f"search.device={sys.argv[3]}"])
+print(json.dumps(swsdist.digest(sys.argv[2])))
+"""
+
+
+@pytest.mark.slow
+@needs_numba_cuda
+def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
+    make_corpus(tmp_path / "corpus", documents=4, queries=3, voices=2)
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "run": "run",
+                "corpus": {name: str(tmp_path / "corpus" / f"{table}.csv") for name, table in tables.items()},
+                "executor": {"kind": "serial"},
+            }
+        )
+    )
+    digests = []
+    for where, variables in (("cpu", {}), ("cuda", machine)):
+        done = python("-c", RUN, str(config), str(tmp_path / where), where, **variables)
+        assert done.returncode == 0, done.stderr
+        digests.append(json.loads(done.stdout.splitlines()[-1]))
+    assert digests[0] == digests[1]
+
+
+# -- what cannot be -----------------------------------------------------------------------------------------------------
+
+
+@needs_numba_cuda
+def test_no_gpu_is_told() -> None:
+    code = "from swsdist.search.device import require\nrequire('bounded-slope')"
+    done = python("-c", code, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 1
+    assert "UserError: search.device: this machine has no GPU" in done.stderr
+    assert "remedy: set search.device to cpu" in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "bounded-slope"])
+def test_other_recurrences_are_refused(name: str) -> None:
+    settings = Settings(create("cosine", 1), 1, 1, 1, name, device="cuda")
+    frame = np.zeros((1, 1), np.float32)
+    with pytest.raises(UserError, match=f"{name} is not there on a GPU") as caught:
+        search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), settings)
+    assert caught.value.remedy == "set search.device to cpu, or search.recurrence to bounded-slope"
+
+
+def test_the_config_reaches_the_engine() -> None:
+    config = Search(device="cuda", device_memory_gb=1.5)
+    settings = engine_settings(config, create("cosine", 1), 0.01)
+    assert (settings.device, settings.device_memory) == ("cuda", 1_500_000_000)
+    assert engine_settings(Search(), create("cosine", 1), 0.01).device == "cpu"
+    assert config.matters() == Search().matters()
+
+
+@pytest.mark.slow
+@needs_numba_cuda
+def test_a_budget_that_is_too_small_is_told() -> None:
+    code = """
+import numpy as np
+from swsdist.kernels.distances.registry import create
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+frames = np.ones((50, 1), np.float32)
+settings = Settings(create("cosine", 1), 1, 16, 100, device="cuda", device_memory=int(__import__("sys").argv[1]))
+search([Example("", 1, frames)], [(0, [frames])], np.ones(1, np.int64), settings)
+"""
+    for memory in ("1", "100000"):
+        done = python("-c", code, memory, **SIMULATED)
+        assert (
+            "UserError: search.device_memory_gb: the GPU's memory that the search may use does not suf" in done.stderr
+        )
+    assert python("-c", code, "2000000", **SIMULATED).returncode == 0
+
+
+# -- around it ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    lengths=st.lists(st.integers(1, 50), min_size=1, max_size=200),
+    limit=st.integers(1, 200_000),
+    columns=st.integers(1, 5),
+)
+def test_every_piece_is_in_one_lane(lengths: list[int], limit: int, columns: int) -> None:
+    pieces = [Piece(k, 7 * k, k % n, n, np.full((n, columns), k, np.float32)) for k, n in enumerate(lengths)]
+    most = np.arange(len(pieces))
+    seen = []
+    for batch in batches(pieces, columns, limit, most):
+        frames = np.concatenate([piece.frames for piece in batch.pieces])
+        assert batch.used == len(frames)
+        heights = np.repeat(batch.warps[:, 1], 32)
+        assert np.all(batch.lanes[:, 1] <= heights)
+        assert batch.frames == batch.warps[:, 1].sum()
+        assert np.array_equal(batch.warps[1:, 0], np.cumsum(batch.warps[:-1, 1]))
+        for lane, owner in zip(batch.lanes, batch.owner, strict=True):
+            begins, length, first, stop, keep = lane.tolist()
+            if length:
+                k = int(owner[0])
+                assert np.all(frames[begins : begins + length] == k)
+                assert (length, first, stop, keep, owner[1]) == (lengths[k], k % lengths[k], lengths[k], k, 7 * k)
+                seen.append(k)
+        firsts = [batch.lanes[k : k + 32] for k in range(0, len(batch.lanes), 32)]
+        assert batch.warps[:, 2].tolist() == [int(own[own[:, 1] > 0, 2].min()) for own in firsts]
+    assert sorted(seen) == list(range(len(pieces)))
+
+
+@given(
+    found=st.dictionaries(
+        st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 9)), st.integers(0, 3), max_size=60
+    ),
+    most=st.lists(st.integers(0, 4), min_size=5, max_size=5),
+    times=st.sampled_from([1, 1 << 36]),
+)
+def test_pruned_keeps_the_best(found: dict[tuple[int, int, int], int], most: list[int], times: int) -> None:
+    rows = [(query * times, document, end * times, 1, cost) for (query, document, end), cost in found.items()]
+    expected = []
+    for query, document in sorted({row[:2] for row in rows}):
+        own = [row for row in rows if row[:2] == (query, document)]
+        expected += sorted(sorted(own, key=lambda row: (row[4], row[2]))[: most[document]])
+    kept = pruned(np.array(rows, np.int64).reshape(-1, 5), np.array(most, np.int64))
+    assert [tuple(row) for row in kept.tolist()] == expected
