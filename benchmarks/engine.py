@@ -275,9 +275,9 @@ def _cut(documents: list[Frames], length: int) -> Frames:
     return document[middle : middle + length]
 
 
-def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu") -> None:
+def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu") -> Found:
     """The whole search with candidates, as a task does it once frames are prepared."""
-    search(*_arguments(queries, documents, threads, device))
+    return search(*_arguments(queries, documents, threads, device))
 
 
 def _arguments(queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu") -> Any:
