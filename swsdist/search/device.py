@@ -357,7 +357,7 @@ class _Work:
         going.best[:count].copy_to_host(best, stream=turn.stream)
         turn.stream.synchronize()
         query, lane, end = places.T
-        owner, bits = going.sent.batch.owner[lane], going.tasks[query, 3]
+        owner, bits = going.sent.batch.owner[lane], going.tasks[query, 2]
         rows = np.empty((count, COLUMNS), np.int64)
         rows[:, 0], rows[:, 1], rows[:, 2] = going.which[query], owner[:, 0], owner[:, 1] + end
         rows[:, 3], rows[:, 4] = best & ((1 << bits) - 1), best >> bits

@@ -23,7 +23,7 @@ class Queries(NamedTuple):
 
     Attributes:
         which: int64 (queries,), of the examples.
-        tasks: int64 (queries, 6), see `kernels.cuda.threads.TASK`.
+        tasks: int64 (queries, 5), see `kernels.cuda.threads.TASK`.
         tops: state (queries x 16,).
         tiles: float32 (tiles x columns x 16,).
     """
@@ -62,7 +62,7 @@ def _queries(chosen: list[int], examples: list[Example], recurrence: Pattern, re
         packing = recurrence.packing(n)
         count = -(-n // WIDTH)
         padding = count * WIDTH - n
-        tasks[row] = first, count, padding, packing.frame_bits, packing.infinity, reach(n) + window
+        tasks[row] = first, count, packing.frame_bits, packing.infinity, reach(n) + window
         first += count
         # Rows for frames before the query's first: that just before it is where every path begins.
         tops.append([packing.infinity] * (padding - 1) + [0] * min(padding, 1) + [-1] * (WIDTH - padding))

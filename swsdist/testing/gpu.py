@@ -61,6 +61,7 @@ CASES = {
         (1, 3, 4, 6, 7) * 6, (1500, 3, 1300, 2100, 900), most=9, piece=1, memory=1_450_000, batches=3, parts=5
     ),
     "many candidates in a window of one frame": Case((1, 2, 5), (300, 290), values="few", window=1, most=1000),
+    "which of equals gives way": Case((1, 2, 3), (300, 290), values="few", window=2, most=7),
     "138 columns": Case((1, 20), (40, 50), dimension=138),
     "none kept": Case((3, 4), (20, 30), most=0),
     "one document": Case((5,), (33,)),

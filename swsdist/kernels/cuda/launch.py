@@ -94,7 +94,7 @@ def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
         query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
         if query < len(tasks):
             offset, stop = warps[warp, 0], warps[warp, 1]
-            begin = max(warps[warp, 2] - tasks[query, 5], 0) // FRAMES * FRAMES
+            begin = max(warps[warp, 2] - tasks[query, 4], 0) // FRAMES * FRAMES
             place = offset * columns * WARP + lane * FRAMES
             edge = (query * frames + offset) * 2 * WARP + lane
             scan_thread(
@@ -122,7 +122,7 @@ def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
             own = lanes[warp * WARP + lane]
             edge = (query * frames + warps[warp, 0]) * 2 * WARP + lane
             place = (query * cuda.gridDim.x + warp) * WARP * room + lane
-            bits, infinity = tasks[query, 3], tasks[query, 4]
+            bits, infinity = tasks[query, 2], tasks[query, 3]
             held = pick_thread(edges, edge, own[1], own[2], own[3], own[4], bits, infinity, window, ends, states, place)
             if held > 0:
                 row = cuda.atomic.add(total, 0, held)

@@ -43,9 +43,9 @@ LANE = ("begins", "frames", "first", "stop", "most")
 #: its pieces reports.
 SPAN = ("offset", "frames", "first")
 
-#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, rows of the first tile that stand for no frame,
-#: frame bits and infinity of the packing, and how many frames before a piece's first it must begin.
-TASK = ("tile", "tiles", "padding", "bits", "infinity", "margin")
+#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, frame bits and infinity of the packing, and how
+#: many frames before a piece's first it must begin.
+TASK = ("tile", "tiles", "bits", "infinity", "margin")
 
 
 def lay(raw: Any, columns: Any, begins: Any, frames: Any, group: Any, documents: Any, place: Any) -> None:
@@ -128,7 +128,7 @@ def scan(maps: tuple[Any, ...]) -> Any:
 
     Returns:
         A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tops; tasks
-        int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
+        int64 (queries, 5), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
         of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them of frame 0).
     """
     mapped, several = _mapped(maps), len(maps) > 1
@@ -192,16 +192,16 @@ def scan(maps: tuple[Any, ...]) -> Any:
         edge: Any,
     ) -> None:
         like = lanes_of(edges)
-        padding, bits, infinity = tasks[query, 2], tasks[query, 3], tasks[query, 4]
+        bits, infinity = tasks[query, 2], tasks[query, 3]
         top = load_rows(tops, query * WIDTH)
         for tile in range(tasks[query, 1]):
             row = (tasks[query, 0] + tile) * columns * WIDTH
             first = tile == 0
             previous = spread(infinity, like)
-            above = infinity
             if first:
                 previous = choose(top, spread(0, top), previous, top)
-                above = infinity if padding > 0 else 0
+            # Above the first tile is S(-1, t) = 0; where row 0 stands for no frame, no state gets better by it.
+            above = 0 if first else infinity
             older, above_before = previous, above
             for t in range(begin, stop, FRAMES):
                 d0, d1, d2, d3 = four(documents, place + t * columns * WARP, queries, row, streams, shift, bits, like)
