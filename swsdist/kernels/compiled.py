@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import llvmlite
@@ -31,6 +32,7 @@ def compiled(signature: Any) -> Callable[[Any], Any]:
     """Compile a function for a signature, or take it from disk. It runs without the interpreter's lock."""
 
     def decorate(function: Any) -> Any:
+        function.__qualname__ += _enclosed(function)
         with _LOCK:
             before = numba.config.CACHE_DIR
             numba.config.CACHE_DIR = str(folder())
@@ -40,6 +42,22 @@ def compiled(signature: Any) -> Callable[[Any], Any]:
                 numba.config.CACHE_DIR = before
 
     return decorate
+
+
+def _enclosed(function: Any) -> str:
+    """What a function has of the one around it, as a part of a name; nothing where that is nothing.
+
+    numba tells functions of one name apart by a number that it counts in each process. Two that were compiled by different
+    processes may have the same, and then the process that takes both from disk calls one for the other.
+    """
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    if not cells:
+        return ""
+    said = [
+        f"{one.__module__}.{one.__qualname__}{_enclosed(one)}" if isinstance(one, FunctionType) else repr(one)
+        for one in cells
+    ]
+    return "_" + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
 @cache

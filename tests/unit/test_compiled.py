@@ -73,3 +73,49 @@ def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
     folder = ended(start(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "mine")))[2]
     assert folder.parent == tmp_path / "mine"
     assert folder.name.startswith("swsdist-")
+
+
+#: Searches one after the other, by distance and recurrence; prints the cost that each found.
+SEVERAL = """
+import sys
+import numpy as np
+from swsdist.kernels.distances.registry import create
+from swsdist.search.engine import Settings, search
+from swsdist.search.example import Example
+for name in sys.argv[1:]:
+    rng = np.random.default_rng(0)
+    name, recurrence = name.split("/")
+    distance = create(name, 5)
+    def prepared(frames, side):
+        features = rng.normal(size=(frames, 5)).astype("f4")
+        return distance.prepare(features, np.zeros(5), np.ones(5), side).frames
+    example, document = Example("q", 1, prepared(9, "query")), prepared(50, "document")
+    settings = Settings(distance, 3, 16, 100, recurrence)
+    print(search([example], [(0, [document])], np.ones(1, np.int64), settings).cost.tolist())
+"""
+
+
+def searched(cache: Path, *names: str) -> list[str]:
+    env = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    env.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run([sys.executable, "-c", SEVERAL, *names], env=env, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.slow
+def test_functions_of_one_name_from_different_processes_stay_apart(tmp_path: Path) -> None:
+    """Each is compiled in a process of its own, where numba may count it the same; then one process takes all from disk."""
+    names = ["cosine/bounded-slope", "cosine-squared/bounded-slope", "cosine/asymmetric"]
+    alone = [searched(tmp_path / "together", name)[0] for name in names]
+    assert len(set(alone)) == 3
+    assert searched(tmp_path / "together", *names, *names[::-1]) == [*alone, *alone[::-1]]
+
+
+def test_what_a_function_encloses_is_in_its_name() -> None:
+    from swsdist.kernels import products
+    from swsdist.kernels.distances.registry import REGISTRY, create
+
+    maps = {create(name, 3).streams[0].from_dot for name in REGISTRY}
+    fills = [products.fill(from_dot, source) for from_dot in maps for source in ("int16", "float32")]
+    assert len({fill.py_func.__qualname__ for fill in fills}) == len(fills) == 2 * len(maps)
