@@ -367,20 +367,21 @@ def _absolute(path: str, base: Path) -> str:
 def _explain(kind: str, message: str, value: Any, place: Place) -> str:
     """What is wrong at a place, in the model's own words. `kind` and `message` are pydantic's."""
     section, known, _ = find(place)
-    element = isinstance(place[-1], int) if place else False
+    last = place[-1] if place else ""
+    element, index = (True, last) if isinstance(last, int) else (False, 0)
     if kind == "extra_forbidden" and section:
-        name = str(place[-1])
+        name = str(last)
         here = f"Allowed here: {', '.join(section.model_fields)}"
         if name in {key.dotted for key in keys()}:
             return f"no such key; a dotted name is for --set, in a file keys are nested. {here}"
-        guesses = " or ".join(meant(name, section, tuple(str(part) for part in place[:-1])))
+        guesses = " or ".join(meant(name, section, place[:-1]))
         return f"no such key; did you mean {guesses}? {here}" if guesses else f"no such key. {here}"
     if known is None or kind in ("value_error", "assertion_error"):
         return message.removeprefix("Value error, ")
+    may_be = allowed(known, element, index)
     if kind == "missing":
-        return f"missing; it must be given: {allowed(known)}{f' ({known.description})' if known.description else ''}"
-    may_be = allowed(known, element)
-    word = closest(value, words(known, element)) if isinstance(value, str) else None
+        return f"missing; it must be given: {may_be}{f' ({known.description})' if known.description else ''}"
+    word = closest(value, words(known, element, index)) if isinstance(value, str) else None
     guess = f"did you mean {word}? Allowed" if word else "allowed"
     quote = isinstance(value, bool | int | float) and may_be.startswith(("text", "path"))
     return f"{shown(value, 60)} is not allowed; {guess}: {may_be}{' (quote it)' if quote else ''}"

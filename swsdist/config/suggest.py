@@ -56,20 +56,33 @@ def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator
 
 def section_of(field: FieldInfo) -> type[Section] | None:
     """The model of a field that is a section, else None."""
-    kind = field.annotation
+    return _section(field.annotation)
+
+
+def item_of(field: FieldInfo) -> type[Section] | None:
+    """The model of the elements of a field that is a list of sections, else None."""
+    return next((section for kind, _ in _kinds(field, element=True) if (section := _section(kind))), None)
+
+
+def _section(kind: Any) -> type[Section] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 
 def find(place: Place) -> tuple[type[Section] | None, FieldInfo | None, Place]:
     """The section that a place's deepest key belongs to, that key's field, and the place without what lies deeper.
 
-    The field is None where the section lacks the key; both are None for the empty place. Of what lies deeper than a
-    plain value only indices of list elements are kept (pydantic also names the member of a union there).
+    The field is None where the section lacks the key; both are None for the empty place. An element of a list of
+    sections belongs to the list's key, a key in it to the element's section. Of what lies deeper than a plain value
+    only indices of list elements are kept (pydantic also names the member of a union there).
     """
     section: type[Section] | None = None
     field: FieldInfo | None = None
     below: type[Section] | None = Config
     for depth, name in enumerate(place):
+        item = item_of(field) if field and isinstance(name, int) else None
+        if item:
+            below = item
+            continue
         if below is None:
             indices = tuple(part for part in place[depth:] if isinstance(part, int))
             return section, field, (*place[:depth], *indices)
@@ -115,17 +128,19 @@ def is_mapping(field: FieldInfo) -> bool:
     return any(get_origin(kind) is dict for kind, _ in _kinds(field, element=False))
 
 
-def words(field: FieldInfo, element: bool = False) -> tuple[str, ...]:
-    """The words that a field (or, with `element`, an element of its list) allows by name."""
-    return tuple(word for kind, _ in _kinds(field, element) if get_origin(kind) is Literal for word in get_args(kind))
+def words(field: FieldInfo, element: bool = False, index: int = 0) -> tuple[str, ...]:
+    """The words that a field (or, with `element`, the element of its list at `index`) allows by name."""
+    return tuple(
+        word for kind, _ in _kinds(field, element, index) if get_origin(kind) is Literal for word in get_args(kind)
+    )
 
 
-def allowed(field: FieldInfo, element: bool = False) -> str:
-    """What a field (or, with `element`, an element of its list) may hold: `integer > 0 | null`."""
-    return " | ".join(_describe(kind, marks) for kind, marks in _kinds(field, element))
+def allowed(field: FieldInfo, element: bool = False, index: int = 0) -> str:
+    """What a field (or, with `element`, the element of its list at `index`) may hold: `integer > 0 | null`."""
+    return _either(_kinds(field, element, index))
 
 
-def meant(key: str, section: type[Section], place: tuple[str, ...]) -> list[str]:
+def meant(key: str, section: type[Section], place: Place) -> list[str]:
     """Full names of the keys that an unknown `key` of the section at `place` was probably meant to be, best first.
 
     A key that bears just this name elsewhere is the best guess; then come names like it in the same section, then
@@ -138,7 +153,7 @@ def meant(key: str, section: type[Section], place: tuple[str, ...]) -> list[str]
         return everywhere[key]
     siblings = get_close_matches(key, section.model_fields, n=1)
     if siblings:
-        return [".".join((*place, siblings[0]))]
+        return [dotted((*place, siblings[0]))]
     return [name for close in get_close_matches(key, everywhere, n=1, cutoff=0.7) for name in everywhere[close]]
 
 
@@ -147,11 +162,17 @@ def closest(word: str, choices: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, choices, n=1)), None)
 
 
-def _kinds(field: FieldInfo, element: bool) -> list[tuple[Any, tuple[Any, ...]]]:
+def _kinds(field: FieldInfo, element: bool, index: int = 0) -> list[tuple[Any, tuple[Any, ...]]]:
     members = _members(field.annotation, tuple(field.metadata))
     if not element:
         return members
-    return [each for kind, _ in members if get_origin(kind) in (list, tuple) for each in _members(get_args(kind)[0])]
+    lists = [kind for kind, _ in members if get_origin(kind) in (list, tuple)]
+    return [each for kind in lists for each in _members(get_args(kind)[index if _is_fixed(kind) else 0])]
+
+
+def _is_fixed(kind: Any) -> bool:
+    """Whether a list has a type for each of its elements, and so a length."""
+    return get_origin(kind) is tuple and Ellipsis not in get_args(kind)
 
 
 def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -166,16 +187,22 @@ def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tu
     return [(annotation, marks)]
 
 
+def _either(members: list[tuple[Any, tuple[Any, ...]]]) -> str:
+    return " | ".join(_describe(*member) for member in members)
+
+
 def _describe(kind: Any, marks: tuple[Any, ...]) -> str:
     origin = get_origin(kind)
     if origin is Literal:
         return " | ".join(get_args(kind))
+    if _is_fixed(kind):
+        return f"[{', '.join(_either(_members(each)) for each in get_args(kind))}]"
     if origin in (list, tuple):
-        return f"list of {' | '.join(_describe(*member) for member in _members(get_args(kind)[0]))}"
+        return f"list of {_either(_members(get_args(kind)[0]))}"
     if origin is dict:
         return "mapping"
-    if isinstance(kind, type) and issubclass(kind, Section):
-        return f"section with the keys {', '.join(kind.model_fields)}"
+    if section := _section(kind):
+        return f"section with the keys {', '.join(section.model_fields)}"
     if kind is str:
         return "path" if "path" in marks else "text"
     name = {NoneType: "null", bool: "true | false", int: "integer", float: "number"}[kind]

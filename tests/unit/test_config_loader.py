@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from swsdist.config import Config, load_config
-from swsdist.config.model import Search
+from swsdist.config.model import FeatureStream, Search
 from swsdist.errors import ConfigError
 
 #: Two lines that make any config complete.
@@ -161,6 +161,60 @@ def test_a_wrong_value_names_the_allowed_ones(load: Load, line: str, told_: str)
     text = told(load, f"{LEAST}{line}\n")
     assert text.startswith(f"my.yaml:3: {told_}")
     assert len(text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("stream", "told_"),
+    [
+        ("{columns: [13, 0]}", ".columns[1]: 0 is not allowed; allowed: integer > 0"),
+        ("{columns: [-1, 13]}", ".columns[0]: -1 is not allowed; allowed: integer >= 0"),
+        ("{columns: [0]}", ".columns[1]: missing; it must be given: integer > 0 (first column"),
+        ("{columns: [0, 1, 2]}", ".columns: [0, 1, 2] is not allowed; allowed: [integer >= 0, integer > 0]"),
+        ("{weight: 2}", ".columns: missing; it must be given: [integer >= 0, integer > 0] (first column"),
+        ("{columns: [0, 13], weight: 17}", ".weight: 17 is not allowed; allowed: integer >= 1 and <= 16"),
+        (
+            "{columns: [0, 13], distance: cosin}",
+            ".distance: cosin is not allowed; did you mean cosine? Allowed: cosine",
+        ),
+        (
+            "{columns: [0, 13], wieght: 2}",
+            ".wieght: no such key; did you mean search.streams[1].weight? "
+            "Allowed here: columns, distance, weight, normalise, floor, cap\n",
+        ),
+        ("{columns: [0, 13], lanes: 2}", ".lanes: no such key; did you mean search.lanes? Allowed here: columns"),
+        ("3", ": 3 is not allowed; allowed: section with the keys columns, distance"),
+    ],
+)
+def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load, stream: str, told_: str) -> None:
+    text = told(load, f"{LEAST}search: {{streams: [{{columns: [0, 13]}}, {stream}]}}\n")
+    assert text.startswith(f"my.yaml:3: search.streams[1]{told_}")
+    assert len(text.splitlines()) == 2
+    set_ = told(load, LEAST, f"search.streams=[{{columns: [0, 13]}}, {stream}]")
+    assert set_ == text.replace("my.yaml:3:", "--set search.streams:")
+
+
+def test_errors_in_a_list_of_sections_have_their_own_lines(load: Load) -> None:
+    text = told(
+        load,
+        """\
+        run: out
+        corpus: {documents: docs.csv}
+        search:
+          streams:
+            - columns: [0, 13]
+              wieght: 2
+            - distance: cosine
+              columns:
+                - 13
+                - x
+        """,
+    )
+    assert text.splitlines()[:-1] == [
+        "my.yaml: 2 errors",
+        "  my.yaml:6: search.streams[0].wieght: no such key; did you mean search.streams[0].weight? "
+        "Allowed here: " + ", ".join(FeatureStream.model_fields),
+        "  my.yaml:10: search.streams[1].columns[1]: x is not allowed; allowed: integer > 0",
+    ]
 
 
 @pytest.mark.parametrize(
