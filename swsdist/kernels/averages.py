@@ -34,10 +34,11 @@ from swsdist.errors import UserError
 from swsdist.kernels.arithmetic import choose
 from swsdist.kernels.packing import Packing
 from swsdist.kernels.quotients import share, single, wide
+from swsdist.kernels.scales import LONGEST
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: A query may have so many frames: then `share` is exact for documents of 2^24 frames.
-LONGEST_QUERY = 1 << 15
+LONGEST_QUERY = LONGEST["averages"]
 
 #: 4095 times these and the longest query is below 2^31.
 INT32_FRAMES = (1 << 19) - LONGEST_QUERY

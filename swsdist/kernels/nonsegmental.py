@@ -34,13 +34,14 @@ from swsdist.errors import UserError
 from swsdist.kernels import packing as packed
 from swsdist.kernels.arithmetic import choose
 from swsdist.kernels.quotients import share, wide
+from swsdist.kernels.scales import LONGEST
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Bits of the document frames below a path's length.
 SHIFT = 16
 
 #: Query frames whose lengths, up to 2 N, fit above and below.
-LONGEST_QUERY = 1 << 14
+LONGEST_QUERY = LONGEST["non-segmental"]
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
 NOWHERE = 1 << 14

@@ -1,4 +1,4 @@
-"""The integers that stand for distances, for who must know them without loading the kernels.
+"""The integers that stand for distances, and how long a query may be, for who must know them without loading the kernels.
 
 A local distance has 12 bits. `UNITS` names, for each distance, the integer that stands for a distance of 1; all are
 powers of two, so that weighted sums of distances are exact.
@@ -18,8 +18,20 @@ MAX_DISTANCE = 4095
 #: Frames of a query: what a packed 64-bit state holds with ease.
 LONGEST_QUERY = 1 << 20
 
+#: Recurrences whose state holds less: query frames, with segmental those and the band together.
+LONGEST = {"averages": 1 << 15, "non-segmental": 1 << 14, "segmental": 1 << 18}
+
+#: R of the recurrence segmental, where nothing else is said.
+BAND = 10
+
 #: Distance -> the integer that stands for a distance of 1.
 UNITS = {name: entry.unit for name, entry in REGISTRY.items()}
+
+
+def longest_query(recurrence: str, band: int | None = None) -> int:
+    """Most frames of a query that a recurrence can hold; 0 if the band of segmental (default `BAND`) leaves none."""
+    most = LONGEST.get(recurrence, LONGEST_QUERY)
+    return max(0, most - (band or BAND)) if recurrence == "segmental" else most
 
 
 class Weighted(NamedTuple):

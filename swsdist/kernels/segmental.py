@@ -32,11 +32,11 @@ from swsdist.errors import UserError
 from swsdist.kernels.arithmetic import choose, least
 from swsdist.kernels.packing import Packing
 from swsdist.kernels.quotients import narrow, share, wide
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.scales import LONGEST, MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Query frames and R together: `share` is exact, and 64 bits are enough.
-LONGEST = 1 << 18
+LONGEST_SUM = LONGEST["segmental"]
 
 
 def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
@@ -53,11 +53,11 @@ def packing(n: int, band: int) -> Packing:
     Raises:
         UserError: the query is too long.
     """
-    if n + band > LONGEST:
+    if n + band > LONGEST_SUM:
         raise UserError(
             f"a query of {n} frames and a band of {band} are too long for the recurrence segmental",
             where="search.recurrence",
-            remedy=f"cut it into shorter queries; {LONGEST} frames are the most, both together",
+            remedy=f"cut it into shorter queries; {LONGEST_SUM} frames are the most, both together",
         )
     longest = 2 * n + band
     bits = longest.bit_length()

@@ -65,7 +65,7 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
         raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
     features = store.manifest.extractor
     extractor = create(features["name"], features["options"])
-    extracted = extract(rows, extractor, store.folder, settings.examples == "template")
+    extracted = extract(rows, extractor, store.folder, settings)
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     statistics = store.statistics()

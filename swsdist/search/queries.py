@@ -20,7 +20,7 @@ from swsdist.features.registry import Extractor, frame_count, frame_shift, in_bl
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.scales import LONGEST_QUERY
+from swsdist.kernels.scales import BAND, LONGEST_QUERY, longest_query
 from swsdist.search.averaging import averaged
 from swsdist.search.example import Example
 from swsdist.types import EXAMPLES, REJECTED
@@ -56,22 +56,26 @@ def groups(query_ids: list[str]) -> list[list[str]]:
     return [*found, current] if current else found
 
 
-def extract(rows: list[dict[str, Any]], extractor: Extractor, folder: Folder, average: bool = False) -> Extracted:
-    """Features of examples, not normalised.
+def extract(
+    rows: list[dict[str, Any]], extractor: Extractor, folder: Folder, search: Search | None = None
+) -> Extracted:
+    """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
 
     Args:
         rows: of QUERIES, with paths.
         extractor: the store's.
         folder: gives the storage options.
-        average: examples of a query will be averaged, and so, if there are several, must not be too long for that.
+        search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
+            if there are several, must not be too long for that either; by default what a config has by default.
     """
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
+    search = search or Search()
     several = Counter(row["query_id"] for row in rows)
     for row in rows:
-        longest = LONGEST_AVERAGED if average and several[row["query_id"]] > 1 else LONGEST_QUERY
+        average = search.examples == "template" and several[row["query_id"]] > 1
         try:
-            frames = _bounded(example_frames(row, extractor, folder), row, longest)
+            frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         except DataError as error:
             bad.append(
                 {
@@ -154,14 +158,21 @@ def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
     )
 
 
-def _bounded(frames: NDArray[np.float32], row: dict[str, Any], longest: int) -> NDArray[np.float32]:
+def _bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
+    longest = longest_query(search.recurrence, search.band)
+    use, remedy = "searched", "cut it into shorter queries"
+    if longest != LONGEST_QUERY:
+        band = f" and band: {search.band or BAND}" if search.recurrence == "segmental" else ""
+        use += f" with search.recurrence: {search.recurrence}{band}"
+        remedy += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
+    if average and longest > LONGEST_AVERAGED:
+        longest, use, remedy = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
     if len(frames) > longest:
-        use = "searched" if longest == LONGEST_QUERY else "averaged (search.examples: template)"
         raise AudioError(
             f"the query has {len(frames)} frames, {longest} are the most that can be {use}",
             where=row["path"],
             reason="too-long",
-            remedy="cut it into shorter queries",
+            remedy=remedy,
         )
     return frames
 

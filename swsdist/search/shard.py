@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from swsdist.config.model import Search
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.kernels.scales import BAND
 from swsdist.reduce.buckets import bucket_of
 from swsdist.search.averaging import averaged
 from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.engine import BAND, Settings, search
+from swsdist.search.engine import Settings, search
 from swsdist.search.example import Example
 from swsdist.search.found import Found
 from swsdist.store.reading import Block, Store

@@ -156,6 +156,22 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
 
 
+def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
+    """It is rejected alone, and the run comes to its end; a recurrence that holds it takes it up."""
+    scene = own_corpus
+    soundfile.write(scene.corpus / "queries" / "long.wav", np.tile(speech(scene, 5.0), 33), RATE)  # 165 s
+    add(scene, "queries", [{"query_id": "long", "example": "1", "path": "queries/long.wav"}])
+    scene.run("search.recurrence=non-segmental")
+    (row,) = scene.rejected()
+    assert (row["kind"], row["id"], row["reason"]) == ("query", "long", "too-long")
+    assert "16384 are the most" in row["message"]
+    assert "bounded-slope" in row["remedy"]
+    assert scene.report()["counts"]["queries"] == 3
+    scene.run()
+    assert scene.rejected() == []
+    assert scene.report()["counts"]["queries"] == 4
+
+
 def test_no_query_can_be_used(own_corpus: Any) -> None:
     scene = own_corpus
     for path in (scene.corpus / "queries").iterdir():

@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.config.model import Search
-from swsdist.errors import AudioError
+from swsdist.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.kernels import scales
 from swsdist.kernels.distances.registry import create
-from swsdist.search import queries
+from swsdist.search import engine, queries
+from swsdist.search.patterns import PATTERNS, pattern
 from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.search.template import template
 from swsdist.types import EXAMPLES, QUERIES
@@ -131,7 +133,7 @@ def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.Monk
     rows = [
         query(recording, 0.0, end, query_id=name, example=k) for name, k, end in (("a", 1, 1), ("a", 2, 2), ("b", 1, 2))
     ]
-    found = extract(rows, EXTRACTOR, Folder("/"), average=True)
+    found = extract(rows, EXTRACTOR, Folder("/"), Search(examples="template"))
     assert list(zip(found.examples["query_id"].to_pylist(), found.examples["example"].to_pylist(), strict=True)) == [
         ("a", 1),
         ("b", 1),
@@ -140,6 +142,56 @@ def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.Monk
     assert (refused["id"], refused["part"], refused["reason"]) == ("a", 2, "too-long")
     assert "150 are the most that can be averaged" in refused["message"]
     assert extract(rows, EXTRACTOR, Folder("/")).rejected.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"recurrence": "averages"}, "search.recurrence: averages"),
+        ({"recurrence": "non-segmental"}, "search.recurrence: non-segmental"),
+        ({"recurrence": "segmental", "band": 30}, "search.recurrence: segmental and band: 30"),
+        ({"recurrence": "averages", "examples": "template"}, "search.recurrence: averages"),
+    ],
+)
+def test_a_recurrence_has_its_longest_query(
+    recording: str, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], said: str
+) -> None:
+    """One that is longer is rejected and the others are extracted, whatever the recurrence holds of them."""
+    most = 150 + settings.get("band", 0)
+    monkeypatch.setitem(scales.LONGEST, settings["recurrence"], most)
+    names = (("fits", 0.0, 1.5), ("longer", 0.0, 2.0))
+    frames = [len(frames_of(recording, *place)) for _, *place in names]
+    assert frames[0] <= 150 < frames[1]
+    rows = [query(recording, start, end, query_id=name) for name, start, end in names]
+    found = extract(rows, EXTRACTOR, Folder("/"), Search(**settings))
+    assert found.examples["query_id"].to_pylist() == ["fits"]
+    (refused,) = found.rejected.to_pylist()
+    assert (refused["id"], refused["part"], refused["reason"]) == ("longer", 1, "too-long")
+    assert refused["message"].startswith(
+        f"the query has {frames[1]} frames, 150 are the most that can be searched with"
+    )
+    assert refused["message"].endswith(said)
+    assert "bounded-slope" in refused["remedy"]
+    assert extract(rows, EXTRACTOR, Folder("/"), Search()).rejected.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "recurrence",
+    [(name, 1) for name in PATTERNS if name != "segmental"] + [("segmental", band) for band in (1, 10, 999)],
+    ids=str,
+)
+def test_what_planning_takes_is_what_the_recurrence_holds(recurrence: tuple[str, int]) -> None:
+    most = scales.longest_query(*recurrence)
+    packing = pattern(*recurrence).packing
+    packing(most)
+    with pytest.raises(UserError, match="too long"):
+        packing(most + 1)
+
+
+def test_the_band_where_none_is_given() -> None:
+    assert scales.BAND == engine.BAND
+    assert scales.longest_query("segmental") == scales.longest_query("segmental", scales.BAND) == 2**18 - 10
+    assert scales.longest_query("segmental", 2**19) == 0
 
 
 def test_a_template_of_each_query(recording: str) -> None:

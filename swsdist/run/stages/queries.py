@@ -9,6 +9,7 @@ from typing import Any
 from swsdist.audio.clips import write_silence
 from swsdist.features.registry import create
 from swsdist.fingerprint import fingerprint
+from swsdist.kernels.scales import LONGEST_QUERY, longest_query
 from swsdist.run.state import State, identities
 from swsdist.run.task import Context, Done, Stage, Task
 from swsdist.search.queries import extract, groups
@@ -36,7 +37,11 @@ class Queries(Stage):
     def plan(self, state: State) -> Iterator[Task]:
         """A task a group."""
         rows = state.queries.to_pylist()
-        averaging = ["template"] if state.config.search.examples == "template" else []  # it refuses long examples
+        search = state.config.search
+        longest = longest_query(search.recurrence, search.band)
+        # What refuses long examples; with neither, the name of a group is what it is for any search.
+        refusing: list[Any] = ["template"] if search.examples == "template" else []
+        refusing += [longest] if longest != LONGEST_QUERY else []
         found = identities([row["path"] for row in rows], state.config.storage)
         by_query: dict[str, list[dict[str, Any]]] = {}
         for row, identity in zip(rows, found, strict=True):
@@ -45,7 +50,7 @@ class Queries(Stage):
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
-            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters, *averaging)
+            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters, *refusing)
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield Task(self.name, name, label, len(members), {"examples": members})
 
@@ -62,8 +67,8 @@ class Queries(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
-        features, average = context.config.features, context.config.search.examples == "template"
-        extracted = extract(task.payload["examples"], create(features.name, features.options), context.run, average)
+        features, search = context.config.features, context.config.search
+        extracted = extract(task.payload["examples"], create(features.name, features.options), context.run, search)
         output = parquet.publish(context.run, examples_name(task.fingerprint), [extracted.examples], EXAMPLES)
         return Done(
             (output,),
