@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 
 
 class Example(NamedTuple):
-    """One spoken example of a query: prepared frames, float32 (query frames, dimension)."""
+    """One spoken example of a query, or the template of several.
+
+    Attributes:
+        query_id: whose it is.
+        example: its number; of a template the least of its examples.
+        frames: prepared, float32 (query frames, columns).
+        saturated: frames of what was spoken that the distance's range did not hold (`kernels.distances.interface`).
+    """
 
     query_id: str
     example: int
     frames: NDArray[np.float32]
+    saturated: int = 0

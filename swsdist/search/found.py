@@ -20,6 +20,7 @@ class Found(NamedTuple):
         frames: int32, document frames of the path.
         cost: int64, sum of the local distances over the query's frames.
         fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
+        saturated: frames of documents that the distance's range did not hold, for who prepared them knows.
     """
 
     query: NDArray[np.int32]
@@ -28,6 +29,7 @@ class Found(NamedTuple):
     frames: NDArray[np.int32]
     cost: NDArray[np.int64]
     fill: float
+    saturated: int = 0
 
 
 def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:

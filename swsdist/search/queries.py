@@ -210,24 +210,26 @@ def prepared(
     collection = statistics["collection", ""]
     by_speaker = search.queries_by == "speaker"
     made = []
-    averaging: dict[str, list[tuple[int, NDArray[np.float64]]]] = {}
+    averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
         known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
         offset, scale = offset_and_scale(search, known)
+        spoken = distance.prepare(features, offset, scale, "query", where)
         if search.examples == "template":
             # What `prepare` does first: two operations that round correctly, so numpy has the same bytes.
-            averaging.setdefault(row["query_id"], []).append((row["example"], (features - offset) / scale))
+            averaging.setdefault(row["query_id"], []).append(
+                (row["example"], (features - offset) / scale, spoken.saturated)
+            )
             continue
-        made.append(
-            Example(row["query_id"], row["example"], distance.prepare(features, offset, scale, "query", where).frames)
-        )
+        made.append(Example(row["query_id"], row["example"], spoken.frames, spoken.saturated))
     if averaging:
         from swsdist.search.template import template
 
-        for query_id, spoken in averaging.items():
-            frames = template([values for _, values in spoken], distance, f"query {query_id}")
-            made.append(Example(query_id, min(number for number, _ in spoken), frames))
+        for query_id, several in averaging.items():
+            numbers, values, saturated = zip(*several, strict=True)
+            frames = template(values, distance, f"query {query_id}")
+            made.append(Example(query_id, min(numbers), frames, sum(saturated)))
     return made

@@ -54,6 +54,7 @@ class Documents:
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
         self._index = {key: k for k, key in enumerate(keys)}
         self._scaling: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._saturated: dict[int, int] = {}
         shift = store.manifest.shift
         frames = self.table["frames"].to_pylist()
         self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
@@ -77,6 +78,11 @@ class Documents:
             for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
                 yield self._index[key], self._prepared(key, group, factor, side)
 
+    @property
+    def saturated(self) -> int:
+        """Frames that the distance's range did not hold, of the documents that were read; each as it was read last."""
+        return sum(self._saturated.values())
+
     def _prepared(
         self, key: tuple[str, int], blocks: Iterable[Block], factor: int, side: Side
     ) -> Iterator[NDArray[np.float32]]:
@@ -84,8 +90,11 @@ class Documents:
             self._scaling[key] = offset_and_scale(self._config, self._own[self._index[key]])
         offset, scale = self._scaling[key]
         where = f"document {key[0]}, channel {key[1]}"
+        self._saturated[self._index[key]] = 0
         for features in averaged((block.features for block in blocks), factor):
-            yield self.distance.prepare(features, offset, scale, side, where).frames
+            made = self.distance.prepare(features, offset, scale, side, where)
+            self._saturated[self._index[key]] += made.saturated
+            yield made.frames
 
 
 def search_shard(store: Store, shard: str, examples: list[Example], search_config: Search) -> tuple[pa.Table, Found]:
@@ -99,7 +108,8 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
     """
     documents = Documents(store, [shard], search_config)
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
-    return documents.table, search(examples, documents.stream(), documents.most, settings)
+    found = search(examples, documents.stream(), documents.most, settings)
+    return documents.table, found._replace(saturated=documents.saturated)
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:

@@ -137,9 +137,12 @@ class Search(Stage):
                 yield part
 
         output = parquet.publish(context.run, candidates_name(task.fingerprint), tables(), CANDIDATES)
+        summary = {"buckets": buckets, "candidates": len(found.cost), "fill": round(found.fill, 4)}
+        if saturated := found.saturated + sum(example.saturated for example in examples):
+            summary["saturated"] = saturated  # frames of both sides that the distance's cap has shortened
         return Done(
             (output,),
-            summary={"buckets": buckets, "candidates": len(found.cost), "fill": round(found.fill, 4)},
+            summary=summary,
             bytes_read=sum(store.manifest.shard(shard).size for shard in shards),
             cells=cells,
         )

@@ -52,7 +52,7 @@ def search_proposed(
     wanted = search_config.proposer
     budget = Budget(wanted.windows.least, wanted.windows.per_second, wanted.over)
     found, kept, work, indexing = run(_proposer(search_config), material, budget)
-    return Searched(documents.table, kept, found, work, indexing)
+    return Searched(documents.table, kept, found._replace(saturated=documents.saturated), work, indexing)
 
 
 def material_of(

@@ -1,0 +1,33 @@
+"""Frames that the Euclidean distance's cap has shortened are counted in the receipts of the search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def searched(scene: Any, *sets: str, run: str = "run") -> tuple[dict[str, Any], int, int]:
+    """Summary of the one task of the search, and how many frames its examples and its documents have."""
+    state = scene.run("search.distance=euclidean", *sets, run=run).outcome.state
+    (queries,), (search,) = state.ended["queries"].receipts, state.ended["search"].receipts
+    return search.summary, queries.summary["frames"], sum(shard.frames for shard in state.manifest.shards)
+
+
+def test_frames_beyond_the_cap_are_counted(own_corpus: Any) -> None:
+    tiny = "search.cap=0.001"  # no frame of speech is within it
+    summary, examples, documents = searched(own_corpus, tiny)
+    assert summary["saturated"] == examples + documents
+    summary, examples, documents = searched(own_corpus, tiny, "corpus.examples=all", "search.examples=template")
+    assert summary["saturated"] == examples + documents, "those of all examples that a template is made of"
+    some = searched(own_corpus, "search.cap=6")[0]["saturated"]
+    assert 0 < some < examples + documents
+    cut = searched(own_corpus, "search.cap=6", "search.piece_seconds=1", run="cut")
+    assert cut[0]["saturated"] == some, "pieces of documents overlap, and are counted before they are cut"
+    assert "saturated" not in searched(own_corpus, "search.cap=1e6")[0]
+
+
+@pytest.mark.parametrize("proposer", ["averaged", "coarse"])
+def test_with_a_proposer_each_document_is_counted_once(own_corpus: Any, proposer: str) -> None:
+    summary, examples, documents = searched(own_corpus, "search.cap=0.001", f"search.proposer.name={proposer}")
+    assert 0 < summary["saturated"] <= examples + documents
