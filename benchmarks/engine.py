@@ -96,6 +96,9 @@ def _against_the_limit(features: list[Frames], dimension: int) -> list[Row]:
             0, Row(f"{name}: against 1/(1/distances + 1/recurrence)", _ratio(engine, both), "ratio", at_least(0.8))
         )
         rows.append(Row("recurrence alone, query of 64 frames", statistics.median(recurrence), _UNIT))
+    if dimension == 39:
+        by_numpy = cells / _cpu(lambda: _search(queries, documents, product="numpy")) / 1e6
+        rows.append(Row(f"{name}, search.product: numpy", by_numpy, _UNIT))
     return rows
 
 
@@ -275,12 +278,16 @@ def _cut(documents: list[Frames], length: int) -> Frames:
     return document[middle : middle + length]
 
 
-def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu") -> Found:
+def _search(
+    queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu", product: str = "auto"
+) -> Found:
     """The whole search with candidates, as a task does it once frames are prepared."""
-    return search(*_arguments(queries, documents, threads, device))
+    return search(*_arguments(queries, documents, threads, device, product))
 
 
-def _arguments(queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu") -> Any:
+def _arguments(
+    queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu", product: str = "auto"
+) -> Any:
     """What a search takes."""
     defaults, shift = Search(), 0.01
     most = np.array([defaults.candidates.count(shift * len(document)) for document in documents], np.int64)
@@ -291,6 +298,7 @@ def _arguments(queries: list[Frames], documents: list[Frames], threads: int = 1,
         round(defaults.piece_seconds / shift),
         threads=threads,
         device=device,
+        product=product,
     )
     examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]
     return examples, ((k, [document]) for k, document in enumerate(documents)), most, settings

@@ -210,7 +210,7 @@ class Search(Section):
     band: PositiveInt | None = Field(
         None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
     )
-    candidate_window: PositiveInt = Field(
+    candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
@@ -267,6 +267,10 @@ class Search(Section):
     def _windows_can_be_visited(self) -> Search:
         if self.proposer.name != "none" and self.recurrence != "bounded-slope":
             raise ValueError(f"a proposer needs recurrence: bounded-slope, not {self.recurrence}")
+        if self.device != "cpu" and self.recurrence != "bounded-slope":
+            raise ValueError(f"device: {self.device} knows recurrence: bounded-slope only, not {self.recurrence}")
+        if self.device != "cpu" and self.proposer.name != "none":
+            raise ValueError(f"a proposer searches on the CPU: set device: cpu, not {self.device}")
         return self
 
     @model_validator(mode="after")

@@ -1,4 +1,5 @@
-"""The search of queries in documents: exact, and bounded in memory whatever the documents' number and length.
+"""The search of queries in documents: exact, and bounded in memory whatever the documents' number, and their length (but for a
+recurrence whose paths have no longest length: there a document is held whole).
 
 For each batch of sixteen pieces and each group of queries, one call of the compiled inner loop (`kernels.scan`): distances,
 recurrence, candidates. Threads take batches. What is found depends on nothing but the frames: not on lanes, cuts, threads, the
@@ -21,6 +22,7 @@ from swsdist.kernels import products
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.scales import BAND
 from swsdist.kernels.scan import room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
@@ -34,9 +36,6 @@ _PRUNE_AT = 400_000
 
 #: Queries of one call of the inner loop.
 _GROUP = 32
-
-#: R of the recurrence segmental, where nothing else is said.
-BAND = 10
 
 #: Frames of a document that is not cut are laid out so many at a time.
 _SEGMENT = 4096

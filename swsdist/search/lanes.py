@@ -97,6 +97,8 @@ def cut(
                 break
             held.append(block)
             have += len(block)
+        if not held:
+            return
         frames = np.concatenate(held) if len(held) != 1 else held[0]
         length = reported - offset + piece + after if more else have
         stop = reported + piece if more else offset + have

@@ -19,7 +19,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels import scales
 from swsdist.kernels.distances.registry import create
-from swsdist.search import engine, queries
+from swsdist.search import queries
 from swsdist.search.patterns import PATTERNS, pattern
 from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.search.template import template
@@ -189,7 +189,6 @@ def test_what_planning_takes_is_what_the_recurrence_holds(recurrence: tuple[str,
 
 
 def test_the_band_where_none_is_given() -> None:
-    assert scales.BAND == engine.BAND
     assert scales.longest_query("segmental") == scales.longest_query("segmental", scales.BAND) == 2**18 - 10
     assert scales.longest_query("segmental", 2**19) == 0
 
