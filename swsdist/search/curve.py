@@ -7,6 +7,7 @@ frame are those of the search, and the path of a detection is the one that it wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -216,6 +217,8 @@ def path_in_store(
         StoreError: there is no such document.
         UserError: no path ends there.
     """
+    if not (end > 0 and math.isfinite(end)):
+        raise UserError(f"no path ends at {end} s", where="end", remedy="give the end of a detection, in s")
     one = _Pair(store, query, doc_id, channel, options)
     shift = store.manifest.shift
     cells = path(one.query, one.document, seconds_to_frame(end, shift) - 1, one.distance, *one.recurrence)

@@ -187,3 +187,13 @@ def test_all_hold_the_worst_and_the_best() -> None:
             rows = [row for row in as_rows(every) if row[:2] == (q, k)]
             expected += sorted(sorted(rows, key=lambda row: (row[4], row[2]))[:4])
     assert as_rows(few) == expected
+
+
+def test_documents_without_frames_hold_nothing() -> None:
+    rng = np.random.default_rng(0)
+    data = frames(rng, "random", 40)
+    stream = [(0, []), (1, [data]), (2, [data[:0]])]
+    for pattern in ("bounded-slope", "averages"):
+        settings = Settings(COSINE, 3, 16, 100, pattern)
+        found = search([Example("q", 1, data[5:9])], stream, np.ones(3, np.int64), settings)
+        assert found.document.tolist() == [1]

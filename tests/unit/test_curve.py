@@ -182,5 +182,8 @@ def test_mistakes(place: Path) -> None:
         swsdist.warping_path(store, query, "d1", 0.01)
     with pytest.raises(UserError, match="no frame"):
         swsdist.warping_path(store, query, "d1", 99.0)
+    for end in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(UserError, match=f"no path ends at {end} s"):
+            swsdist.warping_path(store, query, "d1", end)
     with pytest.raises(DataError):
         swsdist.curve(store, str(place / "none.wav"), "d1")

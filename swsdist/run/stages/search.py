@@ -106,10 +106,13 @@ class Search(Stage):
         from swsdist.search.shard import engine_settings
 
         settings = context.config.search
-        dimension = max(
-            (term.stop or 1 for term in settings.terms()), default=1
-        )  # which kernels there are does not depend on it
-        engine.warm(engine_settings(settings, distance_of(settings, dimension), 0.01))
+        # Which kernels there are does not depend on the dimension.
+        distance = distance_of(settings, max(term.stop or 1 for term in settings.terms()))
+        engine.warm(engine_settings(settings, distance, 0.01))
+        if settings.proposer.name != "none":
+            visiting = importlib.import_module("swsdist.search.proposers.visiting")
+            visiting.warm(distance, settings.candidate_window)
+            importlib.import_module("swsdist.kernels.postings")
         if settings.examples == "template":
             importlib.import_module("swsdist.search.template")
 
@@ -137,7 +140,9 @@ class Search(Stage):
                 yield part
 
         output = parquet.publish(context.run, candidates_name(task.fingerprint), tables(), CANDIDATES)
-        summary = {"buckets": buckets, "candidates": len(found.cost), "fill": round(found.fill, 4)}
+        summary: dict[str, Any] = {"buckets": buckets, "candidates": len(found.cost)}
+        if settings.proposer.name == "none":
+            summary["fill"] = round(found.fill, 4)  # a proposer's windows fill no lanes
         if saturated := found.saturated + sum(example.saturated for example in examples):
             summary["saturated"] = saturated  # frames of both sides that the distance's cap has shortened
         return Done(

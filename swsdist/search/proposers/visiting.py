@@ -109,6 +109,12 @@ def visit(
     return Visited(gathered(found, most, 1.0), Work(cells=cells))
 
 
+def warm(distance: Distance, window: int) -> None:
+    """Load the kernels of visits, by a visit of one frame by one frame."""
+    frame = np.zeros((1, distance.columns), np.float32)
+    everywhere([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
+
+
 def everywhere(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
     """The `count` candidates of least cost of each example in all documents; more where the last are of equal cost."""
     sizes = [len(example.frames) for example in examples]
