@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from markdown_pages import ROOT, run
 from ruamel.yaml import YAML
@@ -29,6 +31,13 @@ printf 'node1\\nnode2\\n'
 
 
 @pytest.mark.slow
+def _end_steps(job: str) -> None:
+    """What Slurm does when a job has ended: its steps, here Ray's nodes, do not outlive it."""
+    with_name = [p.pid for p in psutil.process_iter(["cmdline"]) if f"sws-{job}" in " ".join(p.info["cmdline"] or ())]
+    for group in {os.getpgid(pid) for pid in with_name} - {os.getpgrp()}:
+        os.killpg(group, signal.SIGKILL)
+
+
 def test_slurm(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -51,7 +60,10 @@ def test_slurm(tmp_path: Path) -> None:
         "SLURM_SUBMIT_DIR": str(tmp_path),
     }
     command = ["bash", str(DEPLOY / "slurm/swsdist.sbatch"), str(config), "--set", "executor.workers=2"]
-    code, said = run(command, tmp_path, environment, 300)
+    try:
+        code, said = run(command, tmp_path, environment, 300)
+    finally:
+        _end_steps(job)
     logs = "\n".join(log.read_text() for log in tmp_path.glob("ray-*.log"))
     assert code == 0, f"{said}\n{logs}"
     assert len(list(tmp_path.glob(f"ray-{job}-node*.log"))) == 2
