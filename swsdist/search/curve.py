@@ -15,19 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from swsdist.clock import frames_to_seconds, seconds_to_frame
 from swsdist.config.model import Search
-from swsdist.errors import ConfigError, DataError, StoreError, UserError
-from swsdist.features.registry import create
+from swsdist.errors import StoreError, UserError
 from swsdist.kernels import products, tracing
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH
-from swsdist.search.direct import parse_query
+from swsdist.search.direct import extracted_from, parse_query, settings_of
+from swsdist.search.meeting import Meeting, Room
 from swsdist.search.patterns import pattern
-from swsdist.search.queries import extract, prepared
+from swsdist.search.queries import prepared
 from swsdist.search.shard import Documents, engine_settings
 from swsdist.store.reading import Store
 
@@ -60,22 +58,13 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     """
     layout = products.layout(distance)
     n, length = len(query), len(document)
-    large, small = products.tiles(n)
-    rows = products.rows_of(large, small)
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
     # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
-    source = np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1)
-    flat = products.paired(query, layout.order, rows).reshape(-1)
-    out, sums = np.empty(groups * rows * WIDTH, np.int16), np.empty(products.SUMS, np.int32)
-    total = np.zeros(out.size, np.int32)
-    for stream, (first, pairs, weight) in zip(distance.streams, layout.shape.tolist(), strict=True):
-        fill = products.fill(stream.from_dot, "int16")
-        fill(source, 0, groups, layout.pairs, first, pairs, flat, 0, large, small, out, sums)
-        total += np.int32(weight) * out
-    total = np.minimum((total + ((1 << distance.shift) >> 1)) >> distance.shift, MAX_DISTANCE)
-    in_order = total.reshape(groups, rows, WIDTH).transpose(1, 0, 2).reshape(rows, -1)
-    return np.ascontiguousarray(in_order[:n, :length], np.int16)
+    meet = Meeting(query, distance, Room(np.int16))
+    made = meet(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    in_order = made.reshape(groups, meet.height, WIDTH).transpose(1, 0, 2).reshape(meet.height, -1)
+    return np.ascontiguousarray(in_order[:n, :length])
 
 
 def curve(
@@ -239,18 +228,10 @@ class _Pair:
     """A query and a document of a store, prepared as the search prepares them."""
 
     def __init__(self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, Any]) -> None:
-        try:
-            config = Search.model_validate(dict(options))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(["search", *(str(part) for part in first["loc"])])
-            raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
+        config = settings_of(options)
         manifest = store.manifest
-        extractor = create(manifest.extractor["name"], manifest.extractor["options"])
-        extracted = extract([parse_query(query)], extractor, store.folder)
-        for bad in extracted.rejected.to_pylist():
-            raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
-        self.query = prepared(extracted.examples, store.statistics(), config, manifest.dimension)[0].frames
+        extracted = extracted_from(store, [parse_query(query)])
+        self.query = prepared(extracted, store.statistics(), config, manifest.dimension)[0].frames
         self.distance, self.document = _document(store, doc_id, channel, config)
         settings = engine_settings(config, self.distance, manifest.shift)
         self.recurrence = settings.pattern, settings.band

@@ -57,21 +57,12 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
         ConfigError: an option is not valid.
     """
     rows = _rows(queries)
-    try:
-        settings = Search.model_validate(dict(options))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(["search", *(str(part) for part in first["loc"])])
-        raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
-    features = store.manifest.extractor
-    extractor = create(features["name"], features["options"])
-    extracted = extract(rows, extractor, store.folder, settings)
-    for bad in extracted.rejected.to_pylist():
-        raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
+    settings = settings_of(options)
+    extracted = extracted_from(store, rows, settings)
     statistics = store.statistics()
 
     def examples(factor: int) -> list[Example]:
-        return prepared(extracted.examples, statistics, settings, store.manifest.dimension, factor)
+        return prepared(extracted, statistics, settings, store.manifest.dimension, factor)
 
     shards = [shard.name for shard in store.manifest.shards]
 
@@ -99,6 +90,38 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
         system="",
     )
     return normalise(reduced.detections, reduced.statistics, unit).drop_columns(["decision", "system"])
+
+
+def settings_of(options: Mapping[str, Any]) -> Search:
+    """The config's section `search` from some of its keys.
+
+    Raises:
+        ConfigError: an option is not valid.
+    """
+    try:
+        return Search.model_validate(dict(options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(["search", *(str(part) for part in first["loc"])])
+        raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
+
+
+def extracted_from(store: Store, rows: list[dict[str, Any]], settings: Search | None = None) -> pa.Table:
+    """Features of queries by the extractor of a store, EXAMPLES.
+
+    Args:
+        store: an open store.
+        rows: of QUERIES.
+        settings: whose recurrence bounds a query's length; without, all that any can hold.
+
+    Raises:
+        DataError: a query cannot be used.
+    """
+    features = store.manifest.extractor
+    extracted = extract(rows, create(features["name"], features["options"]), store.folder, settings)
+    for bad in extracted.rejected.to_pylist():
+        raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
+    return extracted.examples
 
 
 def _rows(queries: Any) -> list[dict[str, Any]]:

@@ -277,10 +277,9 @@ def _scan(
             queries[:, -1] = begin // products.STRIDE * products.STRIDE
             if multiply is None:
                 sources, pairs = (source,) * len(streams), layout.pairs
+                queries[:, 2] *= 2 * layout.pairs
             else:
                 sources, pairs = multiply(group.frames, blocks, room), stop - start
-            if multiply is None:
-                queries[:, 2] *= 2 * layout.pairs
             key = f" {number}" if several else ""
             rows = stop - start + 3 * window
             most_rows = WIDTH * min(int(lanes[:, 5].max()), room_for_candidates(rows, window))

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.search.proposers.holding import Room, stretches, together
+from swsdist.search.meeting import Meeting, Room
+from swsdist.search.proposers.holding import stretches, together
 from swsdist.search.proposers.interface import Budget, Material, Proposed, Windows, Work
-from swsdist.search.proposers.visiting import Limits, Meeting
+from swsdist.search.proposers.visiting import Limits
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Coarse:
         """The windows of least estimate."""
         examples = material.examples(self.factor)
         room = Room(np.int16)
-        meet = [Meeting(example, material.distance, room) for example in examples]
+        meet = [Meeting(example.frames, material.distance, room) for example in examples]
         sizes = np.array([one.frames for one in meet], np.int64)
         longest = int(sizes.max(initial=1))
         lengths = -(-material.lengths // self.factor)
@@ -70,7 +71,7 @@ class Coarse:
             allowed = np.minimum(most[document], [len(part.frames) + 2 for part in held.stretches])
             found = np.empty((int(allowed.sum()), 3), np.int64)
             for k, one in enumerate(meet):
-                column_minima(one(laid), one.height, one.frames, minima)
+                column_minima(one(laid.source), one.height, one.frames, minima)
                 count = least_sums(minima, table, one.frames, allowed, limits.now[k], found)
                 new = found[:count]
                 limits.add(k, new[:, 2])

@@ -7,7 +7,7 @@ some frames before its end. So memory does not grow with a document, and short d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,6 @@ from swsdist.search.proposers.interface import Frames
 
 #: Frames that are held together at least, if there are so many.
 _HELD = 1 << 17
-
-
-class Room:
-    """An array that is used again and again, and grows to what was asked of it: fresh memory costs more than its use."""
-
-    def __init__(self, dtype: Any) -> None:
-        self._held = np.empty(0, dtype)
-
-    def __call__(self, elements: int) -> NDArray[Any]:
-        """So many elements, with anything in them; those given before are taken back."""
-        if self._held.size < elements:
-            self._held = products.aligned(elements, self._held.dtype)
-        return self._held[:elements]
 
 
 class Stretch(NamedTuple):

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
+from swsdist.search.meeting import Meeting, Room
 from swsdist.search.proposers.averaged import around
-from swsdist.search.proposers.holding import Room, stretches, together
+from swsdist.search.proposers.holding import stretches, together
 from swsdist.search.proposers.interface import Budget, Landmarks, Material, Proposed, Windows, Work, here
-from swsdist.search.proposers.visiting import Meeting, visit
+from swsdist.search.proposers.visiting import visit
 
 #: A row a frame that is indexed; in the order of the columns.
 POSTINGS = pa.schema(
@@ -111,9 +112,9 @@ class Quantised:
         rows: list[NDArray[np.int64]] = []
         looked = 0
         for k, example in enumerate(examples):
-            meet = Meeting(example, material.distance, room_of_distances)
+            meet = Meeting(example.frames, material.distance, room_of_distances)
             n = len(example.frames)
-            distances = meet(laid).reshape(-1, meet.height, WIDTH)[: -(-len(landmarks.document) // WIDTH)]
+            distances = meet(laid.source).reshape(-1, meet.height, WIDTH)[: -(-len(landmarks.document) // WIDTH)]
             distances = distances.swapaxes(0, 1).reshape(meet.height, -1)[:n, : len(landmarks.document)]
             codes = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
             there = np.take_along_axis(distances, codes, axis=1).astype(np.int32)
@@ -150,7 +151,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
         factor: frames that are averaged.
         landmarks: the codewords.
     """
-    meet = Meeting(Example("", 1, landmarks.query), material.distance, Room(np.int16))
+    meet = Meeting(landmarks.query, material.distance, Room(np.int16))
     columns: list[tuple[NDArray[np.int32], ...]] = []
     stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
     for held in together(stream, material.distance):
@@ -159,7 +160,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
             some = codes[first : first + _FRAMES]
             laid = held.lay(np.array([first], np.int64), np.array([len(some)], np.int64))
             padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
-            postings.nearest(meet(laid), meet.height, meet.frames, padded)
+            postings.nearest(meet(laid.source), meet.height, meet.frames, padded)
             some[:] = padded[: len(some)]
         document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
         frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])

@@ -20,14 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels import products, windows
+from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.packing import packing
-from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.kernels.vectors import WIDTH
 from swsdist.search.example import Example
 from swsdist.search.found import Found, gathered
-from swsdist.search.proposers.holding import Laid, Room, stretches, together
+from swsdist.search.meeting import Meeting, Room
+from swsdist.search.proposers.holding import Laid, stretches, together
 from swsdist.search.proposers.interface import Documents, Windows, Work
 
 #: End frames that a part of a window reports on at most.
@@ -245,7 +244,7 @@ class Scanner:
 
     def __init__(self, example: Example, distance: Distance, window: int, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._meet = Meeting(example, distance, rooms.distances)
+        self._meet = Meeting(example.frames, distance, rooms.distances)
         self._packing = packing(len(example.frames))
         self._scan = windows.scanner(self._packing.dtype)
         self._window = window
@@ -258,7 +257,7 @@ class Scanner:
             table: int64 (windows, 5), see `kernels.windows.WINDOW`.
             limit: the largest cost that is wanted.
         """
-        distances = self._meet(laid)
+        distances = self._meet(laid.source)
         packed = self._packing
         found = np.empty((int(((table[:, 4] - table[:, 3]) // (self._window + 1) + 1).sum()), 4), np.int64)
         count = self._scan(
@@ -274,42 +273,3 @@ class Scanner:
             found,
         )
         return found[:count]
-
-
-class Meeting:
-    """Distances of an example to consecutive frames of documents, in groups of sixteen.
-
-    Attributes:
-        frames: of the example.
-        height: rows of the distances: its frames, and some padding.
-    """
-
-    def __init__(self, example: Example, distance: Distance, room: Room) -> None:
-        self._room = room
-        self.frames = len(example.frames)
-        self._large, self._small = products.tiles(self.frames)
-        self.height = products.rows_of(self._large, self._small)
-        self._layout = products.layout(distance)
-        self._query = products.paired(example.frames, self._layout.order, self.height).reshape(-1)
-        self._distance = distance
-        self._sums = np.empty(products.SUMS, np.int32)
-
-    def __call__(self, laid: Laid) -> NDArray[np.int16]:
-        """Distances, int16 (groups, `height`, 16), flat, and room after them; good until the room is used again."""
-        groups = len(laid.source) // (2 * WIDTH * self._layout.pairs)
-        size = groups * self.height * WIDTH
-        held = self._room(len(self._distance.streams) * size)
-        made: list[NDArray[np.int16]] = []
-        for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
-            out = held[len(made) * size : (len(made) + 1) * size]
-            fill = products.fill(stream.from_dot, "int16")
-            query = (self._query, 0, self._large, self._small)
-            fill(laid.source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
-            made.append(out)
-        if len(made) == 1:
-            return made[0]
-        total = np.full(made[0].shape, 1 << self._distance.shift >> 1, np.int32)
-        for stream, out in zip(self._distance.streams, made, strict=True):
-            total += stream.weight * out.astype(np.int32)
-        made[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
-        return made[0]
