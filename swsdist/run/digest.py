@@ -23,7 +23,7 @@ from swsdist.run.stages.align import aligned_name
 from swsdist.run.stages.decide import scored_name, trials_name
 from swsdist.run.stages.normalise import normalised_name
 from swsdist.run.stages.queries import examples_name
-from swsdist.run.stages.reduce import detections_name, statistics_name
+from swsdist.run.stages.reduce import candidates_of, detections_name, statistics_name
 from swsdist.run.stages.score import measures_name, terms_name
 from swsdist.run.stages.search import candidates_name
 from swsdist.run.task import receipt_name
@@ -112,17 +112,13 @@ def _store(folder: Folder, manifest: Manifest) -> tuple[str, str]:
 
 def _candidates(folder: Folder, names: list[str]) -> Iterator[pa.Table]:
     """All files' candidates of one bucket after the other, each in canonical order."""
-    groups: dict[int, list[tuple[str, int]]] = {}
+    files: dict[int, set[str]] = {}
     for name in names:
-        with parquet.reader(folder, name) as file:
-            for k in range(file.num_row_groups):
-                bucket = file.read_row_group(k, columns=["bucket"])["bucket"][0].as_py()
-                groups.setdefault(bucket, []).append((name, k))
-    for _, places in sorted(groups.items()):
-        tables = []
-        for name, k in places:
-            with parquet.reader(folder, name) as file:
-                tables.append(file.read_row_group(k, use_threads=False))
+        for batch in parquet.rows(folder, name, ["bucket"]):
+            for bucket in pc.unique(batch.column("bucket")).to_pylist():
+                files.setdefault(bucket, set()).add(name)
+    for bucket, holders in sorted(files.items()):
+        tables = [candidates_of(folder, name, bucket) for name in sorted(holders)]
         yield pa.concat_tables(tables).drop_columns(["bucket"]).sort_by(_CANDIDATES)
 
 

@@ -21,6 +21,9 @@ from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)
 
+#: Rows of a row group at most; more are cut, so that a reader of a part need not hold them all.
+LARGEST_ROW_GROUP = 1 << 22
+
 
 class Output(NamedTuple):
     """A file that a task published."""
@@ -37,11 +40,16 @@ def describe(path: Path, name: str) -> Output:
 
 
 def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Schema) -> Output:
-    """Write tables to one Parquet file, a row group a table, and put it in its place."""
+    """Write tables to one Parquet file, a row group a table, and put it in its place.
+
+    A table of more than `LARGEST_ROW_GROUP` rows becomes several row groups: readers find rows by what they hold
+    (`holding`), never by the position of a row group.
+    """
     with folder.temporary(".parquet") as path:
         with writer(path, schema) as file:
             for table in tables:
-                file.write_table(table.cast(schema))
+                # Without a size Arrow cuts at 2^20 rows.
+                file.write_table(table.cast(schema), row_group_size=min(max(1, table.num_rows), LARGEST_ROW_GROUP))
         output = describe(path, name)
         folder.publish(path, name)
     return output
@@ -91,6 +99,23 @@ def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Tabl
     """A whole table."""
     with reader(folder, name) as file:
         return file.read(columns=columns, use_threads=False)
+
+
+def holding(file: Any, column: str, value: Any) -> list[int]:
+    """Row groups of an open file that may hold a value of a column, by the file's own statistics.
+
+    Args:
+        file: as `reader` gives it.
+        column: not nested.
+        value: of the column's type.
+    """
+    place = file.schema_arrow.get_field_index(column)
+    found = []
+    for k in range(file.num_row_groups):
+        seen = file.metadata.row_group(k).column(place).statistics
+        if seen is None or not seen.has_min_max or seen.min <= value <= seen.max:
+            found.append(k)
+    return found
 
 
 def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:

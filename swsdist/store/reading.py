@@ -52,12 +52,7 @@ class Store:
         wanted = None if columns is None else sorted({*columns, "shard"})
         with parquet.reader(self.folder, self.manifest.documents) as file:
             # The table is in the order of shards: only the row groups that mention this one are read.
-            place = file.schema_arrow.get_field_index("shard")
-            groups = []
-            for k in range(file.num_row_groups):
-                seen = file.metadata.row_group(k).column(place).statistics
-                if seen is None or seen.min <= shard <= seen.max:
-                    groups.append(k)
+            groups = parquet.holding(file, "shard", shard)
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         return table.filter(pc.equal(table["shard"], shard))
 

@@ -147,3 +147,10 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
 def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
     scene.run(f"index.store={scene.folder / 'store'}", run="native")
     assert _digests_on(kernel, scene, kernel) == scene.digest("native")
+
+
+def test_row_groups_may_be_cut_anywhere(scene, undisturbed, monkeypatch) -> None:
+    """A stage reads the rows it wants, not the row group at a place: large buckets span several."""
+    monkeypatch.setattr("swsdist.store.parquet.LARGEST_ROW_GROUP", 5)
+    scene.run("index.shards=1", "reduce.buckets=2")
+    assert scene.digest() == undisturbed

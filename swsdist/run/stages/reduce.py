@@ -6,8 +6,10 @@ import importlib
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
 from swsdist.reduce.buckets import bucket_of
 from swsdist.reduce.examples import reduce_examples
 from swsdist.run.stages.search import candidates_name
@@ -27,8 +29,15 @@ def statistics_name(fingerprint: str) -> str:
     return f"tables/statistics/{fingerprint}.parquet"
 
 
+def candidates_of(run: Folder, name: str, bucket: int) -> pa.Table:
+    """The candidates of a bucket in a file, whatever its row groups are."""
+    with parquet.reader(run, name) as file:
+        table = file.read_row_groups(parquet.holding(file, "bucket", bucket), use_threads=False)
+    return table.filter(pc.equal(table["bucket"], bucket))
+
+
 class Reduce(Stage):
-    """Each bucket reads its own row group of every file of candidates."""
+    """Each bucket reads its own rows of every file of candidates."""
 
     name = "reduce"
     version = 1
@@ -47,13 +56,11 @@ class Reduce(Stage):
         query_ids = {q for receipt in state.ended["queries"].receipts for q in receipt.summary["query_ids"]}
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             files = [
-                [candidates_name(receipt.fingerprint), receipt.summary["buckets"].index(bucket)]
-                for receipt in searched
-                if bucket in receipt.summary["buckets"]
+                candidates_name(receipt.fingerprint) for receipt in searched if bucket in receipt.summary["buckets"]
             ]
             parts = [settings.matters(), nbest, manifest.shift, state.unit, state.config.system, bucket]
             parts += [how] if how != "best" else []
-            name = fingerprint(self.name, self.version, *parts, [file for file, _ in files])
+            name = fingerprint(self.name, self.version, *parts, files)
             work = sum(receipt.summary["candidates"] for receipt in searched) / max(1, settings.buckets)
             payload = {"files": files, "nbest": nbest, "shift": manifest.shift, "unit": state.unit, "bucket": bucket}
             yield Task(self.name, name, f"bucket {bucket}", round(work), payload)
@@ -69,9 +76,8 @@ class Reduce(Stage):
         def candidates() -> Iterator[pa.Table]:
             nonlocal rows
             rows = 0  # the mean reads them twice
-            for name, group in task.payload["files"]:
-                with parquet.reader(context.run, name) as file:
-                    table = file.read_row_group(group, use_threads=False)
+            for name in task.payload["files"]:
+                table = candidates_of(context.run, name, task.payload["bucket"])
                 rows += table.num_rows
                 yield table
 
