@@ -35,20 +35,21 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.corpora import base
 from benchmarks.rows import Row, at_least, at_most, main, say
+from swsdist.accounts.journal import read_journals
 from swsdist.config.model import Search
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels import bounded_slope
 from swsdist.kernels.distances.registry import create
-from swsdist.kernels.packing import packing
+from swsdist.kernels.recurrences import bounded_slope
+from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.vectors import WIDTH
-from swsdist.run.accounts import read_journals
-from swsdist.run.pipeline import Choice, Progress, run_stages
-from swsdist.search.device import search as search_on_device
-from swsdist.search.device import usable
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.found import Found
+from swsdist.methods.dtw.device import search as search_on_device
+from swsdist.methods.dtw.device import usable
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+from swsdist.pipeline.driver import Choice, Progress, run_stages
 from swsdist.store.reading import Store
 
 _ROUNDS = 5
@@ -188,9 +189,9 @@ def _second_life() -> Row:
 import time
 import numpy, pyarrow, ray
 clock = time.perf_counter()
-from swsdist.run.worker import limit_threads
+from swsdist.pipeline.execution.worker import limit_threads
 limit_threads(1)
-from swsdist.search import engine
+from swsdist.methods.dtw import search as engine
 engine.warm()
 print(time.perf_counter() - clock)
 """

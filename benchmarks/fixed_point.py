@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.qnorm import normalise
+from swsdist.chains.search.queries import examples_name
 from swsdist.config.model import Config, Reduce, Search
+from swsdist.evaluation.evaluate import evaluate
+from swsdist.evaluation.reading import make_system, make_task
 from swsdist.features.statistics import Statistics
+from swsdist.methods.dtw.distance import distance_of, offset_and_scale
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.shard import candidate_tables, search_shard
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.extraction import prepared
+from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.state import State
 from swsdist.reduce.detections import reduce_bucket
-from swsdist.run.pipeline import Choice, Progress, run_stages
-from swsdist.run.stages.queries import examples_name
-from swsdist.run.state import State
-from swsdist.score.evaluation import evaluate
-from swsdist.score.inputs import make_system, make_task
-from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.example import Example
-from swsdist.search.found import Found
-from swsdist.search.queries import prepared
-from swsdist.search.shard import candidate_tables, search_shard
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from benchmarks.corpora import Corpus, base, one_recording, repeated
 from benchmarks.rows import Row, at_most, main, say
+from swsdist.accounts.journal import read_journals
 from swsdist.io.filesystem import Folder
-from swsdist.run.accounts import read_journals
-from swsdist.run.pipeline import Choice, Progress, run_stages
+from swsdist.pipeline.driver import Choice, Progress, run_stages
 
 _STAGES = ("index", "search", "reduce", "normalise")
 _WORKER = "worker PSS"

@@ -26,24 +26,24 @@ from threadpoolctl import threadpool_limits
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, say, table, write_json
 from swsdist.calibrate.qnorm import moments, normalise
+from swsdist.chains.search.queries import examples_name
 from swsdist.config import load_config
 from swsdist.config.model import Reduce, Search
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.shard import candidate_tables, engine_settings
+from swsdist.methods.first_pass.interface import Budget, Material, Work
+from swsdist.methods.first_pass.quantised import build
+from swsdist.methods.first_pass.recall import recall
+from swsdist.methods.first_pass.registry import create
+from swsdist.methods.first_pass.search import material_of, run
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.extraction import prepared
+from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.state import State
 from swsdist.reduce.detections import reduce_bucket
-from swsdist.report.plots import Axes, Series, beside, lines_svg
-from swsdist.run.pipeline import Choice, Progress, run_stages
-from swsdist.run.stages.queries import examples_name
-from swsdist.run.state import State
+from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
-from swsdist.search.engine import search
-from swsdist.search.example import Example
-from swsdist.search.found import Found
-from swsdist.search.proposers.interface import Budget, Material, Work
-from swsdist.search.proposers.quantised import build
-from swsdist.search.proposers.recall import recall
-from swsdist.search.proposers.registry import create
-from swsdist.search.proposers.searching import material_of, run
-from swsdist.search.queries import prepared
-from swsdist.search.shard import candidate_tables, engine_settings
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 

@@ -18,10 +18,10 @@ from scipy.stats import rankdata
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
+from swsdist.chains.search.normalise import normalised_name
 from swsdist.config import load_config
-from swsdist.run.pipeline import Choice
-from swsdist.run.stages.normalise import normalised_name
-from swsdist.run.state import State
+from swsdist.pipeline.driver import Choice
+from swsdist.pipeline.state import State
 from swsdist.store import parquet
 
 _VARIANTS = {

@@ -26,14 +26,14 @@ import psutil
 
 from benchmarks.corpora import Corpus, base, repeated
 from benchmarks.rows import Row, at_most, main, say
-from swsdist.run.accounts import DriverJournal, Journal
-from swsdist.run.executor import Executor
-from swsdist.run.pipeline import plan_stage
-from swsdist.run.ray_executor import RayExecutor
-from swsdist.run.stages import STAGES
-from swsdist.run.state import Ended, State
-from swsdist.run.task import Context, Receipt, Task
-from swsdist.run.worker import Worker
+from swsdist.accounts.journal import DriverJournal, Journal
+from swsdist.chains.search.stages import STAGES
+from swsdist.pipeline.driver import plan_stage
+from swsdist.pipeline.execution.executor import Executor
+from swsdist.pipeline.execution.ray_executor import RayExecutor
+from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.state import Ended, State
+from swsdist.pipeline.task import Context, Receipt, Task
 
 _ROUNDS = 3
 _STAGES = ("index", "queries", "search")

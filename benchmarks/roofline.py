@@ -27,7 +27,7 @@ from benchmarks.rows import Row, say, table, write_json
 from swsdist.kernels import products
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.vectors import WIDTH, load, store
-from swsdist.report.plots import Axes, Series, lines_svg
+from swsdist.report.plots.run import Axes, Series, lines_svg
 
 _DIMENSIONS = (13, 20, 39, 64, 96, 138, 200)
 _ROUNDS = 5

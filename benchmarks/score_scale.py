@@ -31,17 +31,17 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, say, table, write_json
+from swsdist.accounts.journal import DriverJournal, pss_bytes
+from swsdist.chains.search.align import aligned_name
+from swsdist.chains.search.normalise import normalised_name
+from swsdist.chains.search.stages import STAGES
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.driver import plan_stage
+from swsdist.pipeline.execution.ray_executor import RayExecutor
+from swsdist.pipeline.state import Ended, State
+from swsdist.pipeline.task import Cost, Receipt
 from swsdist.reduce.buckets import bucket_of
-from swsdist.run.accounts import DriverJournal, pss_bytes
-from swsdist.run.pipeline import plan_stage
-from swsdist.run.ray_executor import RayExecutor
-from swsdist.run.stages import STAGES
-from swsdist.run.stages.align import aligned_name
-from swsdist.run.stages.normalise import normalised_name
-from swsdist.run.state import Ended, State
-from swsdist.run.task import Cost, Receipt
 from swsdist.score import (
     PER_TERM,
     Counts,

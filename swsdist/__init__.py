@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["RunResult", "__version__", "curve", "digest", "open_store", "run", "search", "warping_path"]
 
 
-_CALLABLE = ("run", "search")
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:
@@ -26,8 +27,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("swsdist")
-    if name in _CALLABLE:  # modules that can be called: the layers of the same names
-        return importlib.import_module(f"swsdist.{name}")
     if name in __all__:
         return getattr(importlib.import_module("swsdist.api"), name)
     raise AttributeError(f"module 'swsdist' has no attribute {name!r}")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from swsdist.config import Config
+    from swsdist.pipeline.driver import Choice, Outcome, Progress
     from swsdist.report.data import ReportData
-    from swsdist.run.pipeline import Choice, Outcome, Progress
     from swsdist.store.reading import Store
 
 __all__ = ["RunResult", "curve", "digest", "open_store", "run", "search", "warping_path"]
@@ -39,7 +39,7 @@ class RunResult:
         """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
         import pyarrow as pa
 
-        from swsdist.run.stages.decide import scored_name
+        from swsdist.chains.search.decide import scored_name
         from swsdist.store import parquet
         from swsdist.types import DETECTIONS
 
@@ -52,7 +52,7 @@ class RunResult:
 
     def rejected(self) -> list[tuple[str, str, int, str]]:
         """Inputs that could not be used: kind, reason, how many, and the first with its message."""
-        from swsdist.run.reporting import rejected_rows
+        from swsdist.chains.search.report.reporting import rejected_rows
 
         groups: dict[tuple[str, str], list[str]] = {}
         for row in rejected_rows(self.outcome).to_pylist():
@@ -86,9 +86,9 @@ def run(
         LockedError: another process works in the run folder.
         UserError, DataError: nothing sensible can be done.
     """
+    from swsdist.chains.search.report.publish import publish_report
     from swsdist.config import Config, config_from_dict, load_config
-    from swsdist.run.pipeline import Choice, Progress, run_stages
-    from swsdist.run.publish import publish_report
+    from swsdist.pipeline.driver import Choice, Progress, run_stages
 
     if isinstance(config, Mapping):
         loaded = config_from_dict(config, ".", sets)
@@ -134,7 +134,7 @@ def search(
     Raises:
         AudioError: a query cannot be used.
     """
-    from swsdist.search.direct import search_store
+    from swsdist.methods.direct import search_store
 
     opened = open_store(store) if isinstance(store, str) else store
     frame: pd.DataFrame = search_store(opened, queries, options or {}, top).to_pandas()
@@ -161,7 +161,7 @@ def curve(
         ConfigError: an option is not valid.
         StoreError: there is no such document.
     """
-    from swsdist.search.curve import curve_in_store
+    from swsdist.methods.direct import curve_in_store
 
     opened = open_store(store) if isinstance(store, str) else store
     frame: pd.DataFrame = curve_in_store(opened, query, doc_id, channel, options or {}).to_pandas()
@@ -192,7 +192,7 @@ def warping_path(
         StoreError: there is no such document.
         UserError: no path ends there.
     """
-    from swsdist.search.curve import path_in_store
+    from swsdist.methods.direct import path_in_store
 
     opened = open_store(store) if isinstance(store, str) else store
     frame: pd.DataFrame = path_in_store(opened, query, doc_id, end, channel, options or {}).to_pandas()
@@ -206,8 +206,8 @@ def digest(run: str, storage: Mapping[str, Any] | None = None) -> dict[str, str]
         StoreError: it is not a run folder.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.run.digest import combined, digests
-    from swsdist.run.plan import load_plan
+    from swsdist.pipeline.digest import combined, digests
+    from swsdist.pipeline.plan import load_plan
 
     folder = Folder(run, storage or {})
     parts = digests(folder, Folder(load_plan(folder).store, storage or {}))

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.errors import UserError
-from swsdist.score.significance import TTest, Wilcoxon, paired_t, wilcoxon
-from swsdist.score.twv import TIE
+from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
+from swsdist.score.measures.twv import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

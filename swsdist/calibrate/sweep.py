@@ -2,7 +2,7 @@
 
 Every term's probabilities are sorted once, with the counts of hits and false alarms from the top down to each. A point (alpha,
 beta) is then a binary search a term. Counts are integers per class of Ntrue and rates are evaluated from them as
-`swsdist.score.twv` does, so each value is the very double that deciding the list and counting it would give.
+`swsdist.score.measures.twv` does, so each value is the very double that deciding the list and counting it would give.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
 from swsdist.errors import UserError
-from swsdist.score.ranking import Ranking
+from swsdist.score.measures.ranking import Ranking
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

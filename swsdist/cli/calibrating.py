@@ -77,11 +77,11 @@ def calibrate(
     """
     from pathlib import Path
 
+    from swsdist.evaluation.calibration import Request, operating_point
+    from swsdist.evaluation.calibration import calibrate as work
+    from swsdist.evaluation.lists import read_list, write_list
+    from swsdist.evaluation.reading import protocol_for, read_task
     from swsdist.io.notices import Notices
-    from swsdist.run.calibrating import Request, operating_point
-    from swsdist.run.calibrating import calibrate as work
-    from swsdist.run.lists import read_list, write_list
-    from swsdist.score.inputs import protocol_for, read_task
 
     notices = Notices(strict)
     kaldi, is_kaldi = _kaldi(system, source, kind, options)
@@ -113,9 +113,9 @@ def calibrate(
 def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str, Any]) -> tuple[Any, bool]:
     """How results tell places, and whether the list is one of results."""
     from swsdist.errors import UserError
+    from swsdist.evaluation.lists import Kaldi
     from swsdist.io.kaldi import looks_like_results
     from swsdist.io.kaldi_data import read_utterances
-    from swsdist.run.lists import Kaldi
 
     is_kaldi = source == "kaldi" or looks_like_results(system)
     files = ("kaldi_segments", "kaldi_utter_map", "kaldi_utter_id")
@@ -170,9 +170,9 @@ def kst_study(
     from pathlib import Path
 
     from swsdist.calibrate.study import study
+    from swsdist.evaluation.study import StudyFile, TaskSection, entries, named, read_study, steps
     from swsdist.io.notices import Notices
     from swsdist.report.study import study_json, text_lines, write_study
-    from swsdist.run.studying import StudyFile, TaskSection, entries, named, read_study, steps
 
     if (tasks is None) == (not systems):
         raise click.UsageError("Name systems with --ecf, --rttm and --terms, or a YAML file: --tasks FILE.")

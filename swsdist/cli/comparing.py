@@ -45,16 +45,16 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from pathlib import Path
 
     from swsdist.cli.outputs import check_place
+    from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
     from swsdist.report.comparison import Settings, breakdown_tables, measure_tables, text_lines, to_json
-    from swsdist.run.comparing import Request, compare_conditions, compare_systems, gather
 
     check_place(options["html"])
     notices = Notices(strict=options["strict"])
     names = ("ecf", "rttm", "ctm", "terms", "references")
     task = None
     if any(options[name] for name in (*names, "seconds")):
-        from swsdist.score.inputs import protocol_for, read_task
+        from swsdist.evaluation.reading import protocol_for, read_task
 
         given = {name: options[name] for name in names}
         rules = protocol_for(options["protocol"], options["terms"])
@@ -99,7 +99,7 @@ def resources(folder: str | None, weight: float | None, as_json: bool, **given: 
     import json
     from dataclasses import asdict
 
-    from swsdist.run.resources import from_numbers, resource_lines
+    from swsdist.accounts.resources import from_numbers, resource_lines
 
     found = from_numbers(
         folder,

@@ -15,8 +15,8 @@ def status(folder: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.status import status as look
     from swsdist.report.summary import span
-    from swsdist.run.status import status as look
 
     found = look(Folder(folder))
     if as_json:

@@ -6,10 +6,10 @@ import sys
 import time
 from typing import Any
 
+from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.state import Ended
+from swsdist.pipeline.task import Failure, Receipt, Stage
 from swsdist.report.summary import span
-from swsdist.run.pipeline import Progress
-from swsdist.run.state import Ended
-from swsdist.run.task import Failure, Receipt, Stage
 
 _EVERY = 5.0
 

@@ -59,11 +59,11 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     from pathlib import Path
 
     from swsdist import api
+    from swsdist.chains.search.report.publish import publish_report
     from swsdist.config import load_config
     from swsdist.errors import IncompleteError, UserError
+    from swsdist.pipeline.driver import look
     from swsdist.report.page import det_plot
-    from swsdist.run.pipeline import look
-    from swsdist.run.publish import publish_report
 
     path = f"{folder.rstrip('/')}/config.yaml" if Path(folder).is_dir() else folder
     if not Path(path).is_file():
@@ -101,7 +101,7 @@ def go(
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
     from swsdist.config import load_config
-    from swsdist.run.pipeline import Choice
+    from swsdist.pipeline.driver import Choice
 
     loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])])
     choice = Choice(until=until, redo_from=redo_from, only=only)
@@ -116,8 +116,8 @@ def go(
 def _dry(config: Any, choice: Any) -> int:
     from rich.table import Table
 
+    from swsdist.pipeline.estimate import estimates
     from swsdist.report.summary import short
-    from swsdist.run.estimate import estimates
 
     rows = estimates(config, choice)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)

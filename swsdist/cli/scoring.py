@@ -92,8 +92,8 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
 
     for name in ("det", "per_term", "alignment", "table_file"):
         check_place(options[name])
+    from swsdist.evaluation.reading import protocol_for
     from swsdist.io.notices import Notices
-    from swsdist.score.inputs import protocol_for
 
     notices = Notices(strict)
     names = ("beta", "tolerance", "word_gap", "cost", "value", "prior", "trials_per_second", "as_run")
@@ -107,10 +107,10 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
     if rules.conventions == "quesst":
         return _score_documents(system, rules, options)
 
+    from swsdist.evaluation.evaluate import evaluate
+    from swsdist.evaluation.measures import more_values, values
+    from swsdist.evaluation.reading import read_system, read_task
     from swsdist.report.evaluation import alignment_table, evaluation_json, per_term_table, summary
-    from swsdist.score.evaluation import evaluate
-    from swsdist.score.inputs import read_system, read_task
-    from swsdist.score.measures import more_values, values
 
     task = read_task(
         ecf=options["ecf"],
@@ -168,10 +168,10 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
     import json
     import math
 
+    from swsdist.io.nist.termlist import read_termlist
     from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
-    from swsdist.io.termlist import read_termlist
-    from swsdist.score.cnxe import prior_of_beta
-    from swsdist.score.quesst import score_quesst
+    from swsdist.score.measures.cnxe import prior_of_beta
+    from swsdist.score.measures.quesst import score_quesst
 
     for name in ("ecf", "rttm", "terms"):
         if not options[name]:

@@ -25,7 +25,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from swsdist import api
-    from swsdist.run.state import describe
+    from swsdist.pipeline.state import describe
 
     opened = api.open_store(folder)
     manifest = opened.manifest
@@ -76,7 +76,7 @@ def cat(folder: str, doc_id: str, channel: int, npy: str | None) -> None:
     import numpy as np
 
     from swsdist import api
-    from swsdist.clock import frames_to_seconds
+    from swsdist.times import frames_to_seconds
 
     opened = api.open_store(folder)
     frames = opened.features(doc_id, channel)
@@ -96,7 +96,7 @@ def compact(folder: str, hours: float) -> None:
     Not while a run searches it: what that run reads would be removed.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.run.lock import locked
+    from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import compact as rewrite
 
     where = Folder(folder)

@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
+from swsdist.io.compressed import lines, opened
 from swsdist.io.fields import fits, number, split, whole
 from swsdist.io.kaldi_data import Segment, Utterances
-from swsdist.io.packed import lines, opened
 from swsdist.types import DETECTIONS
 
 #: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.

@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from swsdist.errors import DataError, UserError
+from swsdist.io.compressed import lines
 from swsdist.io.fields import split, time, whole
-from swsdist.io.nist_xml import channel_number
-from swsdist.io.packed import lines
+from swsdist.io.nist.xml import channel_number
 
 _SLACK = 1e-6  # s, by which a detection may pass the ends of its utterance
 

@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.errors import DataError
-from swsdist.io.ecf import read_ecf
-from swsdist.io.packed import lines, short
-from swsdist.io.systemlist import read_systemlist
-from swsdist.io.systemlist_writing import write_stdlist
+from swsdist.io.compressed import lines, short
+from swsdist.io.nist.ecf import read_ecf
+from swsdist.io.nist.systemlist import read_systemlist
+from swsdist.io.nist.systemlist_writing import write_stdlist
 
 _FIELDS = 9
 
@@ -117,7 +117,7 @@ def write_quesst_references(references: pa.Table, durations: Mapping[str, float]
 
 
 def read_quesst_list(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
-    """The trials of a system list, in the order of the file, which matters (`swsdist.score.quesst`).
+    """The trials of a system list, in the order of the file, which matters (`swsdist.score.measures.quesst`).
 
     Args:
         path: STDLIST, plain or packed, local or `s3://`.
@@ -144,7 +144,7 @@ def write_quesst_list(
         queries: ids of all queries.
         durations: s, of the documents, by id.
         out: local file to write.
-        attributes: as of `swsdist.io.systemlist_writing.write_stdlist`.
+        attributes: as of `swsdist.io.nist.systemlist_writing.write_stdlist`.
 
     Raises:
         UserError: a name that STDEval cannot work with.

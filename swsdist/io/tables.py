@@ -29,8 +29,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from swsdist.errors import TableError
-from swsdist.io.nist_xml import LATEST
-from swsdist.io.packed import opened, short
+from swsdist.io.compressed import opened, short
+from swsdist.io.nist.xml import LATEST
 
 _COUNTED_FROM_ONE = ("channel", "example")
 _NOT_NEGATIVE = ("start", "duration")

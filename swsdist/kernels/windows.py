@@ -20,8 +20,8 @@ import numba
 import numpy as np
 
 from swsdist.kernels.arithmetic import least
-from swsdist.kernels.bounded_slope import cell
 from swsdist.kernels.compiled import compiled
+from swsdist.kernels.recurrences.bounded_slope import cell
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: What a row of `windows` holds: its first group, its columns, the first column whose cost is wanted, the first and the one

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.clock import frames_to_seconds
+from swsdist.times import frames_to_seconds
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
 _ORDER = [

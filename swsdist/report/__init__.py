@@ -5,5 +5,5 @@ One frozen tree, `swsdist.report.data.ReportData`, holds all that is shown; noth
 * `swsdist.report.schema.write_report_json` makes the content of `report.json`;
 * `swsdist.report.page.render_page` makes `report.html`;
 * `swsdist.report.summary.print_summary` prints the final table;
-* `swsdist.report.svg` draws the plots, also alone for a paper.
+* `swsdist.report.plots.svg` draws the plots, also alone for a paper.
 """

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.report.summary import fixed, short
-from swsdist.score.bootstrap import Interval, Method
-from swsdist.score.compare import Comparison, PairRow
-from swsdist.score.significance import Wilcoxon, Zeros
+from swsdist.score.compare.bootstrap import Interval, Method
+from swsdist.score.compare.paired import Comparison, PairRow
+from swsdist.score.compare.significance import Wilcoxon, Zeros
 
 SCHEMA = "swsdist-comparison/1"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How intervals and tests are made; defaults as of `swsdist.score.compare`."""
+    """How intervals and tests are made; defaults as of `swsdist.score.compare.paired`."""
 
     level: float = 0.95
     resamples: int = 10_000
@@ -34,7 +34,7 @@ class Settings:
     zero_method: Zeros = "wilcox"
 
     def options(self) -> dict[str, Any]:
-        """As keywords of `swsdist.score.compare.compare`."""
+        """As keywords of `swsdist.score.compare.paired.compare`."""
         return dataclasses.asdict(self)
 
 
@@ -58,7 +58,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class BreakdownTable:
-    """A system's values, or its difference to another's, by a property; see `swsdist.score.breakdown` for the table."""
+    """A system's values, or its difference to another's, by a property; see `swsdist.score.compare.breakdown` for the table."""
 
     column: str
     first: str

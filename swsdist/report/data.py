@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.score.resources import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
 
 Calibration = Literal["none", "crossfit", "oracle", "file"]
 Verdict = Literal["hit", "false alarm", "unknown"]

@@ -1,7 +1,7 @@
 """The DET curve of a scored list as a file: a picture, or its points, with a band of two standard errors if asked for.
 
 The band lies around the very points of the curve. Term-weighted, a point's errors are those of the means over terms
-(`swsdist.score.det.bands`); pooled, the rates are proportions of Ntrue references and N - Ntrue other trials.
+(`swsdist.score.measures.det.bands`); pooled, the rates are proportions of Ntrue references and N - Ntrue other trials.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
-from swsdist.score.det import Squares, bands, det, referenced
-from swsdist.score.evaluation import Evaluation
-from swsdist.score.twv import Curve
+from swsdist.score.measures.det import Squares, bands, det, referenced
+from swsdist.score.measures.twv import Curve
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
 
 
 def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Floats, Floats] | None) -> str:
-    from swsdist.report.svg import Line, Mark, det_svg  # loads scipy, which points as CSV do without
+    from swsdist.report.plots.svg import Line, Mark, det_svg  # loads scipy, which points as CSV do without
 
     marks = []
     for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):

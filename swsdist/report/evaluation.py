@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.score.evaluation import Evaluation, Part
+from swsdist.evaluation.evaluate import Evaluation, Part
 
 SCHEMA = "swsdist-score/1"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import jinja2
 
 from swsdist.report.data import Measures, ReportData, thin_det
+from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.summary import CALIBRATIONS, NOTHING, fixed, short, span, summary_rows
-from swsdist.report.svg import Line, Mark, det_svg, histogram_svg
 
 #: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
 MOST_QUERIES = 5000

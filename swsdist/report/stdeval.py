@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from swsdist.score.evaluation import Evaluation, Part
+from swsdist.evaluation.evaluate import Evaluation, Part
 
 _LEFT, _COLUMN = 46, 45
 _KINDS = ("bnews", "cts", "confmtg")
@@ -22,7 +22,7 @@ def stdeval_report(result: Evaluation) -> str:
     """The table of one list.
 
     Args:
-        result: of `swsdist.score.evaluation.evaluate`, by STDEval's rules.
+        result: of `swsdist.evaluation.evaluate.evaluate`, by STDEval's rules.
     """
     parts = [result.parts[kind] for kind in _KINDS if kind in result.parts] + [result.whole]
     return "".join(f"{line}\n" for line in (*_head(result, len(parts)), *_table(result, parts)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.report.plots import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short
 
 Floats = NDArray[np.float64]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.registry import REGISTRY, create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.search import device, engine
-from swsdist.search.engine import Settings
-from swsdist.search.example import Example
-from swsdist.search.found import Found
+from swsdist.methods.dtw import device, engine
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
 
 
 class Case(NamedTuple):

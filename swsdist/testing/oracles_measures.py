@@ -1,7 +1,7 @@
 """Definitions of the further measures in plain Python: slow, and short enough to be checked by reading.
 
-`swsdist.score.cnxe`, `pav`, `quesst`, `documents`, `retrieval` and `det` are held against these; conventions and sources are
-theirs. What can be exact is a fraction.
+`swsdist.score.measures.cnxe`, `pav`, `quesst`, `documents`, `retrieval` and `det` are held against these; conventions and
+sources are theirs. What can be exact is a fraction.
 """
 
 from __future__ import annotations

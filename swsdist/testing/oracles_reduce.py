@@ -9,8 +9,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from swsdist.clock import frames_to_seconds
 from swsdist.fingerprint import stable_hash
+from swsdist.times import frames_to_seconds
 
 Row = dict[str, Any]
 

@@ -5,13 +5,13 @@ Python integers and lists only; nothing is blocked, packed or skipped.
 
 from __future__ import annotations
 
-from swsdist.kernels.bounded_slope import cell
+from swsdist.kernels.recurrences.bounded_slope import cell
 
 
 def bounded_slope(distances: list[list[int]]) -> list[tuple[int, int] | None]:
     """Cost and document frames of the best path to each document frame; None where no path can end.
 
-    The definition of `swsdist.kernels.bounded_slope`, on pairs written as one wide integer.
+    The definition of `swsdist.kernels.recurrences.bounded_slope`, on pairs written as one wide integer.
     """
     wide = 64
     nowhere = 1 << 200

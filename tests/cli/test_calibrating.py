@@ -12,7 +12,7 @@ from conftest import Command
 
 from swsdist.calibrate.logistic import Logistics
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.io.systemlist import read_systemlist
+from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
 from swsdist.types import DETECTIONS
 

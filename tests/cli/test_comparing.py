@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.evaluation.reading import read_system, read_task
 from swsdist.io.tables import write_csv
-from swsdist.score.compare import compare as compare_tables
-from swsdist.score.inputs import read_system, read_task
-from swsdist.score.twv import PER_TERM
+from swsdist.score.compare.paired import compare as compare_tables
+from swsdist.score.measures.twv import PER_TERM
 
 ECF = """<ecf source_signal_duration="3600" language="english" version="1">
 <excerpt audio_filename="talk1.sph" channel="1" tbeg="0" dur="2000" source_type="bnews"/>
@@ -104,7 +104,7 @@ def test_the_same_in_words(folder: Path) -> None:
 
 
 def test_per_term_tables_give_the_same(folder: Path) -> None:
-    from swsdist.score.evaluation import evaluate
+    from swsdist.evaluation.evaluate import evaluate
 
     asked = read_task(ecf=f"{folder}/ecf.xml", terms=f"{folder}/terms.xml", references=f"{folder}/refs.csv")
     tables = {}

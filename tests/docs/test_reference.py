@@ -13,10 +13,10 @@ from markdown_pages import DOCS, ROOT, rows, sections
 
 from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
+from swsdist.chains.search.stages import STAGES
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.scales import UNITS
-from swsdist.run.stages import STAGES
 from swsdist.score import PROTOCOLS
 
 SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}

@@ -7,7 +7,7 @@ follows on a few correctly rounded operations, so the constants are the same eve
 Of `index` only the structure is held: features in general differ in their last bits between types of CPU.
 
 When this test fails
-- and you meant to change the numbers: raise `version` of the stage (swsdist/run/stages/), so that nobody's old results are
+- and you meant to change the numbers: raise `version` of the stage (swsdist/chains/search/), so that nobody's old results are
   taken for new ones, and put what the message prints into GOLDEN;
 - and you did not: you have found a bug before it was one.
 """
@@ -29,18 +29,18 @@ import pytest
 import soundfile
 from pydantic import BaseModel, ConfigDict
 
+from swsdist.chains.search.align import aligned_name
+from swsdist.chains.search.decide import scored_name, trials_name
+from swsdist.chains.search.fit import calibration_name
+from swsdist.chains.search.normalise import normalised_name
+from swsdist.chains.search.queries import examples_name
+from swsdist.chains.search.reduce import detections_name, statistics_name
+from swsdist.chains.search.score import measures_name, terms_name
+from swsdist.chains.search.search import candidates_name
+from swsdist.chains.search.stages import STAGES
 from swsdist.config import config_from_dict
 from swsdist.features import registry
-from swsdist.run.pipeline import Choice, Outcome, Progress, run_stages
-from swsdist.run.stages import STAGES
-from swsdist.run.stages.align import aligned_name
-from swsdist.run.stages.decide import scored_name, trials_name
-from swsdist.run.stages.fit import calibration_name
-from swsdist.run.stages.normalise import normalised_name
-from swsdist.run.stages.queries import examples_name
-from swsdist.run.stages.reduce import detections_name, statistics_name
-from swsdist.run.stages.score import measures_name, terms_name
-from swsdist.run.stages.search import candidates_name
+from swsdist.pipeline.driver import Choice, Outcome, Progress, run_stages
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
@@ -190,7 +190,7 @@ def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
     if found[first][0] == GOLDEN.get(first, (0, ""))[0]:
         pytest.fail(
             f"the bytes of stage {first} changed and its version did not. If you meant it, raise `version` in "
-            f"swsdist/run/stages/{first}.py and put this here:\n{new}"
+            f"swsdist/chains/search/{first}.py and put this here:\n{new}"
         )
     pytest.fail(f"stage {first} has a new version: put this here:\n{new}")
 

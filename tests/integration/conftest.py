@@ -99,7 +99,7 @@ class Scene:
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
-        from swsdist.run.digest import FINAL, combined
+        from swsdist.pipeline.digest import FINAL, combined
 
         digests = self.digest(run)
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
@@ -123,8 +123,8 @@ class Scene:
 
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
         """The accounts, a list of lines a process."""
+        from swsdist.accounts.journal import read_journals
         from swsdist.io.filesystem import Folder
-        from swsdist.run.accounts import read_journals
 
         return read_journals(Folder(str(self.folder / run)))
 

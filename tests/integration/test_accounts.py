@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from swsdist.run.task import Receipt
+from swsdist.pipeline.task import Receipt
 
 
 def receipts(scene: Any, run: str = "run") -> list[Receipt]:
@@ -49,7 +49,7 @@ def test_serial_accounts(scene: Any) -> None:
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
-    from swsdist.run.pipeline import Choice
+    from swsdist.pipeline.driver import Choice
 
     scene.run()
     first = scene.report()

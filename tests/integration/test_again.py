@@ -9,7 +9,7 @@ import pytest
 
 import swsdist
 from swsdist.errors import UserError
-from swsdist.run.pipeline import Choice
+from swsdist.pipeline.driver import Choice
 
 #: The stages in their order.
 ALL = ["index", "queries", "search", "reduce", "normalise", "align", "fit", "decide", "score", "export"]

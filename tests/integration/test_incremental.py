@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.io.filesystem import Folder
-from swsdist.run.pipeline import Choice
+from swsdist.pipeline.driver import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 

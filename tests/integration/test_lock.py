@@ -15,9 +15,9 @@ import pytest
 
 from swsdist.errors import LockedError
 from swsdist.io.filesystem import Folder
-from swsdist.run import lock
-from swsdist.run.lock import Lock, alive, locked, read
-from swsdist.run.pipeline import Progress
+from swsdist.pipeline import lock
+from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.lock import Lock, alive, locked, read
 
 SLOW = ("features.name=saboteur", "index.shards=7")
 
@@ -73,7 +73,7 @@ def test_one_of_many_gets_it(tmp_path: Path) -> None:
         "import sys, time\n"
         "from swsdist.errors import LockedError\n"
         "from swsdist.io.filesystem import Folder\n"
-        "from swsdist.run.lock import locked\n"
+        "from swsdist.pipeline.lock import locked\n"
         "time.sleep(max(0.0, float(sys.argv[2]) - time.time()))\n"
         "try:\n"
         "    with locked(Folder(sys.argv[1])):\n"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import swsdist
+from swsdist.chains.search.stages import STAGES
 from swsdist.errors import DataError, StoreError, TableError, UserError
-from swsdist.run.pipeline import Choice
-from swsdist.run.stages import STAGES
+from swsdist.pipeline.driver import Choice
 from swsdist.store.maintaining import check
 
 

@@ -15,8 +15,9 @@ SEARCH = """
 import hashlib, sys
 import numpy as np
 from swsdist.kernels.distances.registry import create
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.search import search
+from swsdist.methods.query.example import Example
 rng = np.random.default_rng(0)
 digest = hashlib.sha256()
 for name in ("cosine", "cosine-squared", "euclidean", "kl"):

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from swsdist.config.model import Search
 from swsdist.errors import UserError
 from swsdist.kernels.distances.registry import create
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.found import pruned
-from swsdist.search.lanes import Piece
-from swsdist.search.patterns import PATTERNS
-from swsdist.search.shard import engine_settings
-from swsdist.search.warps import batches
+from swsdist.methods.dtw.found import pruned
+from swsdist.methods.dtw.lanes import Piece
+from swsdist.methods.dtw.patterns import PATTERNS
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.shard import engine_settings
+from swsdist.methods.dtw.warps import batches
+from swsdist.methods.query.example import Example
 from swsdist.testing.gpu import CASES
 from swsdist.testing.synthesis import make_corpus
 
@@ -101,7 +102,7 @@ def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
 
 @needs_numba_cuda
 def test_no_gpu_is_told() -> None:
-    code = "from swsdist.search.device import require\nrequire('bounded-slope')"
+    code = "from swsdist.methods.dtw.device import require\nrequire('bounded-slope')"
     done = python("-c", code, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
     assert "UserError: search.device: this machine has no GPU" in done.stderr
@@ -131,8 +132,9 @@ def test_a_budget_that_is_too_small_is_told() -> None:
     code = """
 import numpy as np
 from swsdist.kernels.distances.registry import create
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.search import search
+from swsdist.methods.query.example import Example
 frames = np.ones((50, 1), np.float32)
 settings = Settings(create("cosine", 1), 1, 16, 100, device="cuda", device_memory=int(__import__("sys").argv[1]))
 search([Example("", 1, frames)], [(0, [frames])], np.ones(1, np.int64), settings)

@@ -25,10 +25,11 @@ from swsdist.kernels.distances.logarithm import compiled_ln, ln
 from swsdist.kernels.distances.registry import REGISTRY, create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.kernels.scales import UNITS, weighted
-from swsdist.search.distance import distance_of, offset_and_scale
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.queries import prepared as prepared_examples
+from swsdist.methods.dtw.distance import distance_of, offset_and_scale
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.extraction import prepared as prepared_examples
 from swsdist.testing import oracles_distances as oracle
 from swsdist.testing import oracles_search
 from swsdist.types import EXAMPLES

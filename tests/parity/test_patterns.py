@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels import asymmetric, averages, nonsegmental, quotients, segmental
-from swsdist.kernels.packing import packing
+from swsdist.kernels.recurrences import asymmetric, averages, nonsegmental, quotients, segmental
+from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
-from swsdist.search.patterns import pattern
+from swsdist.methods.dtw.patterns import pattern
 from swsdist.testing import oracles_patterns as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest", "zeros"])

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import UserError
-from swsdist.kernels import arithmetic, bounded_slope, products
+from swsdist.kernels import arithmetic, products
 from swsdist.kernels.distances.registry import create
-from swsdist.kernels.packing import packing
 from swsdist.kernels.peaks import COLUMNS, bound, pick
+from swsdist.kernels.recurrences import bounded_slope
+from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
-from swsdist.search.multiply import Multiply, multiplier, probe
+from swsdist.methods.dtw.product import Multiply, multiplier, probe
 from swsdist.testing import oracles_search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.score import bootstrap
-from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.breakdown import Aligned, breakdown, by_document, difference, grouped, scored_terms
-from swsdist.score.compare import compare, paired
-from swsdist.score.significance import holm, wilcoxon
-from swsdist.score.twv import Counts, atwv, per_term
+from swsdist.score.compare import bootstrap
+from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped, scored_terms
+from swsdist.score.compare.paired import compare, paired
+from swsdist.score.compare.significance import holm, wilcoxon
+from swsdist.score.measures.twv import Counts, atwv, per_term
 from swsdist.testing import oracles_compare as oracle
 from swsdist.testing.oracles_compare import Occurrences
 from swsdist.types import TRIALS

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swsdist.score.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
-from swsdist.score.det import Squares, bands, pooled_curve, total_squares
-from swsdist.score.documents import document_trials
-from swsdist.score.pav import pool_adjacent_violators
-from swsdist.score.quesst import score_quesst
-from swsdist.score.retrieval import equal_error_rate, per_query, pooled_auc
-from swsdist.score.twv import Counts, twv_curve
+from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
+from swsdist.score.measures.det import Squares, bands, pooled_curve, total_squares
+from swsdist.score.measures.pav import pool_adjacent_violators
+from swsdist.score.measures.quesst import score_quesst
+from swsdist.score.measures.retrieval import equal_error_rate, per_query, pooled_auc
+from swsdist.score.measures.twv import Counts, twv_curve
+from swsdist.score.trials.documents import document_trials
 from swsdist.testing import oracles_measures as oracle
 from swsdist.types import TRIALS
 

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from swsdist.errors import UserError
 from swsdist.kernels.distances.registry import create
-from swsdist.search import engine
-from swsdist.search import patterns as known
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
+from swsdist.methods.dtw import engine
+from swsdist.methods.dtw import patterns as known
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
 from swsdist.testing import oracles_patterns as oracle
 from swsdist.testing.oracles_search import bounded_slope, candidates, keep_best
 

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.windows import least_sums
-from swsdist.search.averaging import averaged
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.proposers import holding, registry, visiting
-from swsdist.search.proposers.interface import Budget, Landmarks, Material, Windows
-from swsdist.search.proposers.recall import present, recall
-from swsdist.search.proposers.searching import run
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass import buffering, registry, rescoring
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows
+from swsdist.methods.first_pass.recall import present, recall
+from swsdist.methods.first_pass.search import run
+from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.example import Example
 from swsdist.testing import oracles_search as oracle
 
 DIMENSION = 3
@@ -69,10 +70,10 @@ def test_a_visit_finds_what_the_oracle_finds_there(
     rows = [(q % len(examples), d % len(data), first, first + size, 0) for q, d, first, size in wanted]
     with pytest.MonkeyPatch.context() as patch:
         if small:  # many stretches, parts and calls
-            patch.setattr(visiting, "_PART", 7)
-            patch.setattr(holding, "_HELD", 30)
-            patch.setattr(visiting, "_COLUMNS", 50)
-        visited = visiting.visit(
+            patch.setattr(rescoring, "_PART", 7)
+            patch.setattr(buffering, "_HELD", 30)
+            patch.setattr(rescoring, "_COLUMNS", 50)
+        visited = rescoring.visit(
             examples,
             ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
             np.array([len(d) for d in data]),
@@ -109,7 +110,7 @@ def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
         Settings(create("cosine", DIMENSION), 4, 16, 500),
     )
     everywhere = [(q, k, 0, len(d), 0) for q in range(len(examples)) for k, d in enumerate(data)]
-    visited = visiting.visit(
+    visited = rescoring.visit(
         examples,
         ((k, [d]) for k, d in enumerate(data)),
         np.array([len(d) for d in data]),
@@ -181,8 +182,8 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holding, "_HELD", 50)
-        patch.setattr(visiting, "_COLUMNS", 64)
+        patch.setattr(buffering, "_HELD", 50)
+        patch.setattr(rescoring, "_COLUMNS", 64)
         other, *_ = run(proposer, material([features[k] for k in order], queries, order), budget)
     assert by_name(other, order) == expected
     assert sum(work) > 0

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.score import align
-from swsdist.score.assignment import SMALL, best_assignment
-from swsdist.score.lookup import look_up
+from swsdist.score.trials.assignment import SMALL, best_assignment
+from swsdist.score.trials.lookup import look_up
 from swsdist.testing.oracles_score import (
     Detection,
     Reference,

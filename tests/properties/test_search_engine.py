@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.products import layout
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.lanes import batches, cut
+from swsdist.methods.dtw.lanes import batches, cut
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
 from swsdist.testing import oracles_search as oracle
 
 NAMES = ["cosine", "cosine-squared", "euclidean"]

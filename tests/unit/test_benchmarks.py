@@ -145,7 +145,7 @@ def test_auc_counts_ties_half():
 
 def test_halves_are_of_about_equal_work():
     from benchmarks.ray_cost import halved
-    from swsdist.run.task import Task
+    from swsdist.pipeline.task import Task
 
     tasks = [Task("search", str(k), "", work, {}) for k, work in enumerate([1.0, 9.0, 5.0, 5.0, 2.0])]
     one, other = halved(tasks)

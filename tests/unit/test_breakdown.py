@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import DataError, TableError, UserError
-from swsdist.score.breakdown import (
+from swsdist.score.compare.breakdown import (
     Aligned,
     breakdown,
     by_document,
@@ -22,7 +22,7 @@ from swsdist.score.breakdown import (
     unit_bins,
     word_counts,
 )
-from swsdist.score.twv import PER_TERM, per_term
+from swsdist.score.measures.twv import PER_TERM, per_term
 from swsdist.types import REFERENCES, TERMS, TRIALS
 
 

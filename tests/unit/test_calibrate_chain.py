@@ -20,7 +20,7 @@ from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import ConfigError
-from swsdist.io.systemlist import read_systemlist
+from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
 from swsdist.score import Counts, align, atwv, fit_threshold, mtwv, score_limits, twv_curve
 from swsdist.types import REFERENCES, TRIALS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import TableError, UserError
-from swsdist.score.cnxe import (
+from swsdist.score.measures.cnxe import (
     Trials,
     bayes_threshold,
     cnxe,
@@ -23,7 +23,7 @@ from swsdist.score.cnxe import (
     prior_entropy,
     prior_of_beta,
 )
-from swsdist.score.pav import pool_adjacent_violators
+from swsdist.score.measures.pav import pool_adjacent_violators
 from swsdist.types import TRIALS
 
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from swsdist.errors import DataError, TableError, UserError
-from swsdist.score.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare import compare, compare_paired, completed, conditions, decided_at, paired
-from swsdist.score.significance import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
-from swsdist.score.twv import PER_TERM, per_term
+from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.score.compare.paired import compare, compare_paired, completed, conditions, decided_at, paired
+from swsdist.score.compare.significance import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
+from swsdist.score.measures.twv import PER_TERM, per_term
 from swsdist.types import TRIALS
 
 
@@ -215,7 +215,7 @@ def test_the_distribution_is_that_of_scipys_own_draws() -> None:
 
 def test_draws_do_not_depend_on_the_pieces_they_are_worked_in(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
-    monkeypatch.setattr("swsdist.score.bootstrap._CELLS", 130)
+    monkeypatch.setattr("swsdist.score.compare.bootstrap._CELLS", 130)
     pieces = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
     np.testing.assert_array_equal(whole.replicates, pieces.replicates)
     other = bootstrap_terms(np.stack([A, B]), resamples=500, seed=10)

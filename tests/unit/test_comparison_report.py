@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdist.report.comparison import Table, p_value, text_lines
-from swsdist.report.comparison_plots import Estimate, differences_svg, forest_svg, shortened
+from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,8 +14,9 @@ SEARCH = """
 import numpy as np
 from swsdist.kernels import compiled, products
 from swsdist.kernels.distances.registry import create
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.search import search
+from swsdist.methods.query.example import Example
 distance = create("cosine", 2)
 rng = np.random.default_rng(0)
 frames = [
@@ -80,8 +81,9 @@ SEVERAL = """
 import sys
 import numpy as np
 from swsdist.kernels.distances.registry import create
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.search import search
+from swsdist.methods.query.example import Example
 for name in sys.argv[1:]:
     rng = np.random.default_rng(0)
     name, recurrence = name.split("/")

@@ -14,10 +14,12 @@ import swsdist
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.search.curve import curve, local_distances, path
-from swsdist.search.engine import Settings, search
-from swsdist.search.example import Example
-from swsdist.search.patterns import PATTERNS
+from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.patterns import PATTERNS
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
 from swsdist.testing.oracles_patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
 
 COSINE = create("cosine", 3)
@@ -125,7 +127,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
     samples, _ = soundfile.read(root / "audio" / "d1.wav")
     soundfile.write(root / "hello.wav", samples[round(0.8 * RATE) : round(1.3 * RATE)], RATE)
-    from swsdist.run.pipeline import Choice
+    from swsdist.pipeline.driver import Choice
 
     config = {
         "run": str(root / "run"),

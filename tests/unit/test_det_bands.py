@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import UserError
-from swsdist.score.det import (
+from swsdist.score.measures.det import (
     Squares,
     bands,
     det,
@@ -19,7 +19,7 @@ from swsdist.score.det import (
     referenced,
     total_squares,
 )
-from swsdist.score.twv import Counts, twv_curve
+from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.types import TRIALS
 
 Rows = list[tuple[str, float | None, bool]]

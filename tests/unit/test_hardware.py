@@ -2,7 +2,7 @@
 
 import json
 
-from swsdist.run import hardware
+from swsdist.accounts import hardware
 
 
 def test_the_machine_describes_itself() -> None:

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import DataError, UserError
-from swsdist.io import packed, systemlist
-from swsdist.io.ecf import read_ecf, write_ecf
+from swsdist.io import compressed as packed
+from swsdist.io.nist import systemlist
+from swsdist.io.nist.ecf import read_ecf, write_ecf
+from swsdist.io.nist.rttm import read_rttm, write_rttm
+from swsdist.io.nist.systemlist import SystemList, read_systemlist
+from swsdist.io.nist.termlist import read_termlist, write_termlist
 from swsdist.io.notices import Notices
-from swsdist.io.rttm import read_rttm, write_rttm
-from swsdist.io.systemlist import SystemList, read_systemlist
-from swsdist.io.termlist import read_termlist, write_termlist
 
 Write = Callable[[str], str]
 

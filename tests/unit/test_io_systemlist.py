@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import DataError, UserError
-from swsdist.io.systemlist_writing import file_id, write_kwslist, write_stdlist
+from swsdist.io.nist.systemlist_writing import file_id, write_kwslist, write_stdlist
 from swsdist.types import DETECTIONS
 
 WRITERS = {"stdlist": (write_stdlist, "termid"), "kwslist": (write_kwslist, "kwid")}

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.chains.search.reduce import candidates_of
 from swsdist.io.filesystem import Folder
-from swsdist.run.stages.reduce import candidates_of
 from swsdist.store import parquet
 from swsdist.types import CANDIDATES
 

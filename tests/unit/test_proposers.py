@@ -13,14 +13,14 @@ from swsdist.config.model import Search
 from swsdist.errors import ConfigError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
-from swsdist.search.averaging import averaged
-from swsdist.search.example import Example
-from swsdist.search.found import Found
-from swsdist.search.proposers.interface import Budget, Landmarks, Material, Windows, Work
-from swsdist.search.proposers.landmarks import landmark_documents
-from swsdist.search.proposers.quantised import POSTINGS, Quantised, build
-from swsdist.search.proposers.recall import present, recall
-from swsdist.search.proposers.registry import PROPOSERS, create
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
+from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
+from swsdist.methods.first_pass.recall import present, recall
+from swsdist.methods.first_pass.registry import PROPOSERS, create
+from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.example import Example
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 7, 50])
@@ -218,7 +218,7 @@ def _store(factory) -> tuple[str, str]:
     """A store of made-up speech in three shards, and the path of one of its documents."""
     if "store" not in _made:
         from swsdist.config import config_from_dict
-        from swsdist.run.pipeline import Choice, Progress, run_stages
+        from swsdist.pipeline.driver import Choice, Progress, run_stages
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("proposers")

@@ -19,10 +19,10 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels import scales
 from swsdist.kernels.distances.registry import create
-from swsdist.search import queries
-from swsdist.search.patterns import PATTERNS, pattern
-from swsdist.search.queries import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
-from swsdist.search.template import template
+from swsdist.methods.dtw.patterns import PATTERNS, pattern
+from swsdist.methods.query import extraction as queries
+from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
+from swsdist.methods.query.template import template
 from swsdist.types import EXAMPLES, QUERIES
 
 RATE = 8000

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import DataError, UserError
-from swsdist.io.ecf import write_ecf
+from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import (
     SCORES,
     TARGETS,
@@ -20,7 +20,7 @@ from swsdist.io.quesst import (
     write_quesst_list,
     write_quesst_references,
 )
-from swsdist.score.quesst import Quesst, score_quesst
+from swsdist.score.measures.quesst import Quesst, score_quesst
 from swsdist.types import EXCERPTS
 
 DOCUMENTS = ("d1", "d2", "d3")

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from swsdist.errors import UserError
-from swsdist.score.resources import (
+from swsdist.accounts.factors import (
     factors,
     indexing_speed_factor,
     peak_memory,
@@ -15,6 +14,7 @@ from swsdist.score.resources import (
     query_seconds,
     searching_speed_factor,
 )
+from swsdist.errors import UserError
 
 HOUR = 3600.0
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import TableError, UserError
-from swsdist.score.det import pooled_curve
-from swsdist.score.documents import document_trials
-from swsdist.score.ranking import Ranking
-from swsdist.score.retrieval import (
+from swsdist.score.measures.det import pooled_curve
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.retrieval import (
     RETRIEVAL,
     EqualError,
     equal_error_rate,
@@ -22,7 +21,8 @@ from swsdist.score.retrieval import (
     pooled_auc,
     pooled_precision_recall,
 )
-from swsdist.score.twv import Counts, Curve, twv_curve
+from swsdist.score.measures.twv import Counts, Curve, twv_curve
+from swsdist.score.trials.documents import document_trials
 from swsdist.types import TRIALS
 
 Rows = list[tuple[str, float | None, bool | None, bool]]

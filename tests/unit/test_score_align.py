@@ -11,7 +11,7 @@ import pytest
 
 from swsdist.errors import TableError
 from swsdist.score import align, score_limits
-from swsdist.score.align import decimals
+from swsdist.score.trials.align import decimals
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 

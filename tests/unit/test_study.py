@@ -17,11 +17,11 @@ from swsdist.calibrate.study import ALPHAS, Entry, Study, study
 from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import ConfigError, UserError
-from swsdist.report.plots import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.evaluation.study import named, read_study, steps
+from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.study import figures, render_study, study_json, text_lines, write_study
-from swsdist.run.studying import named, read_study, steps
 from swsdist.score import Counts, atwv, per_term
-from swsdist.score.significance import paired_t, wilcoxon
+from swsdist.score.compare.significance import paired_t, wilcoxon
 from swsdist.types import TRIALS
 
 TRIALS_N, BETA = 3600, 66.66

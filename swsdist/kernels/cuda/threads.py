@@ -25,8 +25,8 @@ from typing import Any
 import numba
 
 from swsdist.kernels.arithmetic import choose, least
-from swsdist.kernels.bounded_slope import cell
 from swsdist.kernels.cuda.rows import FRAMES, element, last, load_frames, load_rows, lowered, put, whole, widened
+from swsdist.kernels.recurrences.bounded_slope import cell
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, spread
 

@@ -7,7 +7,7 @@ import io
 import math
 from pathlib import Path
 
-from swsdist.score.cnxe import Trials, cnxe, cnxe_min, measure
+from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, measure
 from swsdist.testing.golden.runner import Case, place, text, values
 
 NAME = "cross entropy"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from swsdist.errors import SwsdistError, UserError
-from swsdist.io.packed import opened
+from swsdist.io.compressed import opened
 
 #: Modules of the groups, asked in this order: the lists of QUESST have the form of NIST's.
 GROUPS = [

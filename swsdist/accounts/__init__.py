@@ -1,0 +1,1 @@
+"""What work costs: journals, peaks, hardware, and the factors made of them (ISF, SSF, PMU, PL)."""

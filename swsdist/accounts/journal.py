@@ -1,0 +1,180 @@
+"""What work costs: CPU seconds, memory, and a journal that survives the process.
+
+CPU time of a task: user and system time of all threads of the process and of its finished children, by differences.
+
+Peak memory of a task: the kernel's high-water mark is reset (`/proc/self/clear_refs`, 5) and VmHWM read afterwards; `ru_maxrss`
+would start at the parent's peak and never fall. Memory of a node: every process of the run on it samples its own PSS (shared
+pages count in parts, so the sum over processes counts them once) to its journal once a second.
+
+The journal is append-only, one file a process, flushed line by line: an attempt that was killed has a beginning, samples, and
+no end, and what it had used is known to within the last second. On S3, which cannot append, the file is put again every few
+seconds and at every end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from swsdist.io.filesystem import Folder
+
+_PUT_EVERY = 10.0
+
+
+def cpu_seconds() -> tuple[float, float]:
+    """User and system CPU seconds of this process and its finished children, all threads."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + children.ru_utime, own.ru_stime + children.ru_stime
+
+
+def reset_peak() -> None:
+    """Begin to measure the peak of resident memory anew, where the kernel allows it."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_bytes() -> int:
+    """Highest resident memory since `reset_peak`."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def pss_bytes(pid: int | str = "self") -> int:
+    """Proportional set size of a process; 0 if it is gone, its resident size where the kernel does not tell."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        if Path(f"/proc/{pid}/statm").exists():
+            return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except PermissionError:
+        pass
+    return 0
+
+
+class Journal:
+    """Append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
+
+    Args:
+        folder: the run.
+        role: `driver` or `worker`.
+        host: name of the node; the host's by default.
+    """
+
+    def __init__(self, folder: Folder, role: str, host: str | None = None) -> None:
+        self._folder = folder
+        self.host = host or socket.gethostname()
+        self._name = f"accounts/{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._text: list[str] = []
+        self._put_at = 0.0
+        self._file: IO[str] | None = None
+        local = folder.local(self._name)
+        if local is not None:
+            local.parent.mkdir(parents=True, exist_ok=True)
+            self._file = local.open("a", encoding="utf-8")
+        self._phase = ""
+        from swsdist.accounts.hardware import describe
+
+        self.write("open", role=role, host=self.host, pid=os.getpid(), hardware=describe())
+        self._thread = threading.Thread(target=self._sample, name="swsdist-accounts", daemon=True)
+        self._thread.start()
+
+    def write(self, event: str, **values: Any) -> None:
+        """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
+        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": round(sum(cpu_seconds()), 4), **values})
+        with self._lock:
+            if self._file is not None:
+                self._file.write(line + "\n")
+                self._file.flush()
+                return
+            self._text.append(line)
+            if event == "sample" and time.monotonic() - self._put_at < _PUT_EVERY:
+                return
+            self._put_at = time.monotonic()
+            self._folder.write_bytes(self._name, ("\n".join(self._text) + "\n").encode())
+
+    def move(self, host: str) -> None:
+        """From now on the node has this name: it is known only once the process has joined a cluster."""
+        if host != self.host:
+            self.host = host
+            self.write("node", host=host)
+
+    @contextmanager
+    def phase(self, phase: str) -> Iterator[None]:
+        """Samples taken meanwhile count as this phase's; the last one is taken at its end."""
+        self._phase = phase
+        try:
+            yield
+        finally:
+            self._take()
+
+    def _take(self) -> None:
+        self.write("sample", phase=self._phase, pss=self.memory())
+
+    def memory(self) -> int:
+        """Bytes that this process accounts for."""
+        return pss_bytes()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(1.0):
+            try:
+                self._take()
+            except OSError:
+                return  # the folder is gone or full: the tasks themselves will say so
+
+    def close(self) -> None:
+        """End of the process's part in the run."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+        self._take()
+        self.write("close")
+        if self._file is not None:
+            self._file.close()
+
+
+class DriverJournal(Journal):
+    """The driver's: it also accounts for the processes that it started, but for those that keep their own journal."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.others: set[int] = set()
+        super().__init__(folder, "driver")
+
+    def memory(self) -> int:
+        """PSS of the driver and of the daemons it started."""
+        import psutil
+
+        pids = {child.pid for child in psutil.Process().children(recursive=True)} - self.others
+        return pss_bytes() + sum(pss_bytes(pid) for pid in pids)
+
+
+def read_journals(folder: Folder) -> list[list[dict[str, Any]]]:
+    """All journals of a run, each as its lines; a last line that was cut off is left out."""
+    journals = []
+    for name in folder.listing("accounts"):
+        lines = []
+        for line in folder.read_bytes(name).decode("utf-8", "replace").splitlines():
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                break  # the process died while it wrote this line
+        if lines and lines[0]["event"] == "open":
+            for line in lines:
+                if line["event"] == "node":
+                    lines[0]["host"] = line["host"]
+            journals.append(lines)
+    return journals

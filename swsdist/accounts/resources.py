@@ -1,0 +1,93 @@
+"""ISF, SSF, PMU and PL from a run's report, or from numbers given by hand, or from both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from swsdist.accounts.factors import Factors, factors
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.report.summary import fixed, short
+
+#: Names in `report.json`, under `resources`.
+_OF_RUN = {
+    "index_cpu_s": "index_cpu_s",
+    "search_cpu_s": "search_cpu_s",
+    "audio_s": "audio_seconds",
+    "query_s": "query_seconds",
+    "index_peaks_gb": "pmu_index_gb",
+    "search_peaks_gb": "pmu_search_gb",
+    "weight": "pl_lambda",
+}
+
+
+def from_numbers(
+    run: str | None = None,
+    *,
+    index_cpu_s: float | None = None,
+    search_cpu_s: float | None = None,
+    audio_s: float | None = None,
+    query_s: float | None = None,
+    index_peaks_gb: Sequence[float] = (),
+    search_peaks_gb: Sequence[float] = (),
+    weight: float | None = None,
+) -> Factors:
+    """The figures of a run, where numbers that are given take the place of its own.
+
+    Args:
+        run: folder of a run that has a report; None: there are only the numbers.
+        index_cpu_s, search_cpu_s: CPU s.
+        audio_s, query_s: s.
+        index_peaks_gb, search_peaks_gb: highest memory of each node, GB.
+        weight: lambda of PL, 0.1 by default.
+
+    Raises:
+        UserError: the run has no report, nothing is given, or a number is impossible.
+    """
+    given: dict[str, Any] = {
+        "index_cpu_s": index_cpu_s,
+        "search_cpu_s": search_cpu_s,
+        "audio_s": audio_s,
+        "query_s": query_s,
+        "index_peaks_gb": list(index_peaks_gb) or None,
+        "search_peaks_gb": list(search_peaks_gb) or None,
+        "weight": weight,
+    }
+    if run is None and all(value is None for name, value in given.items() if name != "weight"):
+        raise UserError("there are no numbers", remedy="name a run folder, or give them: --indexing-cpu, --audio, ...")
+    known = _known(run) if run is not None else {}
+    values: dict[str, Any] = {name: value if value is not None else known.get(name) for name, value in given.items()}
+    for name in ("index_peaks_gb", "search_peaks_gb"):
+        values[name] = values[name] or []
+    values["weight"] = 0.1 if values["weight"] is None else values["weight"]
+    return factors(**values)
+
+
+def _known(run: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
+    except FileNotFoundError:
+        raise UserError(
+            "there is no report.json", where=run, remedy="name the folder of a run that has ended"
+        ) from None
+    known = {name: found[key] for name, key in _OF_RUN.items()}
+    for name in ("index_peaks_gb", "search_peaks_gb"):
+        known[name] = None if known[name] is None else [known[name]]
+    return known
+
+
+def resource_lines(found: Factors) -> list[str]:
+    """The figures as lines of text: name, value, what it is."""
+    weight = short(found.pl_lambda)
+    rows = [
+        ("ISF", short(found.isf), "CPU s per s of audio"),
+        ("SSF", short(found.ssf), "CPU s per query s and audio s"),
+        ("SSF, hours", short(found.ssf_hours), "the same with all times in hours: 3600 x SSF"),
+        ("PMU index", fixed(found.pmu_index_gb, 3), "GB, highest over nodes"),
+        ("PMU search", fixed(found.pmu_search_gb, 3), "GB, highest over nodes"),
+        ("PL", short(found.pl), f"lambda {weight}, with SSF"),
+        ("PL, hours", short(found.pl_hours), f"lambda {weight}, with SSF in hours"),
+    ]
+    return [f"{name:<10}  {value:>10}  {note}" for name, value, note in rows]

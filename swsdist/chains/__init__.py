@@ -1,0 +1,1 @@
+"""The chains of stages, one folder each."""

@@ -1,0 +1,1 @@
+"""The chain from audio to a scored report, a file a stage."""

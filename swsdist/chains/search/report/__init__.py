@@ -1,0 +1,1 @@
+"""What the search chain shows at its end."""

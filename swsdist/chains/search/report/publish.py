@@ -1,0 +1,52 @@
+"""The report of a run, written to its folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from swsdist.chains.search.report.reporting import build, rejected_rows
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.driver import Outcome
+from swsdist.report.data import ReportData
+from swsdist.report.page import render_page
+from swsdist.report.schema import write_report_json
+from swsdist.store import parquet
+from swsdist.types import REJECTED
+
+JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
+
+
+def publish_report(outcome: Outcome, force: bool = False) -> ReportData | None:
+    """Write report.json, report.html and rejected.parquet.
+
+    Args:
+        outcome: of a run that came to its last stage, or stopped earlier by choice.
+        force: also when nothing was done and the report is there.
+
+    Returns:
+        What was written; None if nothing was left to do.
+    """
+    run = outcome.state.run
+    if "score" not in outcome.state.ended:
+        return None  # an early stop by choice: there is nothing to report on
+    if not force and outcome.did == 0 and not outcome.failures and run.exists(JSON) and run.exists(PAGE):
+        return None
+    data = build(outcome)
+    if outcome.did == 0:
+        data = _with_times_of(run, data)
+    parquet.publish(run, REJECTED_NAME, [rejected_rows(outcome)], REJECTED)
+    run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
+    run.write_bytes(PAGE, render_page(data).encode())
+    return data
+
+
+def _with_times_of(run: Folder, data: ReportData) -> ReportData:
+    """A report that is only written anew keeps the wall times of the run that did the work."""
+    try:
+        earlier = json.loads(run.read_bytes(JSON))["resources"]
+    except (FileNotFoundError, ValueError, KeyError):
+        return data
+    names = ("wall_s", "phase_wall_s", "ray_start_s", "ray_stop_s")
+    kept = {name: earlier[name] for name in names if name in earlier}
+    return replace(data, resources=replace(data.resources, **kept))

@@ -1,0 +1,29 @@
+"""Anybody's lists against anybody's references: read, evaluate, calibrate, compare.
+
+All at once, from files or from tables (arrow, pandas, mappings of columns)::
+
+    task = read_task(ecf="ecf.xml", rttm="ref.rttm", terms="tlist.xml", protocol="sws2013")
+    result = evaluate(task, read_system("stdlist.xml"))
+    values(result)  # every measure by its name
+
+    task = make_task(references, total_seconds=72440, protocol="openkws13")
+    result = evaluate(task, make_system(detections))
+"""
+
+from swsdist.evaluation.evaluate import Evaluation, evaluate
+from swsdist.evaluation.measures import more_values, values
+from swsdist.evaluation.reading import make_system, make_task, read_system, read_task
+from swsdist.evaluation.task import System, Task
+
+__all__ = [
+    "Evaluation",
+    "System",
+    "Task",
+    "evaluate",
+    "make_system",
+    "make_task",
+    "more_values",
+    "read_system",
+    "read_task",
+    "values",
+]

@@ -1,0 +1,357 @@
+"""Systems to compare, from what a user names: run folders, per-term tables, and lists that are scored first.
+
+A run folder and a list have an aligned list, so their MTWV can be compared too (their values at the threshold of the
+maximum), intervals can be taken over documents, and values broken down by properties of documents. A per-term table
+(`swsdist score --per-term`) has the values at the decisions made, and no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import UserError
+from swsdist.evaluation.properties import Scored, query_property, searched_documents
+from swsdist.evaluation.task import Task
+from swsdist.io.filesystem import Folder, locate
+from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents
+from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
+from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
+from swsdist.score.measures.protocol import Protocol, protocol
+from swsdist.score.measures.twv import PER_TERM, per_term
+
+
+def from_table(name: str, path: str) -> Scored:
+    """A per-term table, CSV or Parquet."""
+    from swsdist.io.tables import read_table
+
+    return Scored(name, _decided(read_table(path, PER_TERM, key=("query_id",))))
+
+
+def from_list(name: str, path: str, task: Task) -> Scored:
+    """A system list, scored against a task."""
+    from swsdist.evaluation.evaluate import evaluate
+    from swsdist.evaluation.reading import read_system
+
+    system = read_system(path, conventions=task.conventions, notices=task.notices)
+    found = evaluate(task, system, by_type=False)
+    best, cut = found.whole.maximum, None
+    if best is not None:
+        cut = _threshold(best.threshold, best.pmiss, best.pfa)
+    rules, time = task.protocol, task.protocol.trials == "time"
+    return Scored(
+        name,
+        _decided(found.whole.per_term),
+        None if best is None else _at([found.aligned], cut, task.trials, task.beta),
+        cut,
+        lambda: [found.aligned],
+        task.trials,
+        task.beta,
+        _rate(rules) if time else None,
+        _searched(task) if time and task.excerpts is not None else None,
+        task.terms,
+        reject_all=task.conventions != "kwseval",
+    )
+
+
+def from_run(name: str, path: str) -> Scored:
+    """A run folder that has been scored."""
+    from swsdist.chains.search.decide import trials_name
+    from swsdist.chains.search.score import terms_name
+    from swsdist.config import load_config
+    from swsdist.pipeline.plan import load_plan
+    from swsdist.pipeline.task import Receipt, receipt_name
+    from swsdist.store import parquet
+    from swsdist.store.reading import Store
+
+    run = Folder(path)
+    plan = load_plan(run)
+    if not plan.stages.get("score"):
+        raise UserError(
+            "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
+        )
+    done = plan.stages["score"][0]
+    summary = Receipt.from_json(run.read_bytes(receipt_name("score", done))).summary
+    measures, point = summary["measures"], summary["point"]
+    listing = run.listing("tables/trials")
+    names = [one for fingerprint in plan.stages["decide"] if (one := trials_name(fingerprint)) in listing]
+
+    def parts() -> Iterable[pa.Table]:
+        return (parquet.read(run, one) for one in names)
+
+    config = load_config(run.path("config.yaml"), [])
+    rules = protocol(config.score.protocol, trials_per_second=config.score.trials_per_second)
+    documents = None
+    if plan.manifest is not None:
+        found = Store(Folder(plan.store, config.storage), plan.manifest).documents(
+            columns=["doc_id", "channel", "duration"]
+        )
+        seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
+        documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
+    cut = _threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    return Scored(
+        name,
+        _decided(parquet.read(run, terms_name(done)).select(PER_TERM.names)),
+        _at(parts(), cut, point["trials"], point["beta"]),
+        cut,
+        parts,
+        point["trials"],
+        point["beta"],
+        _rate(rules),
+        documents,
+        reject_all=rules.conventions != "kwseval",
+    )
+
+
+def gather(arguments: Sequence[str], task: Task | None = None) -> list[Scored]:
+    """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
+
+    Args:
+        arguments: run folders; else lists to be scored against the task, or without one per-term tables.
+        task: what lists are scored against.
+
+    Raises:
+        UserError: two have one name, or one cannot be compared.
+    """
+    found: list[Scored] = []
+    for argument in arguments:
+        name, given, path = argument.partition("=")
+        if not given:
+            name, path = PurePosixPath(argument.rstrip("/")).stem, argument
+        if name in (one.name for one in found):
+            raise UserError(
+                f"two systems are called {name!r}", where=path, remedy=f"name them: one={path} another=OTHER"
+            )
+        folder, file = locate(path)
+        if Folder(path).exists("plan.json"):
+            found.append(from_run(name, path))
+        elif not folder.exists(file):
+            raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
+        elif task is not None:
+            found.append(from_list(name, path, task))
+        else:
+            found.append(from_table(name, path))
+    return found
+
+
+@dataclass(frozen=True)
+class Request:
+    """What else to compare.
+
+    Attributes:
+        by: columns, each with or without bins, as `COLUMN` or `COLUMN:BINS` (see `swsdist.score.compare.breakdown.grouped`).
+        queries: table of queries' properties (`query_id`, ...), CSV or Parquet.
+        documents: the same of documents (`doc_id`, `seconds`, ...); `seconds` in place of what is known of them.
+        over_documents: also take intervals over documents.
+    """
+
+    by: Sequence[str] = ()
+    queries: str | None = None
+    documents: str | None = None
+    over_documents: bool = False
+
+
+def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
+    """Compare systems by ATWV, and by MTWV where all have it, and break the first of these down.
+
+    Raises:
+        UserError: systems cannot be compared, or a column is not known.
+    """
+    for what in ("trials", "beta"):
+        known = {getattr(one, what): one.name for one in systems if getattr(one, what) is not None}
+        if len(known) > 1:
+            shown = ", ".join(f"{name} has {value}" for value, name in known.items())
+            raise UserError(f"the systems were scored with different {what}: {shown}", remedy="score them alike")
+    blocks: list[Measured] = []
+    tables: dict[str, dict[str, pa.Table]] = {}
+    for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
+        mine = {one.name: table for one in systems if (table := getattr(one, attribute)) is not None}
+        if len(mine) < len(systems):
+            continue
+        tables[measure] = mine
+        found = compare(mine, **settings.options())
+        blocks.append(_measured(measure, found, systems, request, settings))
+    if not blocks:
+        lacking = next(one.name for one in systems if one.decided is None)
+        raise UserError(
+            "there are no values that all systems have",
+            where=lacking,
+            remedy="decide its detections (swsdist calibrate), or give all systems as lists or run folders",
+        )
+    first = blocks[0]
+    parts = [part for one in request.by for part in _broken_down(one, first, systems, tables[first.measure], request)]
+    return ComparisonData(tuple(one.name for one in systems), tuple(blocks), tuple(parts), settings)
+
+
+def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings: Settings) -> ComparisonData:
+    """Compare conditions over systems: the pairs are ATWVs, and MTWVs where all have them, of each system.
+
+    Args:
+        systems: the first system under each condition in turn, then the second, ...
+        names: of the conditions.
+        settings: of intervals and tests.
+
+    Raises:
+        UserError: systems do not fill all conditions, or have no values.
+    """
+    if len(names) < 2 or len(systems) % len(names):
+        raise UserError(
+            f"{len(systems)} systems are not each under {len(names)} conditions",
+            remedy="name each system under the first condition, then the second, ...: A1 B1 A2 B2 for two",
+        )
+    blocks = []
+    for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
+        found = [getattr(one, attribute) for one in systems]
+        if any(table is None for table in found):
+            continue
+        values: dict[str, dict[str, float]] = {name: {} for name in names}
+        for k, table in enumerate(found):
+            rated = table["twv"].drop_null().to_pylist()
+            if not rated:
+                raise UserError("no query has a reference", where=systems[k].name, remedy="check the ids of queries")
+            values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
+        joined = compare_paired(conditions(values), **settings.options())
+        blocks.append(Measured(measure, joined))
+    if not blocks:
+        raise UserError("not all systems have decisions", remedy="decide them (swsdist calibrate)")
+    return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems")
+
+
+def _decided(table: pa.Table) -> pa.Table | None:
+    rated = table.filter(pc.greater(table["ntrue"], 0))
+    return None if rated["twv"].null_count else table
+
+
+def _threshold(threshold: float | None, pmiss: float, pfa: float) -> float | None:
+    """None where rejecting everything is best, which is labelled with the highest score."""
+    return None if pmiss == 1.0 and pfa == 0.0 else threshold
+
+
+def _at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
+    """Per-term values with all detections decided by a threshold."""
+    tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
+    return pa.concat_tables([PER_TERM.empty_table(), *tables])
+
+
+def _rate(rules: Protocol) -> float:
+    """Trials in a second of audio: KWSEval divides by what STDEval multiplies with."""
+    return 1 / rules.trials_per_second if rules.conventions == "kwseval" else rules.trials_per_second
+
+
+def _searched(task: Task) -> pa.Table:
+    """Seconds of each document, as the task's conventions count them."""
+    from swsdist.score.trials.excerpts import excerpt_document, seconds
+
+    assert task.excerpts is not None
+    rows: dict[str, list[int]] = {}
+    for row, file in enumerate(task.excerpts["file"].to_pylist()):
+        rows.setdefault(excerpt_document(file, task.conventions), []).append(row)
+    total = [seconds(task.excerpts.take(pa.array(mine)), task.conventions) for mine in rows.values()]
+    return pa.table({"doc_id": list(rows), "seconds": total})
+
+
+def _measured(
+    measure: str,
+    found: Comparison,
+    systems: Sequence[Scored],
+    request: Request,
+    settings: Settings,
+) -> Measured:
+    if not request.over_documents:
+        return Measured(measure, found)
+    counts = []
+    for one in systems:
+        documents = searched_documents(one, request.documents)
+        parts = one.aligned("an interval over documents")
+        if measure == "MTWV":
+            parts = [decided_at(part, one.threshold) for part in parts]
+        counts.append(DocumentCounts.concat([DocumentCounts.of(part, documents) for part in parts]))
+    rate, beta = systems[0].rate, systems[0].beta
+    if rate is None or beta is None:
+        raise UserError(
+            "documents can be resampled where trials are seconds of audio only",
+            where=systems[0].name,
+            remedy="leave --over-documents out, or use a protocol with time trials",
+        )
+    draws = bootstrap_documents(
+        counts, beta=beta, trials_per_second=rate, resamples=settings.resamples, seed=settings.seed
+    )
+    order = {one.name: k for k, one in enumerate(systems)}
+
+    def interval(*which: int) -> Any:
+        return draws.interval(*which, level=settings.level, method=settings.method)
+
+    return Measured(
+        measure,
+        found,
+        tuple(interval(k) for k in range(len(systems))),
+        tuple(interval(order[pair.first], order[pair.second]) for pair in found.pairs),
+        draws.undefined,
+    )
+
+
+def _broken_down(
+    wanted: str,
+    block: Measured,
+    systems: Sequence[Scored],
+    tables: Mapping[str, pa.Table],
+    request: Request,
+) -> list[BreakdownTable]:
+    """Of each system, and of the difference of the first to each other."""
+    column, given, text = wanted.partition(":")
+    bins = text if given else None
+    full = {one.name: completed(tables[one.name], block.comparison.paired) for one in systems}
+    first = systems[0].name
+    values = query_property(column, full[first], systems, request.queries)
+    if values is None:
+        return _by_document(column, bins, block, systems, request)
+    groups = grouped(values, bins)
+    parts = [
+        BreakdownTable(column, one.name, None, breakdown(full[one.name], groups, _aligned(one))) for one in systems
+    ]
+    return parts + [
+        BreakdownTable(column, first, one.name, difference(full[first], full[one.name], groups)) for one in systems[1:]
+    ]
+
+
+def _aligned(one: Scored) -> Aligned | None:
+    """For the MTWV of groups; a per-term table has none."""
+    if one.parts is None or one.trials is None or one.beta is None:
+        return None
+    return Aligned(one.parts(), one.trials, one.beta, one.reject_all)
+
+
+def _by_document(
+    column: str, bins: str | None, block: Measured, systems: Sequence[Scored], request: Request
+) -> list[BreakdownTable]:
+    if bins is not None:
+        raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
+    parts = []
+    for one in systems:
+        documents = searched_documents(one, request.documents, column)
+        if one.rate is None or one.beta is None:
+            raise UserError(
+                "documents can be told apart where trials are seconds of audio only",
+                where=one.name,
+                remedy=f"leave --by {column} out, or use a protocol with time trials",
+            )
+        lists = one.aligned(f"a breakdown by {column}")
+        if block.measure == "MTWV":
+            lists = [decided_at(part, one.threshold) for part in lists]
+        found = by_document(
+            pa.concat_tables(lists),
+            documents,
+            column,
+            trials_per_second=one.rate,
+            beta=one.beta,
+            reject_all=one.reject_all,
+        )
+        parts.append(BreakdownTable(column, one.name, None, found))
+    return parts

@@ -1,0 +1,160 @@
+"""What of references and detections counts for a task, by the conventions of its program; the rest is noted.
+
+STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out.
+Detections of queries that the term list lacks are left out by STDEval and stop KWSEval.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import DataError
+from swsdist.io.notices import Notices
+from swsdist.score.trials.excerpts import Conventions, excerpt_document, inside
+
+if TYPE_CHECKING:
+    from swsdist.evaluation.task import System, Task
+
+
+def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
+    """References of queries that the term list has; others are noted and left out."""
+    known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
+    strange = references.filter(pc.invert(known))
+    if strange.num_rows:
+        notices.add(
+            "references are of queries that the term list lacks, and are left out",
+            where=f"{path}: {strange['query_id'][0]}",
+            remedy="give the term list that belongs to the references",
+            count=strange.num_rows,
+        )
+    return references.filter(known)
+
+
+def references_within(
+    references: pa.Table,
+    first_end: np.ndarray | None,
+    excerpts: pa.Table,
+    conventions: Conventions,
+    ecf_filter: bool,
+    notices: Notices,
+) -> pa.Table:
+    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does.
+
+    Args:
+        references: table REFERENCES.
+        first_end: end of each one's first word, s, which is what KWSEval tests.
+        excerpts: table EXCERPTS.
+        conventions: whose rules.
+        ecf_filter: STDEval's -E.
+        notices: takes what is odd.
+    """
+    tail = first_end
+    if conventions == "stdeval":
+        from swsdist.score.trials.align import decimals
+
+        start = references["start"].to_numpy()
+        tail = start + decimals(references["end"].to_numpy() - start, 4)
+    kept = inside(references, excerpts, conventions, tail=tail)
+    if kept.all():
+        return references
+    dropping = ecf_filter or conventions == "kwseval"
+    first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
+    notices.add(
+        f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
+        where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s",
+        remedy="look at the names, channels and times of the ECF",
+        count=int((~kept).sum()),
+    )
+    return references.filter(pa.array(kept)) if dropping else references
+
+
+def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_answered: bool = False) -> pa.Table:
+    """The detections of a system that count for a task; what is left out, or odd, is noted.
+
+    Args:
+        task: the task.
+        system: what it answered.
+        ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
+        only_answered: terms that the system lacks are left out anyhow, and so are nothing to note.
+
+    Raises:
+        DataError: by KWSEval's rules, a query is not in the term list.
+    """
+    detections, notices = system.detections, task.notices
+    known = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
+    strange = detections.filter(pc.invert(known))
+    lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
+    if strange.num_rows or lists:
+        query = lists[0] if lists else strange["query_id"][0].as_py()
+        where = f"{system.path}: {query}"
+        if task.conventions == "kwseval":
+            raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
+        notices.add(
+            "queries or detections are not of the term list, and are left out",
+            where=where,
+            remedy="give the list that it answers",
+            count=max(len(lists), strange.num_rows),
+        )
+        detections = detections.filter(known)
+    if task.excerpts is not None:
+        detections = _detections_within(detections, task, system.path, ecf_filter)
+    if system.search_times is not None and not only_answered:
+        missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
+        if missing:
+            notices.add(
+                "terms are missing from the system's list, and count as not found",
+                where=f"{system.path}: {missing[0]}",
+                remedy="a system answers every term, if with an empty list",
+                count=len(missing),
+            )
+    _check_order(detections, task, system.path)
+    return detections
+
+
+def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: bool) -> pa.Table:
+    assert task.excerpts is not None
+    tail = detections["start"].to_numpy() + detections["duration"].to_numpy()
+    kept = inside(detections, task.excerpts, task.conventions, tail=tail)
+    if kept.all():
+        return detections
+    dropping = ecf_filter or task.conventions == "kwseval"
+    outside = detections.filter(pa.array(~kept))
+    documents = {excerpt_document(file, task.conventions) for file in task.excerpts["file"].to_pylist()}
+    named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
+    effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
+    for rows, message in (
+        (outside.filter(pc.invert(named)), f"detections are in documents that the ECF lacks, and are {effect}"),
+        (outside.filter(named), f"detections lie outside of the ECF's excerpts, and are {effect}"),
+    ):
+        if rows.num_rows:
+            first = rows.slice(0, 1).to_pylist()[0]
+            notice = (
+                f"{path}: {first['query_id']} in {first['doc_id']}, channel {first['channel']}, at {first['start']} s"
+            )
+            task.notices.add(
+                message, where=notice, remedy="look at the names, channels and times of the ECF", count=rows.num_rows
+            )
+    return detections.filter(pa.array(kept)) if dropping else detections
+
+
+def _check_order(detections: pa.Table, task: Task, path: str) -> None:
+    """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
+    highest_no, lowest_yes = decision_limits(detections)
+    if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
+        task.notices.add(
+            f"decisions are inconsistent: the highest score of a NO is {highest_no}, the lowest of a YES {lowest_yes}",
+            where=path,
+            remedy="decide by one threshold, if the scores are meant to be comparable",
+        )
+
+
+def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
+    """Highest score of a NO and lowest of a YES; None where there is none."""
+    decided = pc.fill_null(detections["decision"], False)
+    no = detections["score"].filter(pc.and_(pc.invert(decided), pc.is_valid(detections["decision"])))
+    yes = detections["score"].filter(decided)
+    return pc.max(no).as_py(), pc.min(yes).as_py()

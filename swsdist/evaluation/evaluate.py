@@ -1,0 +1,356 @@
+"""A system's list scored against a task: all that the NIST programs compute, by their rules, from one alignment.
+
+`evaluate` gives counts, rates and values of every term; the actual, maximum, optimum and supremum term-weighted values;
+the curve; all of it also for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints it; and the
+pooled curves of option -P. What the programs do alike is done once; where they differ `Task.conventions` decides.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.evaluation.eligible import decision_limits, fitted_system
+from swsdist.evaluation.task import System, Task
+from swsdist.score.measures.det import referenced
+from swsdist.score.measures.optimum import Optimum, optimum
+from swsdist.score.measures.protocol import number_of_trials
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.twv import PER_TERM, Counts, Curve, Point, atwv, mtwv, per_term, pooled, twv_curve
+from swsdist.score.trials.align import align, score_limits
+from swsdist.score.trials.documents import document_trials
+from swsdist.score.trials.excerpts import excerpt_document, rows_by_document, seconds
+from swsdist.score.trials.segments import align_segments
+
+Floats = NDArray[np.float64]
+
+#: Source types that have columns of their own in STDEval's report, in its order.
+TYPES = ("bnews", "cts", "confmtg")
+
+
+class Totals(NamedTuple):
+    """Sums over terms. STDEval takes all terms, KWSEval those it evaluates."""
+
+    terms: int
+    ntrue: int
+    ncorr: int | None
+    nfa: int | None
+    nmiss: int | None
+    detections: int
+    nontargets: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The whole list, or what of it lies in documents of one source type.
+
+    Attributes:
+        name: `all`, or the source type.
+        seconds: T of that part.
+        trials: N.
+        per_term: table PER_TERM, a row each term of the task, in the task's order.
+        totals: sums.
+        actual: ATWV, mean Pmiss and Pfa at the decisions; None if one was not decided or no term has a reference.
+        curve: means at every threshold; None if no term has a reference.
+        maximum: its greatest value.
+    """
+
+    name: str
+    seconds: float
+    trials: int
+    per_term: pa.Table
+    totals: Totals
+    actual: Point | None
+    curve: Curve | None
+    maximum: Point | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A scored system.
+
+    Attributes:
+        task, system: what was scored.
+        aligned: table TRIALS, the detections and references that count.
+        whole: all of it.
+        parts: by source type, those of `TYPES` first, that hold a referenced term.
+        counts: of the whole, all terms included.
+        optimum: OTWV and STWV; None if no term has a reference.
+        pooled: the curve of all terms as one (STDEval's and KWSEval's -P differ).
+        pooled_maximum: its greatest value.
+        low, high: least and greatest score, with STDEval's start values of 9999 and -9999.
+        highest_no, lowest_yes: scores that border the decisions.
+    """
+
+    task: Task
+    system: System
+    aligned: pa.Table
+    whole: Part
+    parts: Mapping[str, Part]
+    counts: Counts
+    optimum: Optimum | None
+    pooled: Curve | None
+    pooled_maximum: Point | None
+    low: float
+    high: float
+    highest_no: float | None
+    lowest_yes: float | None
+
+
+def evaluate(
+    task: Task,
+    system: System,
+    *,
+    ecf_filter: bool = False,
+    include_refless: bool = False,
+    only_answered: bool = False,
+    by_type: bool = True,
+) -> Evaluation:
+    """Score a system.
+
+    Args:
+        task: what was asked.
+        system: what it answered.
+        ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
+        include_refless: KWSEval's -inc: Pfa is a mean over all terms, Pmiss over those with references.
+        only_answered: KWSEval's -j: leave out the terms that the system's list lacks.
+        by_type: also score each source type.
+
+    Raises:
+        UserError: STDEval's rules know no -inc or -j, or N = Ntrue for a term.
+        DataError: a value cannot be scored.
+    """
+    if (include_refless or only_answered) and task.conventions != "kwseval":
+        raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
+    detections = fitted_system(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
+    if only_answered:
+        task = _answered(task, system, detections)
+    low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
+    if task.segments is not None:
+        aligned = align_segments(detections, task.references, task.segments)
+    elif task.protocol.trials == "document":
+        aligned = document_trials(detections, task.references)
+        task, aligned = _with_nontargets(task, aligned)
+    else:
+        header = _header_limits(system)
+        stdeval = task.conventions == "stdeval"
+        aligned = align(
+            detections,
+            task.references,
+            tolerance=task.protocol.tolerance,
+            low=low if stdeval else header[0],
+            high=high if stdeval else header[1],
+            conventions=task.conventions,
+        )
+    counts = Counts.of(aligned, terms=task.terms.num_rows)
+    with warnings.catch_warnings():
+        # It stands among the notices.
+        warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
+        return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
+
+
+def _evaluated(
+    task: Task,
+    system: System,
+    detections: pa.Table,
+    aligned: pa.Table,
+    counts: Counts,
+    low: float,
+    high: float,
+    include_refless: bool,
+    by_type: bool,
+) -> Evaluation:
+    counted = counts if include_refless else referenced(counts)
+    whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
+    parts: dict[str, Part] = {}
+    if by_type and task.excerpts is not None and task.conventions == "stdeval" and task.protocol.trials == "time":
+        parts = _by_type(task, aligned)
+    best: Optimum | None = None
+    curve: Curve | None = None
+    if whole.curve is not None:
+        best = optimum(Ranking.of(aligned), trials=task.trials, beta=task.beta)
+        curve = _pooled_curve(counts, task)
+    border = decision_limits(aligned.filter(pc.is_valid(aligned["score"])))
+    return Evaluation(
+        task,
+        system,
+        aligned,
+        whole,
+        parts,
+        counts,
+        best,
+        curve,
+        None if whole.curve is None else _pooled_maximum(curve, task),
+        low,
+        high,
+        *(border if task.conventions == "kwseval" else decision_limits(system.detections)),
+    )
+
+
+def _answered(task: Task, system: System, detections: pa.Table) -> Task:
+    answered = system.search_times
+    if answered is None:
+        answered = dict.fromkeys(detections["query_id"].cast(pa.string()).unique().to_pylist(), "")
+    ids = pa.array(sorted(answered), pa.string())
+    terms = task.terms.filter(pc.is_in(task.terms["query_id"], value_set=ids))
+    references = task.references.filter(pc.is_in(task.references["query_id"], value_set=ids))
+    return replace(task, terms=terms, references=references)
+
+
+def _with_nontargets(task: Task, aligned: pa.Table) -> tuple[Task, pa.Table]:
+    """Document trials without the queries that occur in every document: they have no false-alarm rate."""
+    ntrue = aligned.filter(pc.is_valid(aligned["ref_start"])).group_by("query_id").aggregate([("channel", "count")])
+    full = ntrue.filter(pc.greater_equal(ntrue["channel_count"], task.trials))["query_id"].combine_chunks()
+    if not len(full):
+        return task, aligned
+    task.notices.add(
+        "queries occur in every document, so they have no false-alarm rate, and are left out",
+        where=full[0].as_py(),
+        remedy="leave them out of the evaluation",
+        count=len(full),
+    )
+    rows = pc.invert(pc.is_in(aligned["query_id"], value_set=full))
+    terms = task.terms.filter(pc.invert(pc.is_in(task.terms["query_id"], value_set=full)))
+    references = task.references.filter(pc.invert(pc.is_in(task.references["query_id"], value_set=full)))
+    return replace(task, terms=terms, references=references), aligned.filter(rows)
+
+
+def _header_limits(system: System) -> tuple[float | None, float | None]:
+    """What a KWSLIST's header says of its scores; its reader has checked it."""
+    if "kwlist_filename" not in system.attributes:
+        return None, None
+    try:
+        return float(system.attributes["min_score"]), float(system.attributes["max_score"])
+    except KeyError:
+        return None, None
+
+
+def _part(
+    name: str,
+    task: Task,
+    aligned: pa.Table,
+    counts: Counts,
+    length: float,
+    trials: int,
+    include_refless: bool = False,
+) -> Part:
+    rated = per_term(aligned, trials=trials, beta=task.beta, best=name == "all")
+    table = _of_all_terms(rated, task.terms["query_id"])
+    kwseval = task.conventions == "kwseval"
+    evaluated = table.filter(pc.greater(table["ntrue"], 0)) if kwseval and not include_refless else table
+    actual: Point | None = None
+    curve: Curve | None = None
+    if (counts.classes > 0).any():
+        curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=not kwseval)
+        if not counts.undecided.any():
+            actual = atwv(counts, trials=trials, beta=task.beta)
+    return Part(
+        name,
+        length,
+        trials,
+        table,
+        _totals(evaluated, aligned),
+        actual,
+        curve,
+        None if curve is None else mtwv(curve),
+    )
+
+
+def _of_all_terms(table: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
+    """A row each term in the list's order; zero counts where nothing was found nor true."""
+    place = pc.index_in(ids, value_set=table["query_id"].combine_chunks())
+    filled = table.take(place.combine_chunks())
+    nothing = pc.is_null(place)
+    columns = [ids]
+    for field in PER_TERM:
+        if field.name != "query_id":
+            column = filled[field.name]
+            if pa.types.is_integer(field.type):
+                column = pc.if_else(nothing, pa.scalar(0, field.type), column)
+            columns.append(column)
+    return pa.table(columns, schema=PER_TERM)
+
+
+def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
+    def add(name: str) -> int | None:
+        column = table[name]
+        return None if column.null_count else int(pc.sum(column).as_py() or 0)
+
+    mine = aligned.filter(pc.is_in(aligned["query_id"], value_set=table["query_id"].combine_chunks()))
+    found = pc.is_valid(mine["score"])
+    unpaired = pc.and_(found, pc.is_null(mine["ref_start"]))
+    return Totals(
+        table.num_rows,
+        add("ntrue") or 0,
+        add("ncorr"),
+        add("nfa"),
+        add("nmiss"),
+        int(pc.sum(found).as_py() or 0),
+        int(pc.sum(unpaired).as_py() or 0),
+    )
+
+
+def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
+    assert task.excerpts is not None
+    kinds: dict[tuple[str, int], str] = {}
+    columns = (task.excerpts[name].to_pylist() for name in ("file", "channel", "source_type"))
+    for file, channel, kind in zip(*columns, strict=True):
+        kinds[excerpt_document(file, "stdeval"), channel] = kind.lower()
+    of_row = np.full(aligned.num_rows, None, dtype=object)
+    for key, rows in rows_by_document(aligned):
+        of_row[rows] = kinds.get(key)
+    present = sorted(set(kinds.values()), key=lambda kind: (TYPES.index(kind) if kind in TYPES else len(TYPES), kind))
+    parts: dict[str, Part] = {}
+    for kind in present:
+        mine = aligned.filter(pa.array(of_row == kind))
+        if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
+            continue
+        excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
+        length = seconds(excerpts, "stdeval")
+        try:
+            trials = number_of_trials(task.protocol, length)
+            parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
+        except UserError as error:
+            task.notices.add(
+                "source types cannot be scored apart", where=f"{kind}: {error.message}", remedy="look at the ECF"
+            )
+    return parts
+
+
+def _pooled_curve(counts: Counts, task: Task) -> Curve | None:
+    """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
+    one = pooled(counts)
+    if task.conventions == "kwseval":
+        return twv_curve(one, trials=task.trials, beta=task.beta, reject_all=False)
+    if not len(one.score):
+        return None
+    true, left = int(one.classes[0]), task.trials - int(one.classes[0])
+    size = one.hits + one.false_alarms
+    # A point a detection: of equal scores the hits are rejected first.
+    row = np.repeat(np.arange(len(size)), size)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    rejected_hits = (np.cumsum(one.hits) - one.hits)[row] + np.minimum(within, one.hits[row])
+    rejected_false = (np.cumsum(one.false_alarms) - one.false_alarms)[row] + np.maximum(within - one.hits[row], 0)
+    hits, false_alarms = one.hits.sum() - rejected_hits, one.false_alarms.sum() - rejected_false
+    ratio = task.protocol.cost / task.protocol.value
+    pfa = false_alarms / left if left else np.full(len(row), math.nan)
+    # Where nothing was hit STDEval has no target to miss.
+    pmiss = (true - hits) / true if one.hits.any() else np.zeros(len(row))
+    return Curve(one.score[row], pmiss, pfa, (hits - ratio * false_alarms) / true)
+
+
+def _pooled_maximum(curve: Curve | None, task: Task) -> Point:
+    best = None if curve is None else mtwv(curve)
+    if best is None or (task.conventions == "stdeval" and best.twv <= 0):
+        # The program's start values.
+        return Point(0.0, 0.0, 1.0, None if curve is None else float(curve.threshold[0]))
+    return best

@@ -1,0 +1,61 @@
+"""What a system was asked, and what it answered: the values that are scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from swsdist.io.notices import Notices
+from swsdist.score.measures.protocol import Protocol
+from swsdist.score.trials.excerpts import Conventions
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a system was asked.
+
+    Attributes:
+        protocol: the rules.
+        references: table REFERENCES, of the queries in `terms`.
+        terms: table TERMS, in the order of the list, maybe with more columns.
+        excerpts: table EXCERPTS; None where the seconds were given instead.
+        seconds: T.
+        trials: N of every query (the number of segments or documents, if these are the trials).
+        beta: weight of false alarms.
+        segments: table SEGMENTS of segment trials, else None.
+        notices: what was odd.
+    """
+
+    protocol: Protocol
+    references: pa.Table
+    terms: pa.Table
+    excerpts: pa.Table | None
+    seconds: float
+    trials: int
+    beta: float
+    segments: pa.Table | None = None
+    notices: Notices = field(default_factory=Notices)
+
+    @property
+    def conventions(self) -> Conventions:
+        """Whose rules of counting hold."""
+        return "kwseval" if self.protocol.conventions == "kwseval" else "stdeval"
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """What a system answered.
+
+    Attributes:
+        detections: query_id, doc_id, channel, start, end, duration (s), score, decision (may be null).
+        attributes: of the list's outermost element; of a table, nothing.
+        search_times: of each query that has a list (maybe an empty one), as written; None of a table, where a query
+            without detections cannot be told from one that was not searched.
+        path: where it was read.
+    """
+
+    detections: pa.Table
+    attributes: dict[str, str]
+    search_times: dict[str, str] | None
+    path: str

@@ -1,0 +1,1 @@
+"""Formats of the NIST evaluations, a file each."""

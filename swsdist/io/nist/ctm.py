@@ -1,0 +1,144 @@
+"""CTM, NIST's time-marked transcript: a word a line, the form in which recognisers and aligners give words.
+
+    file channel begin duration word [confidence [type [speaker]]]
+
+Fields are split at blanks and tabs, times are seconds, `;;` at the begin of a line makes it a comment. A channel is a
+number from 1 or a letter (A is 1). Types are those of RTTM's lexemes (`lex`, `fp`, `frag`, ...). `NA` and `<NA>` stand
+for a confidence, type or speaker that is not given. Confidences are checked and not kept.
+
+Alternations (`<ALT_BEGIN>` ... `<ALT>` ... `<ALT_END>`) say that several readings count as right; terms cannot be
+looked up in them, so they are refused.
+
+Sources: NIST SCTK, doc/infmts.htm, ctm; Kaldi's `lattice-to-ctm-conf` and `ali-to-phones --ctm-output` write it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import lines
+from swsdist.io.fields import fits, number, split, time
+from swsdist.io.nist.xml import channel_number
+from swsdist.types import LEXEMES
+
+_ROWS = 1 << 16  # a batch
+_NAMES = ("file", "channel", "begin", "duration", "word", "confidence", "type", "speaker")
+_LEAST = 5
+_NOT_GIVEN = ("NA", "<NA>")
+_ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
+
+
+def ctm_batches(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
+    """The words of a CTM as they come, schema LEXEMES; `doc_id` is the file as it stands there.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has too few or too many fields, a field is impossible, or it is an alternation; with the line.
+    """
+    rows: list[tuple[str, int, float, float, str, str | None, str | None]] = []
+    for line_number, line in lines(path, storage):
+        fields = split(line)
+        if not fields or fields[0].startswith(";;"):
+            continue
+        rows.append(_word(fields, f"{path}, line {line_number}"))
+        if len(rows) == _ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def read_ctm(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+    """All words of a CTM, in the order of the file; arguments and errors as of `ctm_batches`."""
+    return pa.Table.from_batches(ctm_batches(path, storage), LEXEMES)
+
+
+def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
+    """Write words in their order, so that `read_ctm` reads them back to the same values.
+
+    A line has no more fields than it needs; before a type or a speaker the confidence is `NA`.
+
+    Args:
+        lexemes: schema LEXEMES.
+        out: local file to write.
+
+    Raises:
+        DataError: a name or word cannot stand in a CTM: it is empty, holds a blank or a line's end, begins a comment, or
+            means something else there; or a time is not finite or negative.
+    """
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        for batch in lexemes.to_batches() if isinstance(lexemes, pa.Table) else lexemes:
+            text.writelines(_line(row, str(out)) for row in batch.to_pylist())
+
+
+def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, str | None, str | None]:
+    if len(fields) >= _LEAST and fields[4].upper() in _ALTERNATION:
+        raise DataError(
+            "it holds an alternation (several readings that count as right)",
+            where=where,
+            remedy="keep one reading of each, and take out <ALT_BEGIN>, <ALT> and <ALT_END>",
+        )
+    if not _LEAST <= len(fields) <= len(_NAMES):
+        raise DataError(
+            f"there are {len(fields)} fields",
+            where=where,
+            remedy=f"give 5 to 8: {' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]",
+        )
+    begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
+    if not math.isfinite(begin + duration):
+        raise DataError(f"begin + duration is {begin + duration}", where=where, remedy="give seconds")
+    given = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
+    confidence, kind, speaker = given
+    if confidence is not None:
+        number(confidence, "confidence", where)
+    return fields[0], channel_number(fields[1], where), begin, duration, fields[4], kind, speaker
+
+
+def _batch(rows: list[tuple[str, int, float, float, str, str | None, str | None]]) -> pa.RecordBatch:
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), LEXEMES, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=LEXEMES)
+
+
+def _line(row: dict[str, Any], where: str) -> str:
+    kind, speaker = row["kind"], row["speaker"]
+    for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
+        if value is not None and (fault := _fault(name, value)):
+            raise DataError(f"{name} {value!r} cannot stand in a CTM: it {fault}", where=where, remedy="rename it")
+    for name in ("start", "duration"):
+        if not 0 <= row[name] < math.inf:
+            raise DataError(f"{name} of {row['word']!r} is {row[name]}", where=where, remedy="give seconds, from 0")
+    fields = [row["doc_id"], str(row["channel"]), _decimal(row["start"]), _decimal(row["duration"]), row["word"]]
+    if speaker is not None:
+        fields += ["NA", kind or "NA", speaker]
+    elif kind is not None:
+        fields += ["NA", kind]
+    return " ".join(fields) + "\n"
+
+
+def _fault(name: str, value: str) -> str | None:
+    if not fits(value):
+        return "is empty, or holds a blank, a line's end, a zero byte or a byte order mark"
+    if name == "file" and value.startswith(";;"):
+        return "would begin a comment"
+    if name == "word" and value.upper() in _ALTERNATION:
+        return "marks an alternation there"
+    if name in ("type", "speaker") and value in _NOT_GIVEN:
+        return "means there that none is given"
+    return None
+
+
+def _decimal(value: float) -> str:
+    """The shortest decimal that reads back as the same double, never with an exponent."""
+    text = repr(float(value))
+    return format(Decimal(text), "f") if "e" in text else text

@@ -1,0 +1,114 @@
+"""ECF, the experiment control file of the NIST programs: which stretches of which recordings are to be searched.
+
+Both dialects are read: of STDEval 0.7 (`language` on every excerpt) and of KWSEval (F4DE 3.5: `language` on the `ecf`
+element only). Either program refuses the other's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import quoteattr
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import short
+from swsdist.io.nist.xml import Fields, elements, note_channels
+from swsdist.io.notices import Notices
+from swsdist.types import EXCERPTS
+
+#: Source types that KWSEval's schema allows.
+SOURCE_TYPES = ("bnews", "cts", "splitcts", "confmtg")
+
+
+def read_ecf(path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None) -> pa.Table:
+    """The excerpts of an ECF, in the order of the file.
+
+    Args:
+        path: of either dialect, plain or packed, local or `s3://`.
+        storage: options for s3fs.
+        notices: takes channels that are not written as numbers.
+
+    Returns:
+        table EXCERPTS; `language` is the excerpt's, or else the file's.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no ECF, holds no excerpt, or one without a channel, begin, duration or source type.
+    """
+    rows = []
+    channels: dict[str, None] = {}
+    language: str | None = None
+    for depth, element in _with_depth(path, storage):
+        if element.attributes is None:
+            continue
+        if depth == 1:
+            if element.name != "ecf":
+                raise DataError(
+                    f"the outermost element is <{short(element.name)}>",
+                    where=f"{path}, line {element.line}",
+                    remedy="name an ECF: <ecf ...> with <excerpt .../> in it",
+                )
+            language = element.attributes.get("language")
+        elif element.name == "excerpt":
+            fields = Fields(path, element)
+            channels[fields.text("channel")] = None
+            rows.append(
+                {
+                    "file": fields.text("audio_filename"),
+                    "channel": fields.channel(),
+                    "start": fields.time("tbeg"),
+                    "duration": fields.time("dur"),
+                    "source_type": fields.text("source_type"),
+                    "language": element.attributes.get("language", language),
+                }
+            )
+    if not rows:
+        raise DataError("it holds no excerpt", where=path, remedy="an ECF lists what was searched: <excerpt .../>")
+    note_channels(channels, path, notices)
+    return pa.Table.from_pylist(rows, EXCERPTS)
+
+
+def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseval"] = "stdeval") -> None:
+    """Write an ECF that the program reads.
+
+    Args:
+        excerpts: table EXCERPTS; STDEval wants a language of every excerpt (`unknown` where there is none).
+        out: local file to write.
+        dialect: the program that is to read it.
+    """
+    rows = excerpts.to_pylist()
+    total = sum(row["duration"] for row in rows)
+    languages = sorted({row["language"] or "unknown" for row in rows})
+    head = {"source_signal_duration": f"{total:.3f}", "version": "swsdist"}
+    if dialect == "kwseval":
+        head["language"] = "+".join(languages) or "unknown"
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        text.write(f"<ecf{_attributes(head)}>\n")
+        for row in rows:
+            values = {
+                "audio_filename": row["file"],
+                "channel": str(row["channel"]),
+                "tbeg": repr(row["start"]),
+                "dur": repr(row["duration"]),
+            }
+            if dialect == "stdeval":
+                values["language"] = row["language"] or "unknown"
+            text.write(f"<excerpt{_attributes({**values, 'source_type': row['source_type']})}/>\n")
+        text.write("</ecf>\n")
+
+
+def _with_depth(path: str, storage: Mapping[str, Any] | None) -> Any:
+    depth = 0
+    for element in elements(path, storage):
+        if element.attributes is not None:
+            depth += 1
+            yield depth, element
+        else:
+            depth -= 1
+
+
+def _attributes(values: Mapping[str, str]) -> str:
+    return "".join(f" {name}={quoteattr(value)}" for name, value in values.items())

@@ -1,0 +1,195 @@
+"""RTTM, NIST's rich transcription: the words of the references (`LEXEME`), and who speaks when (`SPEAKER`).
+
+A line holds type, file, channel, begin, duration, token, sub-type, speaker and confidence, split at blanks. `;;` begins
+a comment anywhere in a line. Of other types nothing is read but that they are well-formed lines. STDEval takes lines
+that miss fields at the end (then the speaker is empty), KWSEval takes exactly nine. (NIST, RTTM-format-v13.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
+from swsdist.io.nist.xml import LATEST, channel_number, note_channels, seconds
+from swsdist.io.notices import Notices
+from swsdist.types import LEXEMES
+
+_BLOCK = 4 << 20
+_LEAST = 6  # fields of a LEXEME: the token is the last that is needed
+
+
+class Rttm(NamedTuple):
+    """An RTTM's content, both tables in the order of the file.
+
+    Attributes:
+        lexemes: table LEXEMES.
+        speakers: table LEXEMES without words: the stretches of speech (`word` is empty).
+    """
+
+    lexemes: pa.Table
+    speakers: pa.Table
+
+
+def read_rttm(
+    path: str,
+    storage: Mapping[str, Any] | None = None,
+    *,
+    fields: int | None = None,
+    notices: Notices | None = None,
+) -> Rttm:
+    """Words and stretches of speech of an RTTM.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+        fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
+        notices: takes channels that are not written as numbers.
+
+    Raises:
+        UserError: there is no such file, or it is a pipe.
+        DataError: a line lacks fields or is longer than 1 MiB, or a time is not a number of seconds from 0 to 1e9.
+    """
+    return _read_columns(path, storage, notices) or _read_lines(path, storage, fields, notices)
+
+
+def _read_columns(path: str, storage: Mapping[str, Any] | None, notices: Notices | None) -> Rttm | None:
+    """Fast: of a file whose every line has nine fields, parted by single blanks, and no comment. Else None."""
+    parts = []
+    with opened(path, storage) as stream:
+        rest = b""
+        while True:
+            block = stream.read(_BLOCK)
+            data = rest + block
+            cut = data.rfind(b"\n") + 1 if block else len(data)
+            rest, data = data[cut:], data[:cut]
+            if len(rest) >= LONGEST_LINE:
+                return None
+            if data.strip():
+                if any(mark in data for mark in (b"\t", b"  ", b";;", b"\0", b" \n", b"\v", b"\f", b"\x1c", b"\x1d")):
+                    return None
+                try:
+                    parts.append(pa.csv.read_csv(pa.BufferReader(data), *_csv_options(len(data))))
+                except pa.ArrowInvalid:
+                    return None
+            if not block:
+                break
+    if not parts:
+        return None
+    table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    kinds = table["type"].chunk(0).dictionary.to_pylist()
+    channels = table["channel"].chunk(0)
+    if not all(name.isascii() and name.isdigit() and len(name) < 10 for name in channels.dictionary.to_pylist()):
+        return None
+    tables = []
+    written: list[str] = []
+    for kind in ("LEXEME", "SPEAKER"):
+        codes = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
+        mine = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=codes))
+        for name in ("start", "duration"):
+            # Of other types these may be anything, so they are read as text.
+            try:
+                values = mine[name].cast(pa.float64())
+            except pa.ArrowInvalid:
+                return None
+            numbers = values.to_numpy()
+            if not ((numbers >= 0) & (numbers <= LATEST)).all():
+                return None
+            mine = mine.set_column(mine.schema.get_field_index(name), name, values)
+        numbers = np.array([int(name) for name in channels.dictionary.to_pylist()], dtype=np.int32)
+        written += mine["channel"].unique().to_pylist()
+        codes = mine["channel"].combine_chunks()
+        place = mine.schema.get_field_index("channel")
+        mine = mine.set_column(
+            place, "channel", pa.array(numbers[codes.indices.to_numpy()] if len(codes) else numbers[:0])
+        )
+        if kind == "SPEAKER":
+            mine = mine.set_column(
+                mine.schema.get_field_index("word"), "word", pa.array(np.full(len(mine), "", object), pa.string())
+            )
+        tables.append(mine.select(LEXEMES.names).cast(LEXEMES))
+    note_channels(written, path, notices)
+    return Rttm(*tables)
+
+
+def _csv_options(size: int) -> tuple[Any, ...]:
+    names = ["type", "doc_id", "channel", "start", "duration", "word", "kind", "speaker", "confidence"]
+    few = pa.dictionary(pa.int32(), pa.string())
+    kinds = {name: few if name in ("type", "doc_id", "channel", "kind", "speaker") else pa.string() for name in names}
+    return (
+        pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=size + 1),
+        pa.csv.ParseOptions(delimiter=" ", quote_char=False),
+        pa.csv.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
+    )
+
+
+def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None, notices: Notices | None) -> Rttm:
+    kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
+    channels: dict[str, int] = {}
+    for number, line in lines(path, storage):
+        values = line.split(";;", 1)[0].split(None, 8)
+        if not values:
+            continue
+        kind = values[0].upper()
+        count = len(line.split(";;", 1)[0].split()) if fields else len(values)
+        if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
+            wanted = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
+            raise DataError(
+                f"a {short(kind)} line has {count} fields",
+                where=f"{path}, line {number}",
+                remedy=f"give {wanted}: type file channel begin duration token sub-type speaker confidence",
+            )
+        if kind not in kept:
+            continue
+        values += [""] * (9 - len(values))
+        columns = kept[kind]
+        if values[2] not in channels:
+            channels[values[2]] = channel_number(values[2], f"{path}, line {number}")
+        columns[0].append(values[1])
+        columns[1].append(channels[values[2]])
+        columns[2].append(seconds(values[3], "begin", f"{path}, line {number}"))
+        columns[3].append(seconds(values[4], "duration", f"{path}, line {number}"))
+        columns[4].append(values[5] if kind == "LEXEME" else "")
+        columns[5].append(values[6])
+        columns[6].append(values[7])
+    note_channels(channels, path, notices)
+    tables = {
+        kind: pa.table([pa.array(column, field.type) for column, field in zip(columns, LEXEMES, strict=True)], LEXEMES)
+        for kind, columns in kept.items()
+    }
+    return Rttm(tables["LEXEME"], tables["SPEAKER"])
+
+
+def write_rttm(lexemes: pa.Table, out: Path, speakers: pa.Table | None = None) -> None:
+    """Write an RTTM that both programs read, in the order of the rows, stretches of speech first.
+
+    Args:
+        lexemes: table LEXEMES.
+        out: local file to write.
+        speakers: table LEXEMES, of stretches of speech.
+
+    Raises:
+        DataError: a name or word holds a blank or `;;`, which an RTTM cannot hold.
+    """
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        text.writelines(_lines("SPEAKER", speakers.to_batches() if speakers is not None else ()))
+        text.writelines(_lines("LEXEME", lexemes.to_batches()))
+
+
+def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            token = row["word"] if kind == "LEXEME" else "<NA>"
+            names = [row["doc_id"], token, row["kind"] or "<NA>", row["speaker"] or "<NA>"]
+            for name in names:
+                if not name or ";;" in name or len(name.split()) != 1:
+                    raise DataError(f"{name!r} cannot stand in an RTTM", remedy="take out blanks and ;;")
+            file, token, sub, speaker = names
+            yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"

@@ -1,0 +1,217 @@
+"""System lists of the NIST programs: STDLIST (STDEval 0.7) and KWSLIST (KWSEval), told by their content.
+
+Both hold, a term, the list of its detections: file, channel, tbeg, dur, score and decision. Files are read as a stream.
+A list that is laid out as all programs write it, an element a line, is read by columns (`systemlist_lines`), any other
+XML by elements; the result is the same, only the time differs.
+
+What the programs make of odd lists differs, so oddities are noted or refused as `Rules` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import short
+from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect, RawList
+from swsdist.io.nist.systemlist_lines import read_lines
+from swsdist.io.nist.xml import Element, Fields, channel_number, decimal, elements, note_channels
+from swsdist.io.notices import Notices
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+
+#: Detections of a list. `end` is start + duration as a double, like both programs form it.
+SYSTEM = pa.schema(
+    [
+        pa.field("query_id", _NAME, False),
+        pa.field("doc_id", _NAME, False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("duration", pa.float64(), False),
+        pa.field("score", pa.float64(), False),
+        pa.field("decision", pa.bool_(), False),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SystemList:
+    """A system list.
+
+    Attributes:
+        detections: table SYSTEM, in the order of the file; `doc_id` is the attribute `file` as it stands there.
+        queries: the query of each list with its search time in s as it is written, in the order of the file.
+        attributes: of the outermost element (system_id, language, min_score, ...).
+        dialect: which list.
+    """
+
+    detections: pa.Table
+    queries: dict[str, str]
+    attributes: dict[str, str]
+    dialect: Dialect
+
+
+def read_systemlist(
+    path: str,
+    storage: Mapping[str, Any] | None = None,
+    *,
+    notices: Notices | None = None,
+    duplicates: bool = True,
+) -> SystemList:
+    """Read a STDLIST or KWSLIST.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+        notices: takes what STDEval passes over: decisions other than YES and NO (they count as NO), and several lists of
+            one query (the last counts). None: they are errors.
+        duplicates: keep the last of several lists of a query; False: refuse them. (KWSEval would score each against all
+            references, which then count twice.)
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no system list; an attribute is missing; a time or score is not a finite number; a duration is
+            negative; with file and line.
+    """
+    raw = read_lines(path, storage, (STDLIST, KWSLIST)) or _read_elements(path, storage)
+    if raw.dialect is KWSLIST:
+        _check_limits(raw.attributes, path)
+    owner, queries = _queries(raw, path, notices if duplicates else None)
+    detections = _table(raw, owner, path, notices)
+    return SystemList(detections, queries, raw.attributes, raw.dialect)
+
+
+def _read_elements(path: str, storage: Mapping[str, Any] | None) -> RawList:
+    dialect: Dialect | None = None
+    attributes: dict[str, str] = {}
+    lists: list[dict[str, str]] = []
+    first: list[int] = []
+    files: list[str] = []
+    channels: list[str] = []
+    decisions: list[str] = []
+    starts: list[float] = []
+    durations: list[float] = []
+    scores: list[float] = []
+    for element in elements(path, storage):
+        if element.attributes is None:
+            continue
+        if dialect is None:
+            dialect, attributes = _dialect(element, path), element.attributes
+        elif element.name == dialect.group:
+            fields = Fields(path, element)
+            lists.append({dialect.query: fields.text(dialect.query), "where": fields.where, **element.attributes})
+            first.append(len(scores))
+        elif element.name == dialect.item:
+            fields = Fields(path, element)
+            if not lists:
+                raise DataError(
+                    f"a <{dialect.item}> stands in no <{dialect.group}>",
+                    where=fields.where,
+                    remedy=f"put each detection in its query's <{dialect.group}>",
+                )
+            files.append(fields.text("file"))
+            fields.channel()
+            channels.append(fields.text("channel"))
+            starts.append(fields.time("tbeg"))
+            durations.append(fields.time("dur"))
+            scores.append(fields.number("score"))
+            decisions.append(fields.text("decision"))
+    if dialect is None:
+        raise DataError("it is empty", where=path, remedy="name a STDLIST or KWSLIST")
+    columns = [pa.array(files, pa.string()).dictionary_encode(), pa.array(channels, pa.string()).dictionary_encode()]
+    columns += [pa.array(values, pa.float64()) for values in (starts, durations, scores)]
+    columns.append(pa.array(decisions, pa.string()).dictionary_encode())
+    return RawList(dialect, attributes, lists, [*first, len(scores)], [pa.chunked_array([c]) for c in columns])
+
+
+def _dialect(element: Element, path: str) -> Dialect:
+    for known in (STDLIST, KWSLIST):
+        if element.name == known.root:
+            return known
+    raise DataError(
+        f"the outermost element is <{short(element.name)}>",
+        where=f"{path}, line {element.line}",
+        remedy="name a system list: a STDLIST (<stdlist>) or a KWSLIST (<kwslist>)",
+    )
+
+
+def _check_limits(attributes: Mapping[str, str], path: str) -> None:
+    """KWSEval scales scores by these two, which must be there both or neither."""
+    names = ("min_score", "max_score")
+    given = [name for name in names if name in attributes]
+    if not given:
+        return
+    where = f"{path}: <{KWSLIST.root}>"
+    if len(given) == 1:
+        raise DataError(f"it has {given[0]} alone", where=where, remedy=f"give both {' and '.join(names)}, or neither")
+    low, high = (decimal(attributes[name], name, where) for name in names)
+    if low > high:
+        raise DataError(f"min_score {low} is above max_score {high}", where=where, remedy="exchange them")
+
+
+def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str | None], dict[str, str]]:
+    """The query of each list, None of one that a later list replaces; and the search times."""
+    owner: list[str | None] = []
+    last: dict[str, int] = {}
+    times: dict[str, str] = {}
+    for k, attributes in enumerate(raw.lists):
+        query = attributes[raw.dialect.query]
+        if query in last:
+            where = attributes.get("where", path) + f": {short(query)}"
+            if notices is None:
+                raise DataError("a query has two lists", where=where, remedy="put its detections into one list")
+            notices.add(
+                "queries have two lists, of which the last counts", where=where, remedy="put their detections into one"
+            )
+            owner[last[query]] = None
+        last[query] = k
+        owner.append(query)
+        times[query] = attributes.get(raw.dialect.time, "")
+    return owner, times
+
+
+def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | None) -> pa.Table:
+    file, channel, start, duration, score, decision = (column.unify_dictionaries() for column in raw.columns)
+    names = [query for query in owner if query is not None]
+    place = {query: k for k, query in enumerate(names)}
+    first = np.asarray(raw.first, dtype=np.int64)
+    code = np.repeat(np.array([-1 if q is None else place[q] for q in owner], dtype=np.int32), first[1:] - first[:-1])
+    query = pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(names, pa.string()))
+
+    known = decision.combine_chunks()
+    words = np.array([word == "YES" for word in known.dictionary.to_pylist()], dtype=bool)
+    odd = {k: word for k, word in enumerate(known.dictionary.to_pylist()) if word not in ("YES", "NO")}
+    indices = known.indices.to_numpy()
+    for k, word in odd.items():
+        rows = np.flatnonzero(indices == k)
+        group = int(np.searchsorted(first, rows[0], side="right")) - 1
+        where = f"{path}: {short(word)!r}, of a detection of {short(raw.lists[group][raw.dialect.query])}"
+        if notices is None:
+            raise DataError("a decision is neither YES nor NO", where=where, remedy="write YES or NO")
+        notices.add(
+            "decisions are neither YES nor NO and count as NO", where=where, remedy="write YES or NO", count=len(rows)
+        )
+    numbers = channel.combine_chunks()
+    note_channels(numbers.dictionary.to_pylist(), path, notices)
+    table_of = np.array([channel_number(text, path) for text in numbers.dictionary.to_pylist()], dtype=np.int32)
+    table = pa.table(
+        [
+            query,
+            file.cast(_NAME),
+            pa.array(table_of[numbers.indices.to_numpy()] if len(numbers) else table_of[:0]),
+            start,
+            pc.add(start, duration),
+            duration,
+            score,
+            pa.array(words[indices] if len(indices) else words[:0]),
+        ],
+        schema=SYSTEM,
+    )
+    return table.filter(pa.array(code >= 0)) if (code < 0).any() else table

@@ -1,0 +1,175 @@
+"""Term lists of the NIST programs: TLIST (`termlist`, STDEval 0.7) and KWLIST (`kwlist`, KWSEval), told by their content.
+
+Both say the text of each term under an id. A KWLIST may hold attributes of a term (`kwinfo`: name and value), a TLIST
+too (`terminfo`); they become columns, for breakdowns. The programs differ in what they make of the same list:
+
+- STDEval skips a term, silently, whose first attribute is not `termid`; here it is read, and noted.
+- Neither decodes XML entities, so `a&amp;b` never matches the word `a&b`; here they are decoded, and noted.
+- An id that stands there twice: STDEval keeps the last, KWSEval stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import short
+from swsdist.io.nist.xml import Element, elements
+from swsdist.io.notices import Notices
+from swsdist.types import TERMS
+
+
+class _Dialect(NamedTuple):
+    root: str
+    term: str
+    id: str
+    text: str
+    info: str
+
+
+_TLIST = _Dialect("termlist", "term", "termid", "termtext", "terminfo")
+_KWLIST = _Dialect("kwlist", "kw", "kwid", "kwtext", "kwinfo")
+
+
+class TermList(NamedTuple):
+    """A term list.
+
+    Attributes:
+        terms: table TERMS and a string column for each attribute name, rows in the order of the file.
+        attributes: of the outermost element (language, version, ecf_filename, ...).
+        lowercase: whether words are compared without regard to case (KWLIST: compareNormalize; TLIST: always).
+    """
+
+    terms: pa.Table
+    attributes: dict[str, str]
+    lowercase: bool
+
+
+def read_termlist(
+    path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None, duplicates: bool = True
+) -> TermList:
+    """Read a TLIST or KWLIST.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+        notices: takes ids that stand there twice (None: they are an error), and terms that the programs read otherwise.
+        duplicates: keep the last of two terms with one id (STDEval); False: refuse them (KWSEval).
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no term list, or a term lacks its id or text.
+    """
+    dialect: _Dialect | None = None
+    root: dict[str, str] = {}
+    rows: dict[str, dict[str, str]] = {}
+    row: dict[str, str] = {}
+    name = ""
+    for element in elements(path, storage):
+        where = f"{path}, line {element.line}"
+        if dialect is None:
+            dialect, root = _dialect(element, where), element.attributes or {}
+        elif element.attributes is not None and element.name == dialect.term:
+            row = {"query_id": _id(element, dialect, where)}
+            if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
+                notices.add(
+                    "terms have another attribute before termid; STDEval would leave them out without a word",
+                    where=f"{where}: {short(row['query_id'])}",
+                    remedy="write termid first",
+                )
+        elif element.attributes is None:
+            if element.name == dialect.text:
+                row["term"] = " ".join(element.text.split())
+                if notices is not None and element.decoded:
+                    notices.add(
+                        "terms are written with entities, which are decoded here; the NIST programs would look for "
+                        "`&amp;` and the like as they stand, and not find them",
+                        where=f"{where}: {short(row['term'])}",
+                        remedy="write the characters themselves where XML allows it",
+                    )
+            elif element.name == "name":
+                name = element.text.strip()
+            elif element.name == "value" and name and name not in TERMS.names:
+                row[name] = element.text.strip()
+            elif element.name == dialect.term:
+                if not row.get("term"):
+                    raise DataError(
+                        f"term {short(row['query_id'])!r} has no text", where=where, remedy=f"give <{dialect.text}>"
+                    )
+                if row["query_id"] in rows:
+                    message = "terms have an id that another term has, too; the last one counts"
+                    if notices is None or not duplicates:
+                        raise DataError(
+                            f"term {short(row['query_id'])!r} stands there twice",
+                            where=where,
+                            remedy="drop or rename one",
+                        )
+                    notices.add(message, where=f"{where}: {short(row['query_id'])}", remedy="drop or rename one")
+                    del rows[row["query_id"]]
+                rows[row["query_id"]] = row
+    if dialect is None or not rows:
+        raise DataError("it holds no term", where=path, remedy="a term list names what was looked for")
+    extra = dict.fromkeys(name for row in rows.values() for name in row if name not in TERMS.names)
+    schema = pa.schema([*TERMS, *(pa.field(name, pa.string()) for name in extra)])
+    lowercase = dialect is _TLIST or root.get("compareNormalize", "") == "lowercase"
+    return TermList(pa.Table.from_pylist(list(rows.values()), schema), root, lowercase)
+
+
+def write_termlist(
+    terms: pa.Table,
+    out: Path,
+    dialect: Literal["tlist", "kwlist"] = "tlist",
+    *,
+    ecf: str = "ecf.xml",
+    language: str = "unknown",
+) -> None:
+    """Write a TLIST or KWLIST.
+
+    Args:
+        terms: table TERMS; further columns become attributes of the terms.
+        out: local file to write.
+        dialect: which list.
+        ecf: name of the ECF that it belongs to.
+        language: of the terms.
+    """
+    names = _TLIST if dialect == "tlist" else _KWLIST
+    head = {"ecf_filename": ecf, "language": language, "version": "1"}
+    if names is _KWLIST:
+        head |= {"encoding": "UTF-8", "compareNormalize": "lowercase"}
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        text.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        text.write(f"<{names.root}{''.join(f' {key}={quoteattr(value)}' for key, value in head.items())}>\n")
+        for row in terms.to_pylist():
+            query_id, term = row.pop("query_id"), row.pop("term")
+            info = "".join(
+                f"<attr><name>{escape(key)}</name><value>{escape(value)}</value></attr>"
+                for key, value in row.items()
+                if value is not None
+            )
+            body = f"<{names.info}>{info}</{names.info}>" if info else ""
+            text.write(f"<{names.term} {names.id}={quoteattr(query_id)}>")
+            text.write(f"<{names.text}>{escape(term)}</{names.text}>{body}</{names.term}>\n")
+        text.write(f"</{names.root}>\n")
+
+
+def _dialect(element: Element, where: str) -> _Dialect:
+    for known in (_TLIST, _KWLIST):
+        if element.name == known.root:
+            return known
+    raise DataError(
+        f"the outermost element is <{short(element.name)}>",
+        where=where,
+        remedy="name a TLIST (<termlist>) or KWLIST (<kwlist>)",
+    )
+
+
+def _id(element: Element, dialect: _Dialect, where: str) -> str:
+    value = (element.attributes or {}).get(dialect.id, "")
+    if not value:
+        raise DataError(f"<{dialect.term}> has no {dialect.id}", where=where, remedy=f"give {dialect.id}=...")
+    return value

@@ -1,0 +1,291 @@
+"""The XML of the NIST lists (ECF, TLIST, KWLIST, STDLIST, KWSLIST) as a stream of elements.
+
+Files are untrusted: a document type declaration that declares entities is refused (they are what an entity bomb is made
+of), external ones are never fetched, and nothing is held but the element at hand, whose size is bounded.
+
+Expat drops, without a word, references to entities that an external declaration might declare (XML 1.0, section 4.1, "WFC:
+Entity Declared", makes them no error), so they are looked for in the text of the tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import opened, short
+from swsdist.io.fields import number
+from swsdist.io.notices import Notices
+
+_BLOCK = 1 << 16
+_MOST_UNREAD = 4 << 20  # bytes of a tag, comment or declaration
+_LONGEST_TEXT = 1 << 20  # characters of an element
+_DEEPEST = 100  # elements in each other
+_LONGEST_NUMBER = 400  # characters: the greatest double takes 309 before its point
+_TAG = re.compile(r"""<[^<>"']*(?:"[^"]*"[^<>"']*|'[^']*'[^<>"']*)*>""")
+_REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;]*)")
+_LETTERS = {letter: k for k, letter in enumerate("ABCDEFGH", 1)}
+
+#: Seconds; 30 years. What is later is a slip, and would not add up any more.
+LATEST = 1e9
+
+
+class Element(NamedTuple):
+    """A start tag, or an end tag.
+
+    Attributes:
+        name: of the element.
+        attributes: of a start tag, in their order; None marks an end tag.
+        text: of an end tag, what stood between (without what elements inside held).
+        line: from 1.
+        decoded: of an end tag, whether its text held references (`&amp;`, `&#49;`).
+    """
+
+    name: str
+    attributes: dict[str, str] | None
+    text: str
+    line: int
+    decoded: bool = False
+
+
+def elements(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[Element]:
+    """Start and end tags in the order of the file.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is not well-formed XML, is in an encoding that is not known, declares entities or uses such that are
+            not declared, or an element of it is beyond all measure.
+    """
+    reader = _Reader(path)
+    with opened(path, storage) as stream:
+        while True:
+            block = stream.read(_BLOCK)
+            yield from reader.read(block)
+            if not block:
+                return
+
+
+class _Reader:
+    """What expat calls, for one file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._found: list[Element] = []
+        self._texts: list[list[str]] = []  # of the elements that are open
+        self._lengths: list[int] = []
+        self._decoded: list[bool] = []
+        self._unread = 0  # bytes since expat last said anything
+        self._heard = False
+        self._has_doctype = False
+        parser = self._parser = expat.ParserCreate()
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.AttlistDeclHandler = self._attribute_declared
+        parser.EntityDeclHandler = self._entity_declared
+        parser.SkippedEntityHandler = self._skipped
+
+    def read(self, block: bytes) -> list[Element]:
+        """The elements that end in the next block; an empty one ends the file."""
+        self._found = []
+        self._heard = False
+        try:
+            self._parser.Parse(block, not block)
+        except expat.ExpatError as error:
+            raise DataError(
+                f"it is not well-formed XML ({expat.ErrorString(error.code)}, column {error.offset + 1})",
+                where=f"{self._path}, line {error.lineno}",
+                remedy="correct it there, or write the list again",
+            ) from error
+        except (LookupError, ValueError) as error:
+            raise self._fault(
+                f"it is in an encoding that cannot be read ({short(str(error))})",
+                "write it in UTF-8, and say so in its first line",
+            ) from error
+        self._unread = 0 if self._heard else self._unread + len(block)
+        if self._unread > _MOST_UNREAD:
+            raise self._fault(
+                f"in {_MOST_UNREAD >> 20} MiB there is no end of a tag or comment", "look whether it is a list at all"
+            )
+        return self._found
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._heard = True
+        if len(self._texts) == _DEEPEST:
+            raise self._fault(f"more than {_DEEPEST} elements stand in each other", "look whether it is a list at all")
+        if self._has_doctype:
+            self._check_tag()
+        self._texts.append([])
+        self._lengths.append(0)
+        self._decoded.append(False)
+        self._found.append(Element(name, attributes, "", self._parser.CurrentLineNumber))
+
+    def _end(self, name: str) -> None:
+        self._heard = True
+        self._lengths.pop()
+        text, decoded = "".join(self._texts.pop()), self._decoded.pop()
+        self._found.append(Element(name, None, text, self._parser.CurrentLineNumber, decoded))
+
+    def _text(self, data: str) -> None:
+        # Only inside of the outermost element. Expat calls once a line, and once a reference.
+        self._heard = True
+        texts = self._texts[-1]
+        if data.isspace() and (not texts or texts[-1].isspace()):
+            return  # or the blanks between elements would add up in the element that holds them
+        self._lengths[-1] += len(data)
+        if self._lengths[-1] > _LONGEST_TEXT:
+            raise self._fault(
+                f"an element has more than {_LONGEST_TEXT} characters of text", "look whether it is a list at all"
+            )
+        texts.append(data)
+        if len(data) == 1 and not data.isspace() and self._raw(2).lstrip(b"\0").startswith(b"&"):
+            self._decoded[-1] = True
+
+    def _doctype(self, *_: Any) -> None:
+        self._has_doctype = True
+
+    def _attribute_declared(self, element: str, name: str, kind: str, default: str | None, required: bool) -> None:
+        if default is not None:
+            raise self._fault(
+                f"it declares a value of attribute {short(name)!r} for where there is none",
+                "write the attribute itself wherever it belongs",
+            )
+
+    def _entity_declared(self, name: str, *_: Any) -> None:
+        raise self._fault(
+            f"it declares an entity ({short(name)!r})",
+            "write the text itself; lists with entities of their own are not read, they may be meant to do harm",
+        )
+
+    def _skipped(self, name: str, *_: Any) -> None:
+        raise self._fault(f"entity {short(name)!r} is not declared", "write the text itself")
+
+    def _check_tag(self) -> None:
+        raw = self._raw()
+        # Expat reads, besides UTF-16, only encodings with one byte for `<` and `&`.
+        if raw.startswith((b"<\0", b"\0<")):
+            text = raw.decode("utf-16-le" if raw.startswith(b"<") else "utf-16-be", "replace")
+        else:
+            text = raw.decode("latin-1")
+        tag = _TAG.match(text)
+        if tag is None:
+            raise self._fault("a tag cannot be told from what follows", "take out the <!DOCTYPE ...>")
+        if reference := _REFERENCE.search(tag[0]):
+            self._skipped(reference[1])
+
+    def _raw(self, most: int | None = None) -> bytes:
+        """What stands in the file from the begin of the tag or text at hand, as far as it was read."""
+        context: bytes | None = self._parser.GetInputContext()
+        return (context or b"")[:most]
+
+    def _fault(self, message: str, remedy: str) -> DataError:
+        return DataError(message, where=f"{self._path}, line {self._parser.CurrentLineNumber}", remedy=remedy)
+
+
+class Fields:
+    """The attributes of an element, each asked for by name and type; every complaint names file, line and attribute."""
+
+    def __init__(self, path: str, element: Element) -> None:
+        self._path = path
+        self._name = element.name
+        self._line = element.line
+        self._values = element.attributes or {}
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self._path}, line {self._line}"
+
+    def text(self, name: str) -> str:
+        """An attribute that must be there.
+
+        Raises:
+            DataError: it is missing or empty.
+        """
+        value = self._values.get(name, "")
+        if not value:
+            known = short(", ".join(self._values), 200) or "none"
+            raise DataError(
+                f"<{self._name}> has no attribute {name!r}",
+                where=self.where,
+                remedy=f"add {name}=...; its attributes are: {known}",
+            )
+        return value
+
+    def number(self, name: str) -> float:
+        """A finite decimal number.
+
+        Raises:
+            DataError: it is missing, or something else.
+        """
+        return decimal(self.text(name), name, self.where)
+
+    def time(self, name: str) -> float:
+        """Seconds (see `seconds`).
+
+        Raises:
+            DataError: it is missing, or something else.
+        """
+        return seconds(self.text(name), name, self.where)
+
+    def channel(self, name: str = "channel") -> int:
+        """A channel (see `channel_number`)."""
+        return channel_number(self.text(name), self.where)
+
+
+def decimal(text: str, name: str, where: str) -> float:
+    """A finite decimal number, with blanks around it or not.
+
+    Raises:
+        DataError: it is something else.
+    """
+    text = text.strip(" \t\r\n")
+    return number(text if len(text) <= _LONGEST_NUMBER else short(text), name, where)
+
+
+def seconds(text: str, name: str, where: str) -> float:
+    """A time or duration: a decimal number from 0 to `LATEST`.
+
+    Raises:
+        DataError: it is something else.
+    """
+    value = decimal(text, name, where)
+    if not 0 <= value <= LATEST:
+        raise DataError(
+            f"{name} is {short(text)!r}", where=where, remedy=f"give the {name} in seconds, from 0 to {LATEST:.0f}"
+        )
+    return value + 0.0
+
+
+def channel_number(text: str, where: str) -> int:
+    """A channel as a number: whole and not negative, or a letter from A (1) to H (8).
+
+    Raises:
+        DataError: it is something else.
+    """
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    if text.upper() in _LETTERS:
+        return _LETTERS[text.upper()]
+    raise DataError(f"channel is {short(text)!r}", where=where, remedy="give a channel as 1, 2, ... (or A, B, ...)")
+
+
+def note_channels(texts: Iterable[str], path: str, notices: Notices | None) -> None:
+    """Note, once a file, channels that are not written as their number is (`A`, `01`).
+
+    Args:
+        texts: channels of a file as they are written there, each one that `channel_number` takes.
+        path: the file.
+        notices: takes them; None: nothing happens.
+    """
+    odd = next((text for text in texts if text != str(channel_number(text, path))), None)
+    if notices is not None and odd is not None:
+        notices.add(
+            "lists write a channel as a letter or with a 0 before it, here the same as its number; the NIST programs "
+            "compare channels as they are written",
+            where=f"{path}: channel {odd!r}",
+            remedy="write 1, 2, ... in all lists",
+        )

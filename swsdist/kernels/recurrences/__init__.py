@@ -1,0 +1,1 @@
+"""Recurrences of warping paths, a file each."""

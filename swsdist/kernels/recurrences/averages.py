@@ -1,0 +1,141 @@
+"""The recurrence that compares averages, of memory-efficient subsequence dynamic time warping (MES-DTW).
+
+Steps are (1, 1), (0, 1) and (1, 0) in query and document frames; each cell that a path visits is charged, and the
+number of cells is its length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of
+the three ways into a cell the one of the least average, sum / length with the cell itself counted in, is kept; of
+equals the diagonal, then the one from the frame before, then that from the query frame before::
+
+    (sum, length, start) of (0, t) = (d(0, t), 1, t)
+    (sum, length, start) of (i, t) = the least average of (i-1, t-1), (i, t-1) and (i-1, t), each with d(i, t) and 1 added
+
+Averages are compared as products in float32, each rounded once: ``sum1 * length2 < sum2 * length1``. Products of
+integers are exact below 2^24 only, so near averages of long paths may be taken for equal or swapped; that is the
+recurrence as the tools of its authors' time compute it, and it is the same bytes everywhere.
+
+A path has no longest length: a cell depends on all that came before, so a document is streamed whole. The choice is
+made at each cell, so the kept path is not always the one of the least average among all.
+
+Source: X. Anguera, M. Ferrarons, "Memory efficient subsequence DTW for query-by-example spoken term detection", ICME
+2013: length-normalised decisions, and one column of state.
+
+State of a cell: three integers, sum, length and the document frame where the path began. There is one column; what is
+kept of it after a frame is overwritten by the next. int32 holds the sums of paths through `INT32_FRAMES` document
+frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from swsdist.errors import UserError
+from swsdist.kernels.arithmetic import choose
+from swsdist.kernels.recurrences.packing import Packing
+from swsdist.kernels.recurrences.quotients import share, single, wide
+from swsdist.kernels.scales import LONGEST
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+
+#: A query may have so many frames: then `share` is exact for documents of 2^24 frames.
+LONGEST_QUERY = LONGEST["averages"]
+
+#: 4095 times these and the longest query is below 2^31.
+INT32_FRAMES = (1 << 19) - LONGEST_QUERY
+
+#: Low bits of the curve's state: document frames of a path.
+_FRAME_BITS = 24
+
+#: Frames of a document that are counted exactly.
+MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
+
+#: A sum whose average is larger than any distance, even after a step; its length is 1.
+NOWHERE = 1 << 14
+
+
+def _lower(one: Any, other: Any) -> Any:
+    """Of two (sum, length, start) the one of the lower average; the first of equals."""
+    left, right = single(other[0]) * single(one[1]), single(one[0]) * single(other[1])
+    return (
+        choose(left, right, other[0], one[0]),
+        choose(left, right, other[1], one[1]),
+        choose(left, right, other[2], one[2]),
+    )
+
+
+def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
+    """State of (i, t), three numbers, from those of (i-1, t-1), (i, t-1) and (i-1, t), and d(i, t)."""
+    best = (diagonal[0] + d, diagonal[1] + 1, diagonal[2])
+    best = _lower(best, (left[0] + d, left[1] + 1, left[2]))
+    return _lower(best, (above[0] + d, above[1] + 1, above[2]))
+
+
+numba.extending.register_jitable(_lower)
+numba.extending.register_jitable(cell)
+
+
+def packing(n: int) -> Packing:
+    """How cost, at most 4095 N, and frames share an integer of the curve.
+
+    Raises:
+        UserError: the query is too long.
+    """
+    if n > LONGEST_QUERY:
+        raise UserError(
+            f"a query of {n} frames is too long for the recurrence averages",
+            where="search.recurrence",
+            remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
+        )
+    return Packing(np.int64, _FRAME_BITS, 1 << 60)
+
+
+def columns(n: int) -> int:
+    """Rows of state, of sixteen lanes each."""
+    return 3 * n
+
+
+def advance(
+    distances: Any,
+    rows: Any,
+    n: Any,
+    first: Any,
+    stop: Any,
+    columns: Any,
+    at: Any,
+    bits: Any,
+    curve: Any,
+    shifted: Any,
+    option: Any,
+) -> None:
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+
+    Rows 3 i to 3 i + 2 of the column are the three integers of query frame i.
+    """
+    like = lanes_of(columns)
+    for t in range(first, stop):
+        row = (t - first) * rows * WIDTH
+        here = at
+        diagonal = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
+        state = (load_unsigned(distances, row, like), like + 1, spread(t, like))
+        store(columns, here, state[0])
+        store(columns, here + WIDTH, state[1])
+        store(columns, here + 2 * WIDTH, state[2])
+        for i in range(1, n):
+            here = at + 3 * i * WIDTH
+            left = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
+            state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like))
+            store(columns, here, state[0])
+            store(columns, here + WIDTH, state[1])
+            store(columns, here + 2 * WIDTH, state[2])
+            diagonal = left
+        cost = share(wide(state[0]), n, wide(state[1]))
+        store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + wide((t + 1) - state[2]))
+
+
+def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+    """Forget the past: no path has begun."""
+    for i in range(n):
+        for lane in range(WIDTH):
+            columns[at + 3 * i * WIDTH + lane] = NOWHERE
+            columns[at + (3 * i + 1) * WIDTH + lane] = 1
+            columns[at + (3 * i + 2) * WIDTH + lane] = 0

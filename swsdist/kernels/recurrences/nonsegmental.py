@@ -1,0 +1,129 @@
+"""The non-segmental recurrence (NS-DTW): averages are compared, diagonal steps count double in the length.
+
+A path visits one cell for each query frame; for the next one the document advances by 0, 1 or 2 frames. Each cell adds
+its distance once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways
+into a cell the one of the least average, sum / length, is kept; of equals that of 1 document frame, then that of 2,
+then that of none::
+
+    (sum, length) of (0, t) = (d(0, t), 2)
+    (sum, length) of (i, t) = the least average of  (S(i-1, t-1) + d(i, t), L(i-1, t-1) + 2)
+                                                    (S(i-1, t-2) + d(i, t), L(i-1, t-2) + 1)
+                                                    (S(i-1, t)   + d(i, t), L(i-1, t)   + 1)
+
+A path may begin and end anywhere in the document. It takes at most 2 N - 1 document frames, and a result depends on
+nothing further back. The kept path is not always the one of the least average among all: the choice is made at each
+cell.
+
+Source: G. Mantena, S. Achanta, K. Prahallad, "Query-by-example spoken term detection using frequency domain linear
+prediction and non-segmental dynamic time warping", IEEE/ACM TASLP 22(5), 2014; the steps, weights and order of equals
+are those of its first author's program (`search.cu`, function `CUDA_NS_DTW`, in github.com/gautam-mantena/qbe-std).
+That compares float64 quotients; here products of integers are compared, which is exact.
+
+State of a cell: two integers, the sum, and ``length << 16 | document frames``; both at most 2 N. Three columns rotate,
+each of two rows a query frame. A product of a sum and a length fits the type: int32 is used for queries of at most 255
+frames only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from swsdist.errors import UserError
+from swsdist.kernels.arithmetic import choose
+from swsdist.kernels.recurrences import packing as packed
+from swsdist.kernels.recurrences.quotients import share, wide
+from swsdist.kernels.scales import LONGEST
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+
+#: Bits of the document frames below a path's length.
+SHIFT = 16
+
+#: Query frames whose lengths, up to 2 N, fit above and below.
+LONGEST_QUERY = LONGEST["non-segmental"]
+
+#: A sum whose average is larger than any distance, even after a step; its length is 1.
+NOWHERE = 1 << 14
+
+
+def _lower(one: Any, other: Any) -> Any:
+    """Of two (sum, length and frames) the one of the lower average; the first of equals."""
+    left, right = other[0] * (one[1] >> SHIFT), one[0] * (other[1] >> SHIFT)
+    return choose(left, right, other[0], one[0]), choose(left, right, other[1], one[1])
+
+
+def cell(stay: Any, diagonal: Any, skip: Any, d: Any) -> Any:
+    """State of (i, t), a pair, from those of (i-1, t), (i-1, t-1) and (i-1, t-2), and d(i, t)."""
+    best = (diagonal[0] + d, diagonal[1] + ((2 << SHIFT) + 1))
+    best = _lower(best, (skip[0] + d, skip[1] + ((1 << SHIFT) + 2)))
+    return _lower(best, (stay[0] + d, stay[1] + (1 << SHIFT)))
+
+
+numba.extending.register_jitable(_lower)
+numba.extending.register_jitable(cell)
+
+
+def packing(n: int) -> packed.Packing:
+    """How cost and frames share an integer.
+
+    Raises:
+        UserError: the query is too long.
+    """
+    if n > LONGEST_QUERY:
+        raise UserError(
+            f"a query of {n} frames is too long for the recurrence non-segmental",
+            where="search.recurrence",
+            remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
+        )
+    return packed.packing(n)
+
+
+def columns(n: int) -> int:
+    """Rows of state, of sixteen lanes each."""
+    return 6 * n
+
+
+def advance(
+    distances: Any,
+    rows: Any,
+    n: Any,
+    first: Any,
+    stop: Any,
+    columns: Any,
+    at: Any,
+    bits: Any,
+    curve: Any,
+    shifted: Any,
+    option: Any,
+) -> None:
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+
+    Rows 2 i and 2 i + 1 of a column are the two integers of query frame i.
+    """
+    like = lanes_of(columns)
+    size = 2 * n * WIDTH
+    for t in range(first, stop):
+        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+        row = (t - first) * rows * WIDTH
+        state = (load_unsigned(distances, row, like), spread((2 << SHIFT) + 1, like))
+        store(columns, out, state[0])
+        store(columns, out + WIDTH, state[1])
+        for i in range(1, n):
+            above = 2 * (i - 1) * WIDTH
+            diagonal = (load(columns, newest + above), load(columns, newest + above + WIDTH))
+            skip = (load(columns, older + above), load(columns, older + above + WIDTH))
+            state = cell(state, diagonal, skip, load_unsigned(distances, row + i * WIDTH, like))
+            store(columns, out + 2 * i * WIDTH, state[0])
+            store(columns, out + (2 * i + 1) * WIDTH, state[1])
+        cost = share(wide(state[0]), n, wide(state[1] >> SHIFT))
+        frames = wide(state[1] & ((1 << SHIFT) - 1))
+        store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + frames)
+
+
+def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+    """Forget the past: no path has begun."""
+    for k in range(3 * n):
+        for lane in range(WIDTH):
+            columns[at + 2 * k * WIDTH + lane] = NOWHERE
+            columns[at + (2 * k + 1) * WIDTH + lane] = 1 << SHIFT

@@ -1,0 +1,126 @@
+"""Segmental dynamic time warping: a path begins at one of every R document frames, and stays in a band about its diagonal.
+
+A *segment* begins at document frame s, a multiple of R, with cell (0, s), and holds the cells (i, t) that are at most R
+off its diagonal, ``|i - (t - s)| <= R``. In it, steps are (1, 1), (0, 1) and (1, 0) in query and document frames, and
+each cell that a path visits is charged; with S(0, s) = d(0, s)::
+
+    S(i, t) = d(i, t) + min(S(i-1, t-1), S(i, t-1), S(i-1, t))
+
+and of equal sums the shorter path. The query is covered whole; the path ends anywhere in the band. Paths of several
+segments that end at the same frame are compared by their averages, sum over length, as the integers that candidates
+have; of equals that of fewer document frames wins. The bands are 2 R + 1 wide and begin every R frames, so each cell is
+in two or three of them.
+
+Sources: A. Park, J. Glass, "Unsupervised pattern discovery in speech", IEEE TASLP 16(1), 2008: the band, start points
+along the axes, averages. With a query on one side, and start points R apart so that bands overlap by half: Y. Zhang, J.
+Glass, "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams", ASRU 2009.
+
+A path takes at most N + R document frames, and a result depends on nothing further back, but on where the document
+begins: start points are counted from there. State of a cell: ``sum << bits | length``. A segment keeps the 2 R + 1
+cells of its last frame, ordered by ``i - (t - s)``, and one that stays infinity; there is a place for as many segments
+as are alive at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from swsdist.errors import UserError
+from swsdist.kernels.arithmetic import choose, least
+from swsdist.kernels.recurrences.packing import Packing
+from swsdist.kernels.recurrences.quotients import narrow, share, wide
+from swsdist.kernels.scales import LONGEST, MAX_DISTANCE
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+
+#: Query frames and R together: `share` is exact, and 64 bits are enough.
+LONGEST_SUM = LONGEST["segmental"]
+
+
+def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
+    """State of (i, t) from those of (i-1, t-1), (i, t-1), (i-1, t), and d(i, t) already shifted."""
+    return least(least(diagonal, left), above) + d + 1
+
+
+numba.extending.register_jitable(cell)
+
+
+def packing(n: int, band: int) -> Packing:
+    """How sum and length share an integer, and, in the curve, cost and document frames.
+
+    Raises:
+        UserError: the query is too long.
+    """
+    if n + band > LONGEST_SUM:
+        raise UserError(
+            f"a query of {n} frames and a band of {band} are too long for the recurrence segmental",
+            where="search.recurrence",
+            remedy=f"cut it into shorter queries; {LONGEST_SUM} frames are the most, both together",
+        )
+    longest = 2 * n + band
+    bits = longest.bit_length()
+    infinity = (MAX_DISTANCE * (longest + 2) << bits) + 1
+    return Packing(np.int32 if 2 * infinity <= np.iinfo(np.int32).max else np.int64, bits, infinity)
+
+
+def columns(n: int, band: int) -> int:
+    """Rows of state, of sixteen lanes each: as many segments as live at once, 2 R + 2 of each."""
+    return ((n - 1) // band + 2) * (2 * band + 2)
+
+
+def advance(
+    distances: Any,
+    rows: Any,
+    n: Any,
+    first: Any,
+    stop: Any,
+    columns: Any,
+    at: Any,
+    bits: Any,
+    curve: Any,
+    shifted: Any,
+    band: Any,
+) -> None:
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+
+    Frame 0 is one that a segment may begin at.
+    """
+    like = lanes_of(columns)
+    shift = spread(bits, like)
+    width = 2 * band + 2
+    places = (n - 1) // band + 2
+    infinity = load(columns, at + (width - 1) * WIDTH)
+    for t in range(first, stop):
+        row = (t - first) * rows * WIDTH
+        newest = t // band
+        best = infinity
+        for number in range(max(0, newest - places + 1), newest + 1):
+            place = at + number % places * width * WIDTH
+            along = t - number * band
+            if along == 0:
+                for k in range(width):
+                    store(columns, place + k * WIDTH, infinity)
+                store(columns, place + band * WIDTH, like)  # before the first cell: 0
+            place += (band - along) * WIDTH  # of row i, that of i - (t - s) + R
+            low, high = max(0, along - band), min(n - 1, along + band)
+            state = infinity
+            diagonal = load(columns, place + low * WIDTH)
+            for i in range(low, high + 1):
+                left = load(columns, place + (i + 1) * WIDTH)
+                state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like) << shift)
+                store(columns, place + i * WIDTH, state)
+                diagonal = left
+            if low < n <= high + 1:
+                total = wide(state >> shift)
+                cost = share(total, n, wide(state) - (total << spread(bits, total)))
+                ended = narrow((cost << spread(bits, cost)) + (along + 1), like)
+                best = least(choose(state, infinity, ended, infinity), best)
+        store(curve, (t + shifted) * WIDTH, best)
+
+
+def restart(columns: Any, at: Any, n: Any, infinity: Any, band: Any) -> None:
+    """Forget the past: no segment has begun."""
+    for k in range(((n - 1) // band + 2) * (2 * band + 2) * WIDTH):
+        columns[at + k] = infinity

@@ -1,0 +1,1 @@
+"""Methods of search: how a group of queries and a store become candidates."""

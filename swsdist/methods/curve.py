@@ -1,0 +1,125 @@
+"""The curve of one query in one document, and the warping path of a detection: computed on demand, for plots.
+
+The search keeps neither: it finds candidates in a curve that exists for one query and a few thousand frames at a time. Here
+the same recurrence runs over a whole table of distances (`kernels.tracing`), so that cost and document frames of every end
+frame are those of the search, and the path of a detection is the one that it was found by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.recurrences import tracing
+from swsdist.methods.dtw.patterns import pattern
+from swsdist.methods.dtw.query_distances import local_distances
+
+_TABLES = {
+    "bounded-slope": tracing.bounded_slope,
+    "asymmetric": tracing.asymmetric,
+    "averages": tracing.averages,
+    "non-segmental": tracing.non_segmental,
+    "segmental": tracing.segmental,
+}
+
+
+class Curve(NamedTuple):
+    """The paths that end at each document frame.
+
+    Attributes:
+        cost: int64 (document frames,), as a candidate's; -1 where no path ends.
+        frames: int64 (document frames,), document frames of the path; 0 where no path ends.
+    """
+
+    cost: NDArray[np.int64]
+    frames: NDArray[np.int64]
+
+
+def curve(
+    query: NDArray[np.float32],
+    document: NDArray[np.float32],
+    distance: Distance,
+    recurrence: str = "bounded-slope",
+    band: int = 1,
+) -> Curve:
+    """Cost and document frames of the path that ends at each frame of a document.
+
+    Args:
+        query, document: float32 (frames, columns), prepared by the distance; at least one frame each.
+        distance: between frames.
+        recurrence: name in `search.patterns.PATTERNS`.
+        band: R of segmental.
+
+    Raises:
+        UserError: the query is too long for the recurrence.
+    """
+    pattern(recurrence, band).packing(len(query))  # refuses queries that the search refuses
+    return _traced(local_distances(query, document, distance), _TABLES[recurrence], band)[0]
+
+
+def path(
+    query: NDArray[np.float32],
+    document: NDArray[np.float32],
+    end_frame: int,
+    distance: Distance,
+    recurrence: str = "bounded-slope",
+    band: int = 1,
+) -> NDArray[np.int64]:
+    """The path that ends at a document frame: its cells (query frame, document frame), int64 (cells, 2), in order.
+
+    Args:
+        end_frame: last document frame of the path, as a candidate's.
+
+    The others are as for `curve`.
+
+    Raises:
+        UserError: no path ends there, or the query is too long for the recurrence.
+    """
+    known = pattern(recurrence, band)
+    known.packing(len(query))
+    if not 0 <= end_frame < len(document):
+        raise UserError(
+            f"the document has {len(document)} frames, and no frame {end_frame}", remedy="give the end of a detection"
+        )
+    first = 0 if known.reach is None else max(0, end_frame - known.reach(len(query))) // known.grid * known.grid
+    table = local_distances(query, document[first : end_frame + 1], distance)
+    found, steps = _traced(table, _TABLES[recurrence], band)
+    frames = int(found.frames[-1])
+    if frames == 0:
+        raise UserError(
+            f"no path ends at frame {end_frame}",
+            remedy="give the end of a detection; a query of bounded slope needs half as many frames before it",
+        )
+    if recurrence == "segmental":
+        first = end_frame - frames + 1
+        _, steps = _traced(np.ascontiguousarray(table[:, -frames:]), tracing.segment, band)
+    cells = _walked(steps)
+    cells[:, 1] += first
+    return cells
+
+
+def _traced(table: NDArray[np.int16], recurrence: Any, band: int) -> tuple[Curve, NDArray[np.uint8]]:
+    found = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
+    steps = np.empty(table.shape, np.uint8)
+    tracing.traced(recurrence)(table, band, found.cost, found.frames, steps)
+    return found, steps
+
+
+def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Cells of the path that ends in the last one."""
+    i, t = steps.shape[0] - 1, steps.shape[1] - 1
+    cells = []
+    while i >= 0:
+        cells.append((i, t))
+        code = steps[i, t]
+        if code == tracing.BEGIN:
+            break
+        query_step, document_step = tracing.STEPS[code]
+        if query_step == 2:  # both query frames are charged at this document frame
+            cells.append((i - 1, t))
+        i, t = i - query_step, t - document_step
+    return np.array(cells[::-1], np.int64)

@@ -1,0 +1,262 @@
+"""Search without a run: queries in a store, in this process, detections out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from swsdist.calibrate.qnorm import normalise
+from swsdist.config.model import Reduce, Search
+from swsdist.errors import ConfigError, DataError, StoreError, UserError
+from swsdist.features.registry import create
+from swsdist.kernels.distances.interface import Distance
+from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.distance import distance_of
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.methods.dtw.shard import Documents, candidate_tables, engine_settings, search_shard
+from swsdist.methods.first_pass.search import search_proposed
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.extraction import extract, prepared
+from swsdist.reduce.examples import reduce_examples
+from swsdist.store.reading import Store
+from swsdist.times import frames_to_seconds, seconds_to_frame
+from swsdist.types import DETECTIONS, QUERIES
+
+_PLACE = re.compile(r"^(?P<path>.+):(?P<start>\d+(?:\.\d*)?)-(?P<end>\d+(?:\.\d*)?)$")
+
+
+def parse_query(text: str) -> dict[str, Any]:
+    """A query as it is typed: `hello.wav`, or a place in a recording, `talk.flac:12.3-13.1` (seconds).
+
+    Returns:
+        A row of QUERIES whose id is the text.
+    """
+    place = None if Path(text).exists() else _PLACE.match(text)
+    row: dict[str, Any] = dict.fromkeys(QUERIES.names)
+    row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
+    if place is not None:
+        row |= {"path": place["path"], "start": float(place["start"]), "end": float(place["end"])}
+    return row
+
+
+def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: int) -> pa.Table:
+    """Detections of a few queries, best first within each query.
+
+    Args:
+        store: an open store.
+        queries: text as `parse_query` takes it, several of them, or a table (pandas or arrow) of examples.
+        options: keys of the config's section `search`.
+        top: detections kept per query.
+
+    Returns:
+        DETECTIONS without `decision` and `system`; scores are q-normed.
+
+    Raises:
+        AudioError: a query cannot be used.
+        ConfigError: an option is not valid.
+    """
+    rows = _rows(queries)
+    settings = settings_of(options)
+    extracted = extracted_from(store, rows, settings)
+    statistics = store.statistics()
+
+    def examples(factor: int) -> list[Example]:
+        return prepared(extracted, statistics, settings, store.manifest.dimension, factor)
+
+    shards = [shard.name for shard in store.manifest.shards]
+
+    def candidates() -> Iterable[pa.Table]:
+        if settings.proposer.name != "none":
+            result = search_proposed(store, shards, examples, settings)
+            for _, table in candidate_tables(result.documents, result.examples, result.found, 1):
+                yield table
+            return
+        whole = examples(1)
+        for shard in shards:
+            documents, found = search_shard(store, shard, whole, settings)
+            for _, table in candidate_tables(documents, whole, found, 1):
+                yield table
+
+    unit = distance_of(settings, store.manifest.dimension).unit
+    found = list(candidates()) if settings.examples == "mean" else candidates()  # the mean reads them twice
+    reduced = reduce_examples(
+        settings.examples,
+        lambda: found,
+        shift=store.manifest.shift,
+        unit=unit,
+        overlap=Reduce().overlap,
+        nbest=top,
+        system="",
+    )
+    return normalise(reduced.detections, reduced.statistics, unit).drop_columns(["decision", "system"])
+
+
+def settings_of(options: Mapping[str, Any]) -> Search:
+    """The config's section `search` from some of its keys.
+
+    Raises:
+        ConfigError: an option is not valid.
+    """
+    try:
+        return Search.model_validate(dict(options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(["search", *(str(part) for part in first["loc"])])
+        raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
+
+
+def extracted_from(store: Store, rows: list[dict[str, Any]], settings: Search | None = None) -> pa.Table:
+    """Features of queries by the extractor of a store, EXAMPLES.
+
+    Args:
+        store: an open store.
+        rows: of QUERIES.
+        settings: whose recurrence bounds a query's length; without, all that any can hold.
+
+    Raises:
+        DataError: a query cannot be used.
+    """
+    features = store.manifest.extractor
+    extracted = extract(rows, create(features["name"], features["options"]), store.folder, settings)
+    for bad in extracted.rejected.to_pylist():
+        raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
+    return extracted.examples
+
+
+def _rows(queries: Any) -> list[dict[str, Any]]:
+    if isinstance(queries, str):
+        return [parse_query(queries)]
+    if hasattr(queries, "to_dict") and hasattr(queries, "columns"):  # a pandas table
+        queries = pa.Table.from_pandas(queries, preserve_index=False)
+    if isinstance(queries, pa.Table):
+        if "query_id" not in queries.column_names or "path" not in queries.column_names:
+            raise UserError(
+                f"the table of queries has the columns {', '.join(queries.column_names)}",
+                remedy="it needs at least query_id and path",
+            )
+        rows = []
+        for k, row in enumerate(queries.to_pylist()):
+            known = {name: row.get(name) for name in QUERIES.names}
+            known["example"] = known["example"] if known["example"] is not None else k + 1
+            known["channel"] = known["channel"] if known["channel"] is not None else 1
+            rows.append(known)
+        return rows
+    return [parse_query(text) for text in dict.fromkeys(str(one) for one in queries)]
+
+
+def columns() -> list[str]:
+    """Names of the columns that `search_store` returns."""
+    return [name for name in DETECTIONS.names if name not in ("decision", "system")]
+
+
+def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, Any]) -> pa.Table:
+    """The curve of a spoken query in a document of a store.
+
+    Args:
+        store: an open store.
+        query: as `search.direct.parse_query` takes it.
+        doc_id, channel: of the document.
+        options: keys of the config's section `search`.
+
+    Returns:
+        A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
+        frames; null where none ends.
+
+    Raises:
+        AudioError: the query cannot be used.
+        ConfigError: an option is not valid.
+        StoreError: there is no such document.
+    """
+    one = _Pair(store, query, doc_id, channel, options)
+    found = curve(one.query, one.document, one.distance, *one.recurrence)
+    shift, none = store.manifest.shift, found.frames == 0
+    last = np.arange(len(found.cost))
+    return pa.table(
+        {
+            "start": pa.array(frames_to_seconds(last - found.frames + 1, shift), mask=none),
+            "end": pa.array(frames_to_seconds(last + 1, shift)),
+            "score": pa.array(-found.cost / (len(one.query) * one.distance.unit), mask=none),
+            "cost": pa.array(found.cost, mask=none),
+            "frames": pa.array(found.frames, mask=none),
+        }
+    )
+
+
+def path_in_store(
+    store: Store, query: str, doc_id: str, end: float, channel: int, options: Mapping[str, Any]
+) -> pa.Table:
+    """The warping path of a detection.
+
+    Args:
+        end: the detection's end, s.
+
+    The others are as for `curve_in_store`.
+
+    Returns:
+        A row for each cell of the path: query_frame and frame, the times that they begin at (query_time, time; s) and
+        their distance, 1 for the unit of the distance.
+
+    Raises:
+        AudioError: the query cannot be used.
+        ConfigError: an option is not valid.
+        StoreError: there is no such document.
+        UserError: no path ends there.
+    """
+    if not (end > 0 and math.isfinite(end)):
+        raise UserError(f"no path ends at {end} s", where="end", remedy="give the end of a detection, in s")
+    one = _Pair(store, query, doc_id, channel, options)
+    shift = store.manifest.shift
+    cells = path(one.query, one.document, seconds_to_frame(end, shift) - 1, one.distance, *one.recurrence)
+    first = int(cells[0, 1])
+    table = local_distances(one.query, one.document[first : cells[-1, 1] + 1], one.distance)
+    return pa.table(
+        {
+            "query_frame": cells[:, 0],
+            "frame": cells[:, 1],
+            "query_time": frames_to_seconds(cells[:, 0], shift),
+            "time": frames_to_seconds(cells[:, 1], shift),
+            "distance": table[cells[:, 0], cells[:, 1] - first] / one.distance.unit,
+        }
+    )
+
+
+class _Pair:
+    """A query and a document of a store, prepared as the search prepares them."""
+
+    def __init__(self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, Any]) -> None:
+        config = settings_of(options)
+        manifest = store.manifest
+        extracted = extracted_from(store, [parse_query(query)])
+        self.query = prepared(extracted, store.statistics(), config, manifest.dimension)[0].frames
+        self.distance, self.document = _document(store, doc_id, channel, config)
+        settings = engine_settings(config, self.distance, manifest.shift)
+        self.recurrence = settings.pattern, settings.band
+
+
+def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:
+    """The distance of a config, and a document's frames prepared for it."""
+    everywhere = store.documents(columns=["doc_id", "channel", "shard"])
+    shards = everywhere["shard"].filter(_is(everywhere, doc_id, channel)).to_pylist()
+    if not shards:
+        raise StoreError(
+            f"there is no document {doc_id!r}, channel {channel}",
+            where=store.folder.path(),
+            remedy="`swsdist store info --documents` lists those there are",
+        )
+    documents = Documents(store, shards, config)
+    chosen = _is(documents.table, doc_id, channel).to_numpy()
+    blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]
+    return documents.distance, np.concatenate(blocks)
+
+
+def _is(table: pa.Table, doc_id: str, channel: int) -> pa.ChunkedArray:
+    return pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel))

@@ -1,0 +1,1 @@
+"""Exact subsequence DTW: engine, lanes, products, devices."""

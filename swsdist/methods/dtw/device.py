@@ -1,0 +1,364 @@
+"""The search on a GPU: the same candidates as `search.engine`, byte for byte.
+
+Pieces of documents stand side by side in warps (`search.warps`); a batch of warps is copied to the GPU and searched with a
+part of the queries at a time. All that is on the GPU lies in one array whose size is the budget, so that it is bounded by
+construction; `Account` says how much of it was used.
+
+Copies and the host's work overlap the computing: batches go up from pinned memory on a stream of their own, to two places in
+turns, and parts are searched on two streams in turns: while one is searched, the candidates of the one before are fetched.
+
+Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly (`kernels.cuda.threads`): no
+library multiplies, so there is no reduced precision to switch off.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.kernels.cuda.threads import QUERIES, WARP
+from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.found import Found, gathered, pruned
+from swsdist.methods.dtw.lanes import cut
+from swsdist.methods.dtw.patterns import pattern
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.warps import Batch, Queries, batches, queries
+from swsdist.methods.query.example import Example
+
+#: Recurrences that the kernels know.
+PATTERNS = ("bounded-slope",)
+
+#: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
+BUDGET = 4_000_000_000
+
+#: What the queries leave of it, divided by this, is for each of two batches of documents,
+_BATCH = 12
+
+#: and for each of two parts' states and candidates.
+_PART = 12 / 5
+
+#: Found candidates are pruned to the best per query and document whenever so many more have come together.
+_PRUNE_AT = 4_000_000
+
+#: Every array begins at a multiple of so many bytes.
+_ALIGNED = 256
+
+
+class Account(NamedTuple):
+    """What a search took of the GPU.
+
+    Attributes:
+        budget: bytes that it reserved.
+        used: bytes of that which were ever in use.
+        batches: of documents.
+        parts: of the queries, over all batches.
+    """
+
+    budget: int
+    used: int
+    batches: int
+    parts: int
+
+
+def require(recurrence: str) -> None:
+    """Refuse what cannot be searched on a GPU here.
+
+    Raises:
+        UserError: the extra `gpu` is not installed, there is no GPU, or the recurrence is not one of `PATTERNS`.
+    """
+    if recurrence not in PATTERNS:
+        raise UserError(
+            f"the recurrence {recurrence} is not there on a GPU",
+            where="search.device",
+            remedy=f"set search.device to cpu, or search.recurrence to {' or '.join(PATTERNS)}",
+        )
+    if importlib.util.find_spec("numba_cuda") is None:
+        raise UserError(
+            "a search on a GPU needs numba-cuda, which is not installed",
+            where="search.device",
+            remedy="pip install 'swsdist[gpu]', or set search.device to cpu",
+        )
+    from numba import cuda
+
+    if not cuda.is_available():  # the simulator's is
+        raise UserError(
+            "this machine has no GPU that can be used",
+            where="search.device",
+            remedy="set search.device to cpu, or see what `swsdist doctor` says of GPU",
+        )
+
+
+def usable() -> bool:
+    """Whether there is a GPU, and not only numba's simulator of one."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from numba import cuda
+
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    return bool(cuda.is_available()) and not SIMULATED
+
+
+def search(
+    examples: list[Example],
+    documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],
+    most: NDArray[np.int64],
+    settings: Settings,
+) -> tuple[Found, Account]:
+    """Candidates of every example in every document; arguments as for `search.engine.search`.
+
+    Raises:
+        UserError: as `require`, or the budget does not hold one query and the smallest batch.
+    """
+    require(settings.pattern)
+    if not examples:
+        return gathered([], most, 1.0), Account(0, 0, 0, 0)
+    recurrence, window = pattern(settings.pattern), settings.window
+    assert recurrence.reach is not None  # of all in PATTERNS
+    before = recurrence.reach(max(len(example.frames) for example in examples)) + window
+    piece = max(settings.piece, 4 * before)
+    pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
+    work = _Work(queries(examples, recurrence, recurrence.reach, window), settings)
+    found: list[NDArray[np.int64]] = []
+    held, prune_at = 0, _PRUNE_AT
+    used = laid = count = 0
+    for batch in batches(pieces, settings.distance.columns, work.for_batch, most):
+        count += 1
+        used += batch.used
+        laid += batch.frames * WARP
+        for rows in work.search(batch):
+            found.append(rows)
+            held += len(rows)
+        if held > prune_at:
+            found = [pruned(np.concatenate(found), most)]
+            held = len(found[0])
+            prune_at = 2 * held + _PRUNE_AT
+    found += work.finish()
+    account = Account(work.budget, work.used, count, work.parts)
+    return gathered(found, most, used / laid if laid else 1.0), account
+
+
+class _Arena:
+    """A part of the one array on the GPU, given out from its start."""
+
+    def __init__(self, memory: Any, first: int, stop: int) -> None:
+        self._memory, self._first, self._stop, self._at = memory, first, stop, first
+        self.size, self.used = stop - first, 0
+
+    def clear(self) -> None:
+        """Give all of it out anew."""
+        self._at = self._first
+
+    def take(self, elements: int, dtype: Any) -> Any:
+        """A flat array; its content is whatever was there.
+
+        Raises:
+            UserError: there is not so much left.
+        """
+        size = elements * np.dtype(dtype).itemsize
+        at, self._at = self._at, self._at + _whole(size)
+        if self._at > self._stop:
+            raise _too_little(size)
+        self.used = max(self.used, self._at - self._first)
+        return self._memory[at : at + size].view(dtype)
+
+
+def _whole(size: int) -> int:
+    """Bytes that an array of so many takes."""
+    return -(-size // _ALIGNED) * _ALIGNED
+
+
+def _too_little(size: int) -> UserError:
+    return UserError(
+        f"the GPU's memory that the search may use does not suffice: it lacks room for {size / 1e9:.3g} GB more",
+        where="search.device_memory_gb",
+        remedy="raise it, search shorter queries, or set search.device to cpu",
+    )
+
+
+class _Pinned:
+    """Memory of the host that the GPU copies from and to by itself; grows to what was asked of it."""
+
+    def __init__(self, cuda: Any) -> None:
+        self._cuda, self._held = cuda, cuda.pinned_array(_ALIGNED, np.uint8)
+
+    def __call__(self, elements: int, dtype: Any) -> NDArray[Any]:
+        size = elements * np.dtype(dtype).itemsize
+        if self._held.size < size:
+            self._held = self._cuda.pinned_array(_whole(size + size // 4), np.uint8)
+        held: NDArray[Any] = self._held[:size].view(dtype)
+        return held
+
+
+class _Sent(NamedTuple):
+    """A batch on the GPU, and where: 0 or 1."""
+
+    batch: Batch
+    place: int
+    lanes: Any
+    warps: Any
+    documents: Any
+    ready: Any
+
+
+class _Going(NamedTuple):
+    """A part that is being searched: whose queries they are, and their candidates on the GPU."""
+
+    sent: _Sent
+    which: NDArray[np.int64]
+    tasks: NDArray[np.int64]
+    places: Any
+    best: Any
+
+
+class _Turn:
+    """A stream, with the memory of the part that is searched on it."""
+
+    def __init__(self, cuda: Any, arena: _Arena) -> None:
+        self.arena, self.stream = arena, cuda.stream()
+        self.total = cuda.pinned_array(1, np.int32)
+        self.places, self.best = _Pinned(cuda), _Pinned(cuda)
+        self.going: _Going | None = None
+
+
+class _Work:
+    """What is on the GPU, and what goes there and back.
+
+    Attributes:
+        budget, parts: as in `Account`.
+        for_batch: bytes that `Batch.size` may be.
+    """
+
+    def __init__(self, groups: list[Queries], settings: Settings) -> None:
+        from numba import cuda
+
+        from swsdist.kernels.cuda.launch import kernels
+
+        distance = settings.distance
+        self._cuda, self._kernels = cuda, kernels(tuple(stream.from_dot for stream in distance.streams))
+        self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
+        free = cuda.current_context().get_memory_info().free
+        self.budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
+        streams = np.array([(one.first, one.stop, one.weight) for one in distance.streams], np.int64)
+        fixed = _whole(streams.nbytes) + sum(_whole(array.nbytes) for group in groups for array in group.arrays())
+        left = max(self.budget - fixed, 0)
+        batch, part = (int(left / share) // _ALIGNED * _ALIGNED for share in (_BATCH, _PART))
+        memory = cuda.device_array(max(self.budget, 1), np.uint8)
+        bounds = np.cumsum([0, fixed, batch, batch, part, part])
+        self._fixed, *others = (
+            _Arena(memory, int(first), min(int(stop), self.budget)) for first, stop in pairwise(bounds)
+        )
+        self._places, self._turns = others[:2], [_Turn(cuda, arena) for arena in others[2:]]
+        self.for_batch = batch - 4 * _ALIGNED
+        self._streams = self._send(self._fixed, streams, 0)
+        self._groups = [(group, [self._send(self._fixed, array, 0) for array in group.arrays()]) for group in groups]
+        self._upward = cuda.stream()
+        self._raw = _Pinned(cuda), _Pinned(cuda)
+        self._batches = self.parts = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes of the budget that were ever in use."""
+        arenas = [self._fixed, *self._places, *(turn.arena for turn in self._turns)]
+        return sum(arena.used for arena in arenas)
+
+    def search(self, batch: Batch) -> Iterator[NDArray[np.int64]]:
+        """Start the search of a batch; yields what has been found meanwhile, maybe of the batches before.
+
+        Yields:
+            int64 (candidates, 5), columns as in `kernels.peaks`.
+        """
+        place, self._batches = self._batches % 2, self._batches + 1
+        yield from (self._fetch(turn) for turn in self._turns if turn.going and turn.going.sent.place == place)
+        sent = self._upload(batch, place)
+        room = batch.room(self._window)
+        for group, (tasks, tops, tiles) in self._groups:
+            size = group.tops.itemsize
+            per_lane = room * (4 + 2 * size + 12)
+            per_query = batch.frames * 2 * WARP * size + len(batch.lanes) * per_lane
+            count = (self._turns[0].arena.size - 6 * _ALIGNED) // per_query
+            if count < 1:
+                raise _too_little(per_query)
+            count = min(count, (2**31 - 1) // (len(batch.lanes) * room))
+            for first in range(0, len(group.which), count):
+                turn = self._turns[self.parts % 2]
+                self.parts += 1
+                if turn.going:
+                    yield self._fetch(turn)
+                some = slice(first, first + count)
+                own = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
+                self._start(turn, sent, room, group, some, *own)
+
+    def finish(self) -> Iterator[NDArray[np.int64]]:
+        """What has not been fetched yet."""
+        return (self._fetch(turn) for turn in self._turns if turn.going)
+
+    def _send(self, arena: _Arena, array: NDArray[Any], stream: Any) -> Any:
+        sent = arena.take(array.size, array.dtype).reshape(array.shape)
+        sent.copy_to_device(array, stream=stream)
+        return sent
+
+    def _upload(self, batch: Batch, place: int) -> _Sent:
+        """Copy a batch to a place that nobody uses, and lay it out there."""
+        arena, stream = self._places[place], self._upward
+        arena.clear()
+        staged = self._raw[place](batch.used * self._columns, np.float32)
+        np.concatenate([piece.frames.reshape(-1) for piece in batch.pieces], out=staged)
+        raw = self._send(arena, staged, stream)
+        lanes, warps = self._send(arena, batch.lanes, stream), self._send(arena, batch.warps, stream)
+        documents = arena.take(batch.frames * WARP * self._columns, np.float32)
+        shape = (len(batch.warps), -(-int(batch.warps[0, 1]) // 256)), (WARP, 4), stream
+        self._kernels.lay[shape](raw, self._columns, lanes, warps, documents)
+        ready = self._cuda.event()
+        ready.record(stream)
+        return _Sent(batch, place, lanes, warps, documents, ready)
+
+    def _start(
+        self, turn: _Turn, sent: _Sent, room: int, group: Queries, some: slice, tasks: Any, tops: Any, tiles: Any
+    ) -> None:
+        """Launch the search of some queries."""
+        arena, stream, frames = turn.arena, turn.stream, sent.batch.frames
+        arena.clear()
+        which, state = group.which[some], group.tops.dtype
+        rows = len(which) * len(sent.batch.lanes) * room
+        edges = arena.take(len(which) * frames * 2 * WARP, state)
+        ends, states = arena.take(rows, np.int32), arena.take(rows, state)
+        places, best = arena.take(rows * 3, np.int32).reshape(rows, 3), arena.take(rows, state)
+        total = self._send(arena, np.zeros(1, np.int32), stream)
+        sent.ready.wait(stream)
+        shape = (len(sent.batch.warps), -(-len(which) // QUERIES)), (WARP, QUERIES), stream
+        self._kernels.scan[shape](
+            sent.documents, self._columns, tiles, tops, tasks, self._streams, self._shift, sent.warps, frames, edges
+        )
+        self._kernels.pick[shape](
+            edges, tasks, sent.lanes, sent.warps, frames, self._window, room, ends, states, total, places, best
+        )
+        total.copy_to_host(turn.total, stream=stream)
+        turn.going = _Going(sent, which, group.tasks[some], places, best)
+
+    def _fetch(self, turn: _Turn) -> NDArray[np.int64]:
+        """Wait for a part, and take its candidates."""
+        going, turn.going = turn.going, None
+        assert going is not None
+        turn.stream.synchronize()
+        count = int(turn.total[0])
+        if count == 0:
+            return np.empty((0, COLUMNS), np.int64)
+        places = turn.places(count * 3, np.int32).reshape(count, 3)
+        best = turn.best(count, going.best.dtype)
+        going.places[:count].copy_to_host(places, stream=turn.stream)
+        going.best[:count].copy_to_host(best, stream=turn.stream)
+        turn.stream.synchronize()
+        query, lane, end = places.T
+        owner, bits = going.sent.batch.owner[lane], going.tasks[query, 2]
+        rows = np.empty((count, COLUMNS), np.int64)
+        rows[:, 0], rows[:, 1], rows[:, 2] = going.which[query], owner[:, 0], owner[:, 1] + end
+        rows[:, 3], rows[:, 4] = best & ((1 << bits) - 1), best >> bits
+        return rows

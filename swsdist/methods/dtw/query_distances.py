@@ -1,0 +1,86 @@
+"""Distances of one query to consecutive frames of documents: where the search needs them apart from its inner loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels import products
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.vectors import WIDTH
+
+
+class Room:
+    """An array that is used again and again, and grows to what was asked of it: fresh memory costs more than its use."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._held = np.empty(0, dtype)
+
+    def __call__(self, elements: int) -> NDArray[Any]:
+        """So many elements, with anything in them; those given before are taken back."""
+        if self._held.size < elements:
+            self._held = products.aligned(elements, self._held.dtype)
+        return self._held[:elements]
+
+
+class Meeting:
+    """Distances of a query's prepared frames to consecutive frames of documents, in groups of sixteen.
+
+    Attributes:
+        frames: of the query.
+        height: rows of the distances: its frames, and some padding.
+    """
+
+    def __init__(self, query: NDArray[np.float32], distance: Distance, room: Room) -> None:
+        self._room = room
+        self.frames = len(query)
+        self._large, self._small = products.tiles(self.frames)
+        self.height = products.rows_of(self._large, self._small)
+        self._layout = products.layout(distance)
+        self._query = products.paired(query, self._layout.order, self.height).reshape(-1)
+        self._distance = distance
+        self._sums = np.empty(products.SUMS, np.int32)
+
+    def __call__(self, source: NDArray[np.int16]) -> NDArray[np.int16]:
+        """Distances, int16 (groups, `height`, 16), flat, and room after them; good until the room is used again.
+
+        Args:
+            source: int16 (groups, pairs, 16, 2), flat; the groups are a multiple of `products.STRIDE`.
+        """
+        groups = len(source) // (2 * WIDTH * self._layout.pairs)
+        size = groups * self.height * WIDTH
+        held = self._room(len(self._distance.streams) * size)
+        made: list[NDArray[np.int16]] = []
+        for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
+            out = held[len(made) * size : (len(made) + 1) * size]
+            fill = products.fill(stream.from_dot, "int16")
+            query = (self._query, 0, self._large, self._small)
+            fill(source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
+            made.append(out)
+        if len(made) == 1:
+            return made[0]
+        total = np.full(made[0].shape, 1 << self._distance.shift >> 1, np.int32)
+        for stream, out in zip(self._distance.streams, made, strict=True):
+            total += stream.weight * out.astype(np.int32)
+        made[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
+        return made[0]
+
+
+def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> NDArray[np.int16]:
+    """Distances between prepared frames, int16 (query frames, document frames), as the search takes them.
+
+    Args:
+        query, document: float32 (frames, columns), prepared.
+    """
+    layout = products.layout(distance)
+    n, length = len(query), len(document)
+    groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
+    # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
+    by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
+    meet = Meeting(query, distance, Room(np.int16))
+    made = meet(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    in_order = made.reshape(groups, meet.height, WIDTH).transpose(1, 0, 2).reshape(meet.height, -1)
+    return np.ascontiguousarray(in_order[:n, :length])

@@ -1,0 +1,169 @@
+"""Search of a group of queries in one shard of a store: tables in, a table out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.config.model import Search
+from swsdist.features.statistics import Statistics
+from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.kernels.scales import BAND
+from swsdist.methods.dtw.distance import distance_of, offset_and_scale
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.example import Example
+from swsdist.reduce.buckets import bucket_of
+from swsdist.store.reading import Block, Store
+from swsdist.types import CANDIDATES
+
+
+class Documents:
+    """The live documents of some shards, as the search takes them.
+
+    Attributes:
+        table: DOCUMENTS, a row each, in the order in which they are counted.
+        distance: that frames are prepared for.
+        most: int64 (documents,), candidates kept per example and document.
+    """
+
+    def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
+        self.table = pa.concat_tables([store.documents(shard) for shard in shards])
+        self.distance = distance_of(search_config, store.manifest.dimension)
+        self._store, self._shards, self._config = store, tuple(shards), search_config
+        if search_config.documents_by == "document":
+            self._own = [
+                Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+                for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
+            ]
+        else:
+            frozen = store.statistics()
+            collection = frozen["collection", ""]
+            by_speaker = search_config.documents_by == "speaker"
+            self._own = [
+                frozen.get(("speaker", name or ""), collection) if by_speaker else collection
+                for name in self.table["speaker"].to_pylist()
+            ]
+        keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
+        self._index = {key: k for k, key in enumerate(keys)}
+        self._scaling: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._saturated: dict[int, int] = {}
+        shift = store.manifest.shift
+        frames = self.table["frames"].to_pylist()
+        self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
+
+    def stream(
+        self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
+    ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
+        """(index, blocks of prepared frames) of each document; one is to be used up before the next is asked for.
+
+        Args:
+            factor: frames of which the mean is taken first.
+            chosen: bool (documents,), those that are wanted; all by default.
+            side: what they are prepared for.
+
+        Raises:
+            DataError: the distance is one between posteriors, and a document's features are not.
+        """
+        live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
+        for shard in self._shards:
+            blocks = self._store.blocks(shard, live)
+            for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+                yield self._index[key], self._prepared(key, group, factor, side)
+
+    @property
+    def saturated(self) -> int:
+        """Frames that the distance's range did not hold, of the documents that were read; each as it was read last."""
+        return sum(self._saturated.values())
+
+    def _prepared(
+        self, key: tuple[str, int], blocks: Iterable[Block], factor: int, side: Side
+    ) -> Iterator[NDArray[np.float32]]:
+        if key not in self._scaling:
+            self._scaling[key] = offset_and_scale(self._config, self._own[self._index[key]])
+        offset, scale = self._scaling[key]
+        where = f"document {key[0]}, channel {key[1]}"
+        self._saturated[self._index[key]] = 0
+        for features in averaged((block.features for block in blocks), factor):
+            made = self.distance.prepare(features, offset, scale, side, where)
+            self._saturated[self._index[key]] += made.saturated
+            yield made.frames
+
+
+def search_shard(store: Store, shard: str, examples: list[Example], search_config: Search) -> tuple[pa.Table, Found]:
+    """Candidates of the examples in the live documents of a shard.
+
+    Returns:
+        The shard's documents (a row each, in the order that `Found.document` counts), and what was found.
+
+    Raises:
+        DataError: the distance is one between posteriors, and a document's features are not.
+    """
+    documents = Documents(store, [shard], search_config)
+    settings = engine_settings(search_config, documents.distance, store.manifest.shift)
+    found = search(examples, documents.stream(), documents.most, settings)
+    return documents.table, found._replace(saturated=documents.saturated)
+
+
+def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
+    """What the engine needs of a config; as many threads as numba may use here (`run.worker` sets that)."""
+    return Settings(
+        distance,
+        search_config.candidate_window,
+        search_config.lanes,
+        round(search_config.piece_seconds / shift),
+        search_config.recurrence,
+        search_config.product,
+        numba.get_num_threads(),
+        search_config.band or BAND,
+        search_config.device,
+        None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
+    )
+
+
+def candidate_tables(
+    documents: pa.Table, examples: list[Example], found: Found, buckets: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """What was found as tables of CANDIDATES, one a bucket that has any, by bucket.
+
+    Within a table rows are by query, example, document and end frame, whatever the order in the store.
+    """
+    bucket = np.array([bucket_of(example.query_id, buckets) for example in examples], np.int32)
+    length = np.array([len(example.frames) for example in examples], np.int32)
+    doc_ids = documents["doc_id"].combine_chunks()
+    order = np.empty(documents.num_rows, np.int64)
+    order[pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()] = np.arange(
+        documents.num_rows
+    )
+    names = pa.array([example.query_id for example in examples], pa.string())
+    numbers = np.array([example.example for example in examples], np.int32)
+    rank = np.empty(len(examples), np.int64)
+    rank[sorted(range(len(examples)), key=lambda k: (examples[k].query_id, examples[k].example))] = np.arange(
+        len(examples)
+    )
+    of_row = bucket[found.query]
+    channels = documents["channel"].to_numpy()
+    for number in np.unique(of_row):
+        rows = np.flatnonzero(of_row == number)
+        rows = rows[np.lexsort((found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]]))]
+        query, document = found.query[rows], found.document[rows]
+        columns = [
+            pa.array(of_row[rows]),
+            names.take(pa.array(query)),
+            pa.array(numbers[query]),
+            doc_ids.take(pa.array(document)),
+            pa.array(channels[document]),
+            pa.array(found.end_frame[rows]),
+            pa.array(found.frames[rows]),
+            pa.array(found.cost[rows]),
+            pa.array(length[query]),
+        ]
+        yield int(number), pa.Table.from_arrays(columns, schema=CANDIDATES)

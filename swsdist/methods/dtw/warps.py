@@ -1,0 +1,154 @@
+"""Queries in tiles and documents in warps: how a search lies in a GPU's memory.
+
+`kernels.cuda.threads` has the layouts, and says what for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.cuda.threads import LANE, SPAN, TASK, WARP
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.lanes import Piece
+from swsdist.methods.dtw.patterns import Pattern
+from swsdist.methods.query.example import Example
+
+
+class Queries(NamedTuple):
+    """Queries that share the type of their state, the longest first, so that no long one is left over at the end.
+
+    Attributes:
+        which: int64 (queries,), of the examples.
+        tasks: int64 (queries, 5), see `kernels.cuda.threads.TASK`.
+        tops: state (queries x 16,).
+        tiles: float32 (tiles x columns x 16,).
+    """
+
+    which: NDArray[np.int64]
+    tasks: NDArray[np.int64]
+    tops: NDArray[Any]
+    tiles: NDArray[np.float32]
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Those that go to the GPU."""
+        return self.tasks, self.tops, self.tiles
+
+
+def queries(examples: list[Example], recurrence: Pattern, reach: Any, window: int) -> list[Queries]:
+    """All examples, a group for each type of state.
+
+    Args:
+        examples: at least one frame each, prepared.
+        recurrence: gives the packing.
+        reach: of a query's frames, how many document frames a result depends on.
+        window: of candidates.
+    """
+    groups: dict[Any, list[int]] = {}
+    for k in sorted(range(len(examples)), key=lambda k: -len(examples[k].frames)):
+        groups.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
+    return [_queries(chosen, examples, recurrence, reach, window) for chosen in groups.values()]
+
+
+def _queries(chosen: list[int], examples: list[Example], recurrence: Pattern, reach: Any, window: int) -> Queries:
+    tasks, tops, tiles = np.zeros((len(chosen), len(TASK)), np.int64), [], []
+    first = 0
+    for row, k in enumerate(chosen):
+        frames = examples[k].frames
+        n, columns = frames.shape
+        packing = recurrence.packing(n)
+        count = -(-n // WIDTH)
+        padding = count * WIDTH - n
+        tasks[row] = first, count, packing.frame_bits, packing.infinity, reach(n) + window
+        first += count
+        # Rows for frames before the query's first: that just before it is where every path begins.
+        tops.append([packing.infinity] * (padding - 1) + [0] * min(padding, 1) + [-1] * (WIDTH - padding))
+        padded = np.concatenate([np.zeros((padding, columns), np.float32), frames])
+        tiles.append(padded.reshape(count, WIDTH, columns).transpose(0, 2, 1).reshape(-1))
+    state = recurrence.packing(len(examples[chosen[0]].frames)).dtype
+    return Queries(np.array(chosen, np.int64), tasks, np.array(tops, state).reshape(-1), np.concatenate(tiles))
+
+
+class Batch:
+    """Pieces in warps, by length.
+
+    Attributes:
+        pieces: of all warps, in order.
+        lanes: int64 (warps x 32, 5), see `kernels.cuda.threads.LANE`; zeros for an empty one.
+        warps: int64 (warps, 3), see `SPAN`.
+        owner: int64 (warps x 32, 2): document, and the frame of it that a piece begins with.
+        frames: of all warps.
+        used: of all pieces.
+    """
+
+    def __init__(self, warps: list[list[Piece]], most: NDArray[np.int64]) -> None:
+        self.pieces = [piece for warp in warps for piece in warp]
+        self.lanes = np.zeros((len(warps) * WARP, len(LANE)), np.int64)
+        self.warps = np.zeros((len(warps), len(SPAN)), np.int64)
+        self.owner = np.zeros((len(warps) * WARP, 2), np.int64)
+        begins = offset = 0
+        for k, warp in enumerate(warps):
+            self.warps[k] = offset, _height(warp), min(piece.first for piece in warp)
+            offset += _height(warp)
+            for lane, piece in enumerate(warp, k * WARP):
+                size = len(piece.frames)
+                self.lanes[lane] = begins, size, piece.first, piece.stop, most[piece.document]
+                self.owner[lane] = piece.document, piece.offset
+                begins += size
+        self.frames = offset
+        self.used = begins
+
+    def room(self, window: int) -> int:
+        """Candidates that a query may have in a lane."""
+        reported = self.lanes[:, 3] - self.lanes[:, 2]
+        return max(1, int(np.minimum(self.lanes[:, 4], -(-reported // (window + 1))).max()))
+
+
+def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[Batch]:
+    """Lay pieces into warps, and warps into batches.
+
+    Args:
+        pieces: none of them empty.
+        columns: of a frame.
+        limit: bytes of a batch's warps (`warp_size`) at most, where it has more than one.
+        most: int64 (documents,), candidates kept per query and document.
+    """
+    waiting: list[Piece] = []
+    held = 0
+    for piece in pieces:
+        waiting.append(piece)
+        held += 2 * piece.frames.nbytes
+        if held >= limit:
+            yield from _batches(waiting, columns, limit, most)
+            waiting, held = [], 0
+    yield from _batches(waiting, columns, limit, most)
+
+
+def warp_size(pieces: Iterable[Piece], height: int, columns: int) -> int:
+    """Bytes of a warp in the GPU's memory: the pieces as they come, and as they are laid out."""
+    frames = (sum(len(piece.frames) for piece in pieces) + height * WARP) * columns * 4
+    return frames + 8 * (WARP * len(LANE) + len(SPAN))
+
+
+def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[Batch]:
+    ordered = sorted(pieces, key=lambda piece: (-len(piece.frames), -piece.first))
+    together: list[list[Piece]] = []
+    held = 0
+    for k in range(0, len(ordered), WARP):
+        warp = ordered[k : k + WARP]
+        own = warp_size(warp, _height(warp), columns)
+        if together and held + own > limit:
+            yield Batch(together, most)
+            together, held = [], 0
+        together.append(warp)
+        held += own
+    if together:
+        yield Batch(together, most)
+
+
+def _height(warp: list[Piece]) -> int:
+    """Frames of a warp, a multiple of four; its pieces are by length."""
+    return -(-len(warp[0].frames) // 4) * 4

@@ -1,0 +1,87 @@
+"""The same search on averaged frames: of r frames the mean, so r x r times fewer cells.
+
+One level finds the best windows by the bounded-slope search on frames averaged over the largest factor; each further level, of
+a smaller one, is searched only in the windows of the level before, as the exact search is in those of the last. A coarse
+path that ends in averaged frame e proposes the end frames r e - margin to r e + r + margin: between two levels the least
+cost may move to another place that fits as well.
+
+Measured: docs/concepts/proposers.md. A first pass at 30 ms and 0.2 s of margin: "What makes query-by-example search good", the
+project's notes on Mboshi; the idea of coarse to fine is Salvador and Chan's (2007, FastDTW), without their bound to one path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass.interface import Budget, Material, Proposed, Windows, Work, here, no_windows
+from swsdist.methods.first_pass.rescoring import everywhere, visit
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Frames averaged by each factor in turn.
+
+    Attributes:
+        factors: each smaller than the one before, at least 2.
+        margin: frames on either side of an averaged end frame.
+        widen: the first of several levels keeps so many times the windows of the last.
+        visited: False: what the last level finds is the answer, its times in frames that are not averaged.
+    """
+
+    factors: tuple[int, ...] = (5,)
+    margin: int = 20
+    widen: int = 6
+    visited: bool = True
+
+    def propose(self, material: Material, budget: Budget) -> Proposed:
+        """Windows around the ends of the best coarse paths."""
+        work = Work()
+        windows = no_windows()
+        for level, factor in enumerate(self.factors):
+            times = self.widen if level + 1 < len(self.factors) else 1
+            found, cells = self._level(material, budget, factor, times, windows if level else None)
+            work += Work(cells=cells)
+            if not self.visited and level + 1 == len(self.factors):
+                return Proposed(no_windows(), work, _in_frames(found, factor, material), factor)
+            windows = budget.choose(around(found, factor, self.margin), material, times)
+        return Proposed(windows, work)
+
+    def _level(
+        self, material: Material, budget: Budget, factor: int, times: int, windows: Windows | None
+    ) -> tuple[Found, int]:
+        """Candidates on averaged frames, everywhere or in windows; and the cells."""
+        examples = material.examples(factor)
+        near = max(1, round(material.window / factor))
+        lengths = -(-material.lengths // factor)
+        last = not self.visited and factor == self.factors[-1]
+        most = material.most if last else budget.most(material, times)
+        if windows is not None:
+            coarse = windows._replace(first=windows.first // factor, stop=-(-windows.stop // factor))
+            documents = material.documents(factor, here(windows, len(lengths)))
+            visited = visit(examples, documents, lengths, coarse, most, material.distance, near)
+            return visited.found, visited.work.cells
+        if budget.over == "collection" and not last:
+            documents = material.documents(factor, None)
+            best = everywhere(examples, documents, budget.count(material, times), material.distance, near)
+            return best.found, best.work.cells
+        settings = Settings(material.distance, near, 16, 2000)
+        found = search(examples, material.documents(factor, None), most, settings)
+        return found, int(lengths.sum()) * sum(len(example.frames) for example in examples)
+
+
+def around(found: Found, factor: int, margin: int) -> Windows:
+    """Windows of frames that are not averaged, around the ends of paths on averaged ones."""
+    first = found.end_frame * factor
+    return Windows(found.query, found.document, first - margin, first + factor + margin, found.cost)
+
+
+def _in_frames(found: Found, factor: int, material: Material) -> Found:
+    """Candidates on averaged frames with their times in frames that are not. Costs stay sums over averaged query frames."""
+    stop = np.minimum((found.end_frame + 1) * factor, material.lengths[found.document])
+    start = (found.end_frame + 1 - found.frames) * factor
+    return found._replace(end_frame=stop - 1, frames=(stop - start).astype(np.int32))

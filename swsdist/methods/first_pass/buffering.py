@@ -1,0 +1,105 @@
+"""Stretches of documents, held together and laid out for the kernels of `kernels.windows`.
+
+A document comes as blocks of any size. A stretch is at least `_HELD` of its frames, or what is left of it; the next one begins
+some frames before its end. So memory does not grow with a document, and short documents are held many at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels import products, windows
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.first_pass.interface import Frames
+
+#: Frames that are held together at least, if there are so many.
+_HELD = 1 << 17
+
+
+class Stretch(NamedTuple):
+    """Consecutive frames of a document, from frame `offset` on; `last` says that the document ends with them."""
+
+    document: int
+    offset: int
+    frames: Frames
+    last: bool
+
+
+class Laid(NamedTuple):
+    """Frames in groups of sixteen.
+
+    Attributes:
+        source: int16 (groups, pairs, 16, 2), flat; the groups are a multiple of `products.STRIDE`.
+        start: int64, the group with which each window begins.
+    """
+
+    source: NDArray[np.int16]
+    start: NDArray[np.int64]
+
+
+class Held(NamedTuple):
+    """Stretches that are held at once.
+
+    Attributes:
+        stretches: some, none of them empty.
+        bases: the frame of `pairs` that each begins with.
+        pairs: int32 (frames, pairs), their frames one after the other, two coordinates an element.
+    """
+
+    stretches: list[Stretch]
+    bases: list[int]
+    pairs: NDArray[np.int32]
+
+    def lay(self, first: NDArray[np.int64], columns: NDArray[np.int64]) -> Laid:
+        """Windows of so many columns from the frames `first` on, each in groups of its own."""
+        groups = -(-columns // WIDTH)
+        total = int(groups.sum())
+        whole = -(-total // products.STRIDE) * products.STRIDE
+        pairs = self.pairs.shape[1]
+        out = products.aligned(whole * pairs * WIDTH, np.int32)
+        windows.lay(self.pairs, first, groups, out.reshape(whole, pairs, WIDTH))
+        return Laid(out.view(np.int16), np.cumsum(groups) - groups)
+
+
+def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator[Stretch]:
+    """A document as stretches, each of which begins `overlap` frames before the end of the one before."""
+    held: list[Frames] = []
+    have = offset = 0
+    for block in blocks:
+        if have >= _HELD + overlap:
+            frames = np.concatenate(held)
+            yield Stretch(document, offset, frames, False)
+            offset += have - overlap
+            held, have = [frames[have - overlap :]], overlap
+        held.append(block)
+        have += len(block)
+    if have:
+        yield Stretch(document, offset, np.concatenate(held) if len(held) > 1 else held[0], True)
+
+
+def together(stream: Iterable[Stretch], distance: Distance) -> Iterator[Held]:
+    """Stretches, as many at a time as are held at once."""
+    order = products.layout(distance).order
+    held: list[Stretch] = []
+    have = 0
+    for one in stream:
+        held.append(one)
+        have += len(one.frames)
+        if have >= _HELD:
+            yield _held(held, order)
+            held, have = [], 0
+    if held:
+        yield _held(held, order)
+
+
+def _held(some: list[Stretch], order: NDArray[np.int64]) -> Held:
+    frames = np.concatenate([one.frames for one in some]) if len(some) > 1 else some[0].frames
+    bases = np.cumsum([0, *(len(one.frames) for one in some[:-1])]).tolist()
+    packed = np.empty((len(frames), len(order)), np.int16)
+    windows.pack(np.ascontiguousarray(frames), order, packed)
+    return Held(some, bases, packed.view(np.int32))

@@ -1,0 +1,88 @@
+"""Windows of the query's size, by the least distance of each document frame to any frame of the query.
+
+The coarse search of Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
+evaluations", section "MFCC fingerprint-based QbE STD system": a window of N frames slides with 50 % overlap, and its
+estimated cost is the sum of the least values of the columns of the distance matrix (eq. 3)::
+
+    estimate(n) = sum of min over i of d(i, t), n <= t < n + N
+
+Of an utterance the max(100, its seconds) windows of least estimate are searched properly. (The sum in the paper runs to n + N
+inclusive, one frame more than the window has; here it has N.) All distances are computed, so a window costs the product,
+only the recurrence is saved: at 39 dimensions about half.
+
+Ours: a last window where the document's end is not reached otherwise, and end frames from N / 2 before the window's end
+to N / 2 after it, since a path takes from half to twice the query's frames. The estimate can be taken on averaged frames, which
+costs r x r times less (`factor`; 1 is the paper's).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.vectors import WIDTH
+from swsdist.kernels.windows import column_minima, least_sums
+from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.first_pass.buffering import stretches, together
+from swsdist.methods.first_pass.interface import Budget, Material, Proposed, Windows, Work
+from swsdist.methods.first_pass.rescoring import Limits
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """Attributes:
+    factor: frames that are averaged first.
+    """
+
+    factor: int = 1
+
+    def propose(self, material: Material, budget: Budget) -> Proposed:
+        """The windows of least estimate."""
+        examples = material.examples(self.factor)
+        room = Room(np.int16)
+        meet = [Meeting(example.frames, material.distance, room) for example in examples]
+        sizes = np.array([one.frames for one in meet], np.int64)
+        longest = int(sizes.max(initial=1))
+        lengths = -(-material.lengths // self.factor)
+        # Of a document its best windows, or of all the best; then a document may have any number.
+        every = budget.over == "collection"
+        most = lengths + 2 if every else budget.most(material)
+        limits = Limits(len(examples), budget.count(material) if every else None)
+        rows: list[NDArray[np.int64]] = []
+        seen = np.zeros(len(lengths), np.int64)  # frames of a document whose windows were taken
+        work = 0
+        documents = material.documents(self.factor, None)
+        parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
+        for held in together(parts, material.distance):
+            laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
+            work += int(sizes.sum()) * len(held.pairs)
+            document = np.array([part.document for part in held.stretches], np.int64)
+            table = np.array(
+                [
+                    (base - part.offset, lengths[part.document], seen[part.document], part.offset + len(part.frames))
+                    for part, base in zip(held.stretches, held.bases, strict=True)
+                ],
+                np.int64,
+            )
+            seen[document] = table[:, 3]
+            minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
+            allowed = np.minimum(most[document], [len(part.frames) + 2 for part in held.stretches])
+            found = np.empty((int(allowed.sum()), 3), np.int64)
+            for k, one in enumerate(meet):
+                column_minima(one(laid.source), one.height, one.frames, minima)
+                count = least_sums(minima, table, one.frames, allowed, limits.now[k], found)
+                new = found[:count]
+                limits.add(k, new[:, 2])
+                rows.append(np.column_stack([np.full(count, k), document[new[:, 0]], new[:, 1:]]))
+        table = np.concatenate(rows) if rows else np.empty((0, 4), np.int64)
+        size, first = sizes[table[:, 0]], table[:, 2]
+        windows = Windows(
+            table[:, 0].astype(np.int32),
+            table[:, 1].astype(np.int32),
+            (first + size // 2) * self.factor,
+            (first + size + size // 2 + 1) * self.factor,
+            table[:, 3],
+        )
+        return Proposed(budget.choose(windows, material), Work(distances=work))

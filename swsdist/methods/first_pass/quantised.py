@@ -1,0 +1,174 @@
+"""An index over quantised frames: posting lists of codewords, looked up and put to the vote.
+
+Frames are averaged (of `factor` one), and each is known by its nearest of some codewords. The index of a shard is a table
+with a row a frame: codeword, document, frame, in this order. A query's frame looks up the codewords that are nearest to
+it, the share `reach` of the codebook; each place in their lists votes for the query beginning so many frames earlier, the
+nearer the codeword the more. Where votes are many, the search on averaged frames verifies, as in `averaged`, and the best
+are proposed.
+
+Codewords are frames of the collection itself (`Material.landmarks`), chosen by what their documents are called, so they are the
+same however the collection is cut. Distances are those of the search, in integers, so the index has the same bytes everywhere.
+
+What grows with the collection: a query frame's postings, by `reach` of it. With `slower`, reach falls with the square root of
+the hours (it is meant at one hour): postings then grow with the root, and what is missed is what is not very near, which a list
+of fixed length has less and less room for. Making the index takes a distance of each averaged frame to each codeword, once.
+
+The votes on diagonals are those of Shazam's fingerprints (Wang 2003) and of RAILS (Jansen and Van Durme 2012, "Indexing
+raw acoustic features for scalable zero resource search"), which looks frames up by the signs of random projections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.kernels import postings
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.first_pass.averaged import around
+from swsdist.methods.first_pass.buffering import stretches, together
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposed, Windows, Work, here
+from swsdist.methods.first_pass.rescoring import visit
+from swsdist.methods.query.example import Example
+
+#: A row a frame that is indexed; in the order of the columns.
+POSTINGS = pa.schema(
+    [
+        pa.field("codeword", pa.int32(), False),
+        pa.field("document", pa.int32(), False),
+        pa.field("frame", pa.int32(), False),
+    ]
+)
+
+#: The weight of a vote for the nearest codeword; that for the farthest that is looked up is 1.
+_WEIGHT = 64
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Looks queries up in posting lists.
+
+    Attributes:
+        factor: frames that are averaged.
+        codewords: of the codebook.
+        reach: share of the codewords that a query frame looks up, at one hour.
+        slower: whether reach falls with the square root of the hours.
+        widen: times the windows of the budget that are verified.
+        margin: frames on either side of an averaged end frame.
+        index: of `build`, if it was made before.
+    """
+
+    factor: int = 4
+    codewords: int = 1024
+    reach: float = 0.05
+    slower: bool = False
+    widen: int = 10
+    margin: int = 20
+    index: pa.Table | None = None
+
+    def propose(self, material: Material, budget: Budget) -> Proposed:
+        """Windows where a query's frames were found in order."""
+        landmarks = material.landmarks(self.factor, self.codewords)
+        lengths = -(-material.lengths // self.factor)
+        indexing = Work()
+        table = self.index
+        if table is None:
+            table = build(material, self.factor, landmarks)
+            indexing = Work(distances=int(lengths.sum()) * len(landmarks.query))
+        examples = material.examples(self.factor)
+        windows, looked = self._voted(examples, material, landmarks, table, lengths, budget)
+        near = max(1, round(material.window / self.factor))
+        documents = material.documents(self.factor, here(windows, len(lengths)))
+        most = budget.most(material)
+        verified = visit(examples, documents, lengths, windows, most, material.distance, near)
+        chosen = budget.choose(around(verified.found, self.factor, self.margin), material)
+        return Proposed(chosen, Work(postings=looked) + verified.work, indexing=indexing)
+
+    def _voted(
+        self,
+        examples: list[Example],
+        material: Material,
+        landmarks: Landmarks,
+        table: pa.Table,
+        lengths: NDArray[np.int64],
+        budget: Budget,
+    ) -> tuple[Windows, int]:
+        """Windows on averaged frames around the most voted beginnings, and postings that were looked at."""
+        longest = max((len(example.frames) for example in examples), default=0)
+        # Documents one after the other, with room before each for beginnings that would lie before it.
+        start = np.cumsum(lengths + longest) - lengths
+        places = (start[table["document"].to_numpy()] + table["frame"].to_numpy()).astype(np.int32)
+        starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
+        hours = material.collection / 3600
+        share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
+        probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
+        (held,) = together(stretches(0, [landmarks.document], 0), material.distance)
+        laid = held.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
+        room = np.empty((int(lengths.sum() + longest * len(lengths)) // 5 + 1, 2), np.int64)
+        room_of_distances = Room(np.int16)
+        rows: list[NDArray[np.int64]] = []
+        looked = 0
+        for k, example in enumerate(examples):
+            meet = Meeting(example.frames, material.distance, room_of_distances)
+            n = len(example.frames)
+            distances = meet(laid.source).reshape(-1, meet.height, WIDTH)[: -(-len(landmarks.document) // WIDTH)]
+            distances = distances.swapaxes(0, 1).reshape(meet.height, -1)[:n, : len(landmarks.document)]
+            codes = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
+            there = np.take_along_axis(distances, codes, axis=1).astype(np.int32)
+            far = there[:, -1:]
+            weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
+            votes = np.zeros(int(lengths.sum() + longest * len(lengths)), np.int32)
+            looked += postings.vote(codes, np.ascontiguousarray(weights, np.int32), starts, places, votes)
+            found = room[: postings.peaks(votes, 4, room)]
+            document = np.searchsorted(start, found[:, 0] + n // 2, side="right") - 1
+            inside = document >= 0
+            found, document = found[inside], document[inside]
+            begin = found[:, 0] - start[document]
+            some = budget.choose(
+                Windows(
+                    np.full(len(found), k, np.int32),
+                    document.astype(np.int32),
+                    begin + n // 2,
+                    begin + n + n // 2 + 1,
+                    -found[:, 1],
+                ),
+                material,
+                self.widen,
+            )
+            rows.append(np.column_stack(tuple(some)).astype(np.int64))
+        table_of = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
+        return Windows(table_of[:, 0].astype(np.int32), table_of[:, 1].astype(np.int32), *table_of[:, 2:].T), looked
+
+
+def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
+    """The index of documents: POSTINGS.
+
+    Args:
+        material: its documents are indexed.
+        factor: frames that are averaged.
+        landmarks: the codewords.
+    """
+    meet = Meeting(landmarks.query, material.distance, Room(np.int16))
+    columns: list[tuple[NDArray[np.int32], ...]] = []
+    stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
+    for held in together(stream, material.distance):
+        codes = np.empty(len(held.pairs), np.int32)
+        for first in range(0, len(codes), _FRAMES):
+            some = codes[first : first + _FRAMES]
+            laid = held.lay(np.array([first], np.int64), np.array([len(some)], np.int64))
+            padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
+            postings.nearest(meet(laid.source), meet.height, meet.frames, padded)
+            some[:] = padded[: len(some)]
+        document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
+        frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])
+        columns.append((codes, document, frame.astype(np.int32)))
+    code, document, frame = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    order = np.lexsort((frame, document, code))
+    return pa.Table.from_arrays([pa.array(column[order]) for column in (code, document, frame)], schema=POSTINGS)
+
+
+#: Frames whose distances to the codewords are held at once.
+_FRAMES = 1024

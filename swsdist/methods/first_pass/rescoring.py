@@ -1,0 +1,275 @@
+"""The exact search of windows: every candidate that ends in one, as the full search finds it.
+
+A path of bounded slope takes at most 2 N document frames, and whether a frame is a candidate depends on w costs on either side.
+So a window is computed from w + 2 (N - 1) frames before it to w after it, and nothing further off can change what it yields.
+Windows of an example that overlap are one; long ones are taken apart, which changes nothing either.
+
+Documents come as blocks and are held a stretch at a time, some of them together, so that each example meets many windows in
+one call.
+
+`everywhere` is the same for whole documents, where only the best candidates of all are wanted: each example's limit falls as
+better ones are found, and what is above it is never written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels import windows
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.recurrences.packing import packing
+from swsdist.methods.dtw.found import Found, gathered
+from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.first_pass.buffering import Laid, stretches, together
+from swsdist.methods.first_pass.interface import Documents, Windows, Work
+from swsdist.methods.query.example import Example
+
+#: End frames that a part of a window reports on at most.
+_PART = 1024
+
+#: Columns whose distances to an example are held at once: with 50 query frames 800 kB, which stay in the cache.
+_COLUMNS = 1 << 13
+
+
+class Visited(NamedTuple):
+    """What was found in windows, and at what cost."""
+
+    found: Found
+    work: Work
+
+
+def visit(
+    examples: list[Example],
+    documents: Documents,
+    lengths: NDArray[np.int64],
+    chosen: Windows,
+    most: NDArray[np.int64],
+    distance: Distance,
+    window: int,
+) -> Visited:
+    """Candidates that end in windows.
+
+    Args:
+        examples: prepared as queries.
+        documents: at least those that have windows.
+        lengths: int64 (documents,), frames of each.
+        chosen: where to look; what of a window is beyond its document does not count.
+        most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
+        distance: that the frames are prepared for.
+        window: frames on either side that a candidate must be the least of.
+
+    Returns:
+        Candidates: those of `engine.search` whose end frame is in a window of their example, pruned as there. Work
+        counts the cells whose distances were computed.
+    """
+    sizes = np.array([len(example.frames) for example in examples], np.int64)
+    parts = _parts(chosen, lengths, sizes, window)
+    room = Rooms()
+    scan = [Scanner(example, distance, window, room) for example in examples]
+    overlap = int(_PART + 2 * (window + sizes.max(initial=0)))
+    found: list[NDArray[np.int64]] = []
+    cells = 0
+    ends = np.bincount(parts.document, minlength=len(lengths)).cumsum()
+    by_document = np.argsort(parts.document, kind="stable")
+    done = np.zeros(len(parts.document), bool)
+    stream = (part for index, blocks in documents for part in stretches(index, blocks, overlap))
+    for held in together(stream, distance):
+        rows, shifts = [], []
+        for one, base in zip(held.stretches, held.bases, strict=True):
+            mine = by_document[ends[one.document - 1] if one.document else 0 : ends[one.document]]
+            mine = mine[~done[mine] & (one.last | (parts.right[mine] <= one.offset + len(one.frames)))]
+            done[mine] = True
+            rows.append(mine)
+            shifts.append(np.full(len(mine), base - one.offset))
+        row, shift = np.concatenate(rows), np.concatenate(shifts)
+        order = np.lexsort((row, parts.example[row]))
+        row, shift = row[order], shift[order]
+        bounds = np.searchsorted(parts.example[row], np.arange(len(examples) + 1))
+        for k in np.flatnonzero(np.diff(bounds)).tolist():
+            own = parts.take(row[bounds[k] : bounds[k + 1]])
+            for now in _calls(own.right - own.left):
+                of = own.take(now)
+                columns = of.right - of.left
+                laid = held.lay(of.left + shift[bounds[k] :][now], columns)
+                table = np.column_stack(
+                    [laid.start, columns, of.begin - of.left, of.first - of.left, of.stop - of.left]
+                )
+                rows_found = scan[k](laid, table)
+                place = rows_found[:, 0]
+                index = np.full(len(place), k)
+                where = (index, of.document[place], of.left[place] + rows_found[:, 1])
+                found.append(np.column_stack([*where, rows_found[:, 2:]]))
+                cells += int(sizes[k] * columns.sum())
+    return Visited(gathered(found, most, 1.0), Work(cells=cells))
+
+
+def warm(distance: Distance, window: int) -> None:
+    """Load the kernels of visits, by a visit of one frame by one frame."""
+    frame = np.zeros((1, distance.columns), np.float32)
+    everywhere([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
+
+
+def everywhere(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
+    """The `count` candidates of least cost of each example in all documents; more where the last are of equal cost."""
+    sizes = [len(example.frames) for example in examples]
+    room = Rooms()
+    scan = [Scanner(example, distance, window, room) for example in examples]
+    before = 2 * max(sizes, default=0) + 2 * window
+    limits = Limits(len(examples), count)
+    found: list[NDArray[np.int64]] = []
+    cells = 0
+    stream = (part for index, blocks in documents for part in stretches(index, blocks, before + window))
+    for held in together(stream, distance):
+        columns = np.array([len(one.frames) for one in held.stretches], np.int64)
+        offset = np.array([one.offset for one in held.stretches], np.int64)
+        document = np.array([one.document for one in held.stretches], np.int64)
+        # A stretch leaves its last frames, whose candidates it cannot tell, to the next one, which holds them again.
+        first = np.where(offset > 0, before, 0)
+        stop = columns - np.where([one.last for one in held.stretches], 0, window)
+        bases = np.array(held.bases, np.int64)
+        cells += sum(sizes) * int(columns.sum())
+        for some in _calls(columns):
+            laid = held.lay(bases[some], columns[some])
+            begin = np.maximum(first[some] - window, 0)
+            table = np.column_stack([laid.start, columns[some], begin, first[some], stop[some]])
+            for k in range(len(examples)):
+                rows = scan[k](laid, table, limits.now[k])
+                limits.add(k, rows[:, 3])
+                which = some.start + rows[:, 0]
+                where = (np.full(len(rows), k), document[which], offset[which] + rows[:, 1])
+                found.append(np.column_stack([*where, rows[:, 2:]]))
+    rows = np.concatenate(found) if found else np.empty((0, 5), np.int64)
+    rows = rows[rows[:, 4] <= np.array(limits.now)[rows[:, 0]]]
+    unlimited = np.full(int(rows[:, 1].max(initial=0)) + 1, len(rows))
+    return Visited(gathered([rows], unlimited, 1.0), Work(cells=cells))
+
+
+class Limits:
+    """The largest cost that may still be among an example's `count` best, which falls as better ones come.
+
+    Attributes:
+        now: of each example.
+    """
+
+    def __init__(self, examples: int, count: int | None) -> None:
+        self.now = [int(np.iinfo(np.int64).max)] * examples
+        self._best = [np.empty(0, np.int64)] * examples
+        self._count = count
+
+    def add(self, example: int, costs: NDArray[np.int64]) -> None:
+        """Take note of costs; without a count the limit stays where it is."""
+        if self._count is None or len(costs) == 0:
+            return
+        best = np.append(self._best[example], costs)
+        if len(best) >= self._count:
+            best = np.partition(best, self._count - 1)[: self._count]
+            self.now[example] = int(best[-1])
+        self._best[example] = best
+
+
+class _Parts(NamedTuple):
+    """Parts of windows that do not overlap; frames of the document.
+
+    Attributes:
+        left, begin: first frame that is needed, and first whose cost is.
+        first, stop: end frames reported.
+        right: the frame after the last that is needed.
+    """
+
+    example: NDArray[np.int64]
+    document: NDArray[np.int64]
+    left: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    first: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> _Parts:
+        """Some of them."""
+        return _Parts(*(column[rows] for column in self))
+
+
+def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64], window: int) -> _Parts:
+    """Windows with those that overlap or touch made one, and cut into parts of `_PART` end frames."""
+    example, document = chosen.example.astype(np.int64), chosen.document.astype(np.int64)
+    first, stop = np.maximum(chosen.first, 0), np.minimum(chosen.stop, lengths[document])
+    some = first < stop
+    example, document, first, stop = example[some], document[some], first[some], stop[some]
+    if len(first) == 0:
+        return _Parts(*(np.empty(0, np.int64) for _ in _Parts._fields))
+    order = np.lexsort((first, document, example))
+    example, document, first, stop = example[order], document[order], first[order], stop[order]
+    # One line for all: the frames of each example and document after those of the one before.
+    group = example * len(lengths) + document
+    line = group * (int(lengths.max()) + 1)
+    reach = np.maximum.accumulate(line + stop)
+    new = np.append(True, (line + first)[1:] > reach[:-1])
+    heads = np.flatnonzero(new)
+    stop = (np.maximum.reduceat(line + stop, heads) - line[heads]).astype(np.int64)
+    example, document, first = example[heads], document[heads], first[heads]
+    count = -(-(stop - first) // _PART)
+    of = np.repeat(np.arange(len(first)), count)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    example, document = example[of], document[of]
+    first = first[of] + number * _PART
+    stop = np.minimum(first + _PART, stop[of])
+    begin = np.maximum(first - window, 0)
+    left = np.maximum(begin - 2 * (sizes[example] - 1), 0)
+    return _Parts(example, document, left, begin, first, stop, np.minimum(stop + window, lengths[document]))
+
+
+def _calls(columns: NDArray[np.int64]) -> Iterator[slice]:
+    """Windows of so many columns each, taken in calls of about `_COLUMNS`."""
+    total = np.cumsum(columns) // _COLUMNS
+    bounds = [0, *(np.flatnonzero(total[1:] != total[:-1]) + 1).tolist(), len(columns)]
+    for start, stop in pairwise(bounds):
+        yield slice(start, stop)
+
+
+class Rooms:
+    """What scanners that take turns share."""
+
+    def __init__(self) -> None:
+        self.distances = Room(np.int16)
+        self.rows = {np.int32: Room(np.int32), np.int64: Room(np.int64)}
+
+
+class Scanner:
+    """One example, ready to meet stretches of documents: distances, recurrence and candidates."""
+
+    def __init__(self, example: Example, distance: Distance, window: int, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._meet = Meeting(example.frames, distance, rooms.distances)
+        self._packing = packing(len(example.frames))
+        self._scan = windows.scanner(self._packing.dtype)
+        self._window = window
+
+    def __call__(self, laid: Laid, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max) -> NDArray[np.int64]:
+        """Candidates, int64 (many, 4): row of the table, column, document frames, cost.
+
+        Args:
+            laid: frames.
+            table: int64 (windows, 5), see `kernels.windows.WINDOW`.
+            limit: the largest cost that is wanted.
+        """
+        distances = self._meet(laid.source)
+        packed = self._packing
+        found = np.empty((int(((table[:, 4] - table[:, 3]) // (self._window + 1) + 1).sum()), 4), np.int64)
+        count = self._scan(
+            distances,
+            self._meet.height,
+            self._meet.frames,
+            table,
+            packed.frame_bits,
+            packed.infinity,
+            self._window,
+            limit,
+            self._rooms.rows[packed.dtype](windows.room(int(table[:, 1].max()))),
+            found,
+        )
+        return found[:count]

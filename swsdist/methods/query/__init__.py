@@ -1,0 +1,1 @@
+"""Queries, from sound to frames that are ready to be searched."""

@@ -1,0 +1,1 @@
+"""Chains, stages, tasks, receipts, and who runs them; nothing here knows a stage by its name."""

@@ -1,0 +1,117 @@
+"""What works on this machine: the findings of `swsdist doctor`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from swsdist.accounts.hardware import describe, versions
+from swsdist.errors import SwsdistError
+from swsdist.features.registry import installed
+from swsdist.io.filesystem import Folder
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    good: bool
+    text: str
+
+
+def diagnose(
+    s3: str | None, storage: Mapping[str, Any], with_ray: bool, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Look at everything, one finding after the other.
+
+    Args:
+        s3: a place to list, or None.
+        storage: options for s3fs.
+        with_ray: start a private Ray, or reach the cluster at RAY_ADDRESS.
+        environ: environment variables.
+    """
+    machine = describe()
+    clock = f" at {machine['clock_ghz']} GHz" if machine["clock_ghz"] else ""
+    yield Finding("machine", True, f"{machine['brand']}, {machine['os']}")
+    yield Finding("cpu", True, f"{machine['cpu']}, {machine['cores']} cores{clock}, {machine['ram_gb']} GB")
+    yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
+    yield _blas()
+    yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
+    free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
+    yield Finding("disk", free > 1, f"{free:.1f} GB free in {tempfile.gettempdir()}")
+    yield _gpu()
+    if with_ray:
+        yield _ray(environ)
+    if s3 is not None:
+        yield _s3(s3, storage)
+
+
+def _blas() -> Finding:
+    from threadpoolctl import threadpool_info
+
+    from swsdist.methods.dtw.product import multiplier
+
+    libraries = {
+        f"{one['internal_api']} {one['version']} ({one.get('architecture', '?')})" for one in threadpool_info()
+    }
+    try:
+        multiplier("numpy")
+    except SwsdistError as error:
+        return Finding("BLAS", False, str(error))
+    return Finding("BLAS", True, f"exact on integers below 2^24; {', '.join(sorted(libraries))}")
+
+
+def _gpu() -> Finding:
+    if find_spec("numba_cuda") is None:
+        return Finding("GPU", True, "none (extra `gpu` is not installed); searches run on the CPU")
+    from numba import cuda
+
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    if SIMULATED:
+        return Finding("GPU", True, "numba's simulator of one (NUMBA_ENABLE_CUDASIM is set)")
+    if not cuda.is_available():
+        return Finding("GPU", True, "none that can be used; searches run on the CPU")
+    from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
+
+    from swsdist.kernels.distances.registry import create
+    from swsdist.methods.dtw.search import warm
+    from swsdist.methods.dtw.settings import Settings
+
+    device = cuda.get_current_device()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    try:
+        warm(Settings(create("cosine", 1), 1, 1, 1, device="cuda"))
+    except (CudaSupportError, NvvmSupportError) as error:
+        return Finding("GPU", False, f"{name}, but nothing can be compiled for it: {error}")
+    free, total = cuda.current_context().get_memory_info()
+    return Finding("GPU", True, f"{name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free; search.device: cuda works")
+
+
+def _ray(environ: Mapping[str, str]) -> Finding:
+    from swsdist.pipeline.execution.ray_executor import reach
+
+    clock = time.perf_counter()
+    try:
+        resources = reach(environ.get("RAY_ADDRESS"))
+    except (SwsdistError, OSError, RuntimeError) as error:
+        return Finding("Ray", False, str(error))
+    where = environ.get("RAY_ADDRESS") or "a private instance"
+    memory = resources.get("memory", 0) / 1e9
+    seconds = time.perf_counter() - clock
+    return Finding(
+        "Ray", True, f"{where}: {resources.get('CPU', 0):g} CPUs, {memory:.1f} GB; up and down in {seconds:.1f} s"
+    )
+
+
+def _s3(place: str, storage: Mapping[str, Any]) -> Finding:
+    clock = time.perf_counter()
+    try:
+        files = len(Folder(place, storage).listing())
+    except (SwsdistError, OSError) as error:
+        return Finding("S3", False, str(error))
+    return Finding("S3", True, f"{place}: {files} files, listed in {time.perf_counter() - clock:.2f} s")

@@ -1,0 +1,405 @@
+"""Tasks on Ray: long-lived actors, here or on a cluster. The only file that imports ray.
+
+By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
+join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
+
+A private instance outlives a driver that is killed by a second or two; then `swsdist.pipeline.execution.guard` has ended it.
+
+An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
+numba does not heed). A bounded number of tasks is in flight to each. If a process dies, the task that it worked on is tried
+again, alone, on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its
+process is recorded as failed.
+
+Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
+alike, network namespaces), the host name and Ray's address of the node.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
+
+from swsdist.accounts.journal import DriverJournal, Journal
+from swsdist.errors import UserError
+from swsdist.pipeline.execution import guard
+from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.task import Context, Failure, Receipt, Task
+
+#: Bytes of the private instance's object store: only tasks and receipts pass through it.
+_OBJECT_STORE = 80_000_000
+_READY_WITHIN = 300.0
+
+
+class _Actor:
+    """Runs in its own process, for the whole run."""
+
+    def __init__(self, context: Context, threads: int) -> None:
+        self._context = context
+        self._threads = threads
+
+    def ready(self) -> tuple[str, int, str]:
+        """Get ready, and tell node, process and version.
+
+        Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
+        """
+        from importlib.metadata import version
+
+        from swsdist.pipeline.execution.worker import Worker
+
+        self._journal = Journal(self._context.run, "worker", node_name())
+        self._worker = Worker(self._context, self._journal, self._threads)
+        return self._journal.host, os.getpid(), version("swsdist")
+
+    def run(self, task: Task) -> Receipt:
+        """Do a task."""
+        return self._worker.run(task)
+
+    def close(self) -> None:
+        """End the journal."""
+        self._journal.close()
+
+
+@dataclass
+class _Slot:
+    """An actor and the tasks in flight to it, oldest first: it works on the oldest."""
+
+    handle: Any
+    started: float
+    up: bool = False
+    pid: int = 0
+    flying: list[tuple[Any, Task]] = field(default_factory=list)
+
+
+class RayExecutor:
+    """Actors on a private local instance or a cluster; started when the first task comes.
+
+    Attributes:
+        start_seconds: wall seconds from the first task to the first round of actors being ready.
+        stop_seconds: wall seconds of the shutdown.
+    """
+
+    def __init__(self, context: Context, journal: DriverJournal) -> None:
+        self._context = context
+        self._journal = journal
+        self._settings = context.config.executor
+        # Ray hides the GPUs from an actor that asked for none.
+        self._gpus = self._settings.gpus_per_worker if context.config.search.device == "cuda" else 0
+        self._slots: list[_Slot] = []
+        self._restarts = 0
+        self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
+        self._instance: Instance | None = None
+        self.start_seconds: float | None = None
+        self.stop_seconds: float | None = None
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
+        self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._journal.move(node_name())
+
+    def _size(self, tasks: int) -> int:
+        """How many actors: as many as wanted and as fit, no more than tasks."""
+        have = ray.cluster_resources()
+        cpus, memory = self._settings.cpus_per_worker, self._settings.memory_per_worker_gb * 1e9
+        fit = min(int(have.get("CPU", 0) // cpus), int(have.get("memory", 0) // memory))
+        if self._gpus:
+            fit = min(fit, int(have.get("GPU", 0) / self._gpus + 1e-9))
+        if fit == 0:
+            needs, has = (f"{self._gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if self._gpus else ("", "")
+            raise UserError(
+                f"no worker fits: it needs {needs}{cpus} CPUs and {memory / 1e9:g} GB, Ray has "
+                f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+                where="executor",
+                remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
+                f"{'set search.device to cpu, ' if self._gpus else ''}or add nodes",
+            )
+        return max(1, min(self._settings.workers or fit, fit, tasks))
+
+    def _new_slot(self) -> _Slot:
+        cpus = self._settings.cpus_per_worker
+        made = ray.remote(_Actor).options(
+            num_cpus=cpus,
+            num_gpus=self._gpus,
+            memory=int(self._settings.memory_per_worker_gb * 1e9),
+            max_restarts=0,
+            max_task_retries=0,
+        )
+        handle = made.remote(self._context, cpus)
+        slot = _Slot(handle, time.monotonic())
+        slot.flying.append((handle.ready.remote(), _READY))
+        self._slots.append(slot)
+        return slot
+
+    def close(self) -> None:
+        """End the actors; shut a private instance down and remove its folder."""
+        clock = time.perf_counter()
+        if self._instance is None:
+            return
+        try:
+            closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
+            if closing:
+                ray.wait(closing, num_returns=len(closing), timeout=5)
+            for slot in self._slots:
+                ray.kill(slot.handle)
+        except RayError as error:
+            self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
+        finally:
+            disconnect(self._instance)
+            self._instance = None
+        self.stop_seconds = time.perf_counter() - clock
+
+    # -- work -----------------------------------------------------------------------------------------------------
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt | Failure]:
+        """Do all tasks, on as many actors as there are, in any order."""
+        if not tasks:
+            return
+        clock = time.perf_counter()
+        if self._instance is None:
+            self._connect()
+        for _ in range(len(self._slots), self._size(len(tasks))):
+            self._new_slot()
+        # Largest first: the last to end should be small.
+        queue = deque(sorted(tasks, key=lambda task: -task.work))
+        suspects: deque[Task] = deque()
+        tried: dict[str, int] = {}
+        waiting = len(queue)
+        while waiting:
+            self._hand_out(queue, suspects)
+            refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
+            ready, _ = ray.wait(list(refs), num_returns=1, timeout=1.0)
+            if not ready:
+                self._check_starting()
+            for ref in ready:
+                slot, task = refs[ref]
+                if slot not in self._slots:
+                    continue  # died meanwhile
+                try:
+                    value = ray.get(ref, timeout=10)
+                except RayTaskError as error:
+                    slot.flying.remove((ref, task))
+                    outcome_or_none = self._raised(task, error, queue, tried)
+                    if outcome_or_none is not None:
+                        waiting -= 1
+                        yield outcome_or_none
+                    continue
+                except RayError as error:  # its process or its node is gone, or its answer was lost with it
+                    for outcome in self._died(slot, error, queue, suspects, tried):
+                        waiting -= 1
+                        yield outcome
+                    continue
+                slot.flying.remove((ref, task))
+                if task is _READY:
+                    self._came_up(slot, value, clock)
+                    continue
+                waiting -= 1
+                yield value
+
+    def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
+        up = [slot for slot in self._slots if slot.up]
+        for slot in up:
+            if suspects and not slot.flying:  # alone, so that it is known who was at work
+                self._send(slot, suspects.popleft())
+        depth = self._settings.in_flight
+        for level in range(depth):
+            for slot in up:
+                alone = len(slot.flying) == 1 and slot.flying[0][1].fingerprint in self._alone
+                if queue and len(slot.flying) == level and not alone:
+                    self._send(slot, queue.popleft())
+
+    def _send(self, slot: _Slot, task: Task) -> None:
+        slot.flying.append((slot.handle.run.remote(task), task))
+
+    def _came_up(self, slot: _Slot, value: tuple[str, int, str], clock: float) -> None:
+        from importlib.metadata import version
+
+        host, slot.pid, there = value
+        if there != version("swsdist"):
+            raise UserError(
+                f"{host} has swsdist {there}, this is {version('swsdist')}",
+                where="executor.address",
+                remedy="install the same version on all nodes",
+            )
+        slot.up = True
+        if host == self._journal.host:
+            self._journal.others.add(slot.pid)
+        if self.start_seconds is None and all(other.up for other in self._slots):
+            self.start_seconds = time.perf_counter() - clock
+
+    def _check_starting(self) -> None:
+        late = [slot for slot in self._slots if not slot.up and time.monotonic() - slot.started > _READY_WITHIN]
+        if late and not any(slot.up for slot in self._slots):
+            raise UserError(
+                f"no worker came up within {_READY_WITHIN:.0f} s",
+                where="executor",
+                remedy="look at `ray status`: the cluster may be full",
+            )
+
+    def _raised(self, task: Task, error: RayTaskError, queue: deque[Task], tried: dict[str, int]) -> Failure | None:
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        what = verdict(cause)
+        if what == "stop" or task is _READY:
+            raise cause
+        self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
+        attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
+        if what == "fail" or attempts >= self._settings.attempts:
+            return failure(task, cause, attempts)
+        queue.append(task)
+        return None
+
+    def _died(
+        self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
+    ) -> list[Failure]:
+        """An actor's process is gone. Put its tasks back, and an actor in its place."""
+        self._slots.remove(slot)
+        ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
+        if isinstance(error, ActorUnschedulableError):
+            raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
+        lost = [task for _, task in slot.flying if task is not _READY]
+        self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
+        queue.extendleft(reversed(lost[1:]))
+        outcomes = []
+        if lost:
+            task = lost[0]
+            attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
+            if attempts >= self._settings.attempts:
+                message = f"the process that worked on it died {attempts} times (out of memory, or native code crashed)"
+                outcomes.append(Failure(task, "killed", message, attempts))
+            else:
+                self._alone.add(task.fingerprint)
+                suspects.append(task)
+        self._restarts += 1
+        if self._restarts <= self._settings.actor_restarts:
+            self._new_slot()
+        elif not self._slots:
+            message = f"no worker is left after {self._restarts} died"
+            for task in [*suspects, *queue]:
+                outcomes.append(Failure(task, "killed", message, tried.get(task.fingerprint, 0)))
+            suspects.clear()
+            queue.clear()
+        return outcomes
+
+
+#: Stands for an actor's first answer in its list of calls.
+_READY = Task("", "", "ready", 0.0, {})
+
+
+class Instance(NamedTuple):
+    """What a driver is connected to: the guard of a private instance, or None for a cluster."""
+
+    guard: subprocess.Popen[bytes] | None = None
+
+
+def node_name() -> str:
+    """The name of the node that this process is on; see above."""
+    mine = ray.get_runtime_context().get_node_id()
+    nodes = ray.nodes()
+    host, address = next(
+        ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
+        (socket.gethostname(), ""),
+    )
+    same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
+    return f"{host}@{address}" if len(same) > 1 else str(host)
+
+
+def connect(address: str | None, cpus: int) -> Instance:
+    """Join a cluster, or start a private local instance.
+
+    Args:
+        address: of the cluster; None or `local` for a private instance.
+        cpus: of a private instance; 0 for all of this machine.
+
+    Returns:
+        For `disconnect`.
+
+    Raises:
+        UserError: no cluster answers there.
+    """
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address and address != "local":
+        try:
+            _knock(address)
+            with _own_sigterm():
+                ray.init(address=address, **quiet)
+        except (OSError, RuntimeError, ValueError, RayError) as error:
+            raise UserError(
+                f"no Ray cluster answers ({error})",
+                where=f"executor.address: {address}",
+                remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
+            ) from None
+        return Instance()
+    folder = _private_folder()
+    instance = Instance(guard.start(folder))
+    try:
+        with _own_sigterm():
+            ray.init(
+                address="local",
+                num_cpus=cpus or len(os.sched_getaffinity(0)),
+                object_store_memory=_OBJECT_STORE,
+                include_dashboard=False,
+                _temp_dir=folder,
+                **quiet,
+            )
+    except BaseException:
+        disconnect(instance)
+        raise
+    return instance
+
+
+def disconnect(instance: Instance) -> None:
+    """Leave the cluster, or end the private instance."""
+    ray.shutdown()
+    if instance.guard is not None:
+        instance.guard.communicate(timeout=30)
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """`ray.init` puts a handler of its own in place of ours, with other exit codes: put ours back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _private_folder() -> str:
+    """A new folder in the temporary folder, or in /tmp where that is too long: a Unix socket's path may have 107 bytes."""
+    place = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 24 else "/tmp")
+
+
+def reach(address: str | None) -> dict[str, float]:
+    """Resources of a cluster, or of a private instance that is started and shut down for it."""
+    instance = connect(address, 0)
+    try:
+        return dict(ray.cluster_resources())
+    finally:
+        disconnect(instance)

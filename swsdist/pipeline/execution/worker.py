@@ -1,0 +1,92 @@
+"""Doing one task: the same in this process, in an actor here or on another host."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
+from swsdist.chains.search.stages import STAGES
+from swsdist.pipeline.task import Context, Cost, Receipt, Stage, Task, receipt_name
+
+
+class Worker:
+    """Does tasks one after the other and keeps account of them.
+
+    Args:
+        context: config and folders.
+        journal: of this process.
+        threads: that numeric libraries may use.
+    """
+
+    def __init__(self, context: Context, journal: Journal, threads: int) -> None:
+        self._context = context
+        self._journal = journal
+        self._warm: set[str] = set()
+        limit_threads(threads)
+
+    def run(self, task: Task) -> Receipt:
+        """Do a task, and write its receipt last."""
+        stage: Stage = STAGES[task.stage]
+        context = self._context
+        self._warm_up(stage)
+        reset_peak()
+        started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
+        self._journal.write("begin", stage=task.stage, fingerprint=task.fingerprint)
+        with self._journal.phase(stage.phase):
+            try:
+                done = stage.run(task, context)
+            except BaseException as error:
+                self._journal.write("failed", stage=task.stage, fingerprint=task.fingerprint, error=repr(error))
+                raise
+        user, system = (after - before for after, before in zip(cpu_seconds(), cpu, strict=True))
+        cost = Cost(
+            cpu_user=round(user, 6),
+            cpu_system=round(system, 6),
+            wall=round(time.perf_counter() - clock, 6),
+            peak_bytes=peak_bytes(),
+            bytes_read=done.bytes_read,
+            bytes_written=sum(output.size for output in done.outputs),
+            cells=done.cells,
+        )
+        receipt = Receipt(
+            stage=task.stage,
+            version=stage.version,
+            fingerprint=task.fingerprint,
+            label=task.label,
+            work=task.work,
+            outputs=done.outputs,
+            summary=done.summary,
+            rejected=done.rejected,
+            cost=cost,
+            host=self._journal.host,
+            pid=os.getpid(),
+            started=started,
+            finished=time.time(),
+        )
+        folder = context.store if stage.in_store else context.run
+        folder.write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json())
+        self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
+        return receipt
+
+    def _warm_up(self, stage: Stage) -> None:
+        """Before the first task of a stage: what it loads is accounted for apart."""
+        if stage.name in self._warm:
+            return
+        before = sum(cpu_seconds())
+        stage.warm(self._context)
+        self._warm.add(stage.name)
+        self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
+
+
+def limit_threads(threads: int) -> Any:
+    """Let BLAS, numba and arrow use so many threads: in an actor numba would take all cores of the node."""
+    import numba
+    import pyarrow as pa
+    from threadpoolctl import threadpool_limits
+
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    pa.set_cpu_count(threads)
+    pa.set_io_thread_count(max(2, threads))
+    return threadpool_limits(limits=threads)

@@ -1,0 +1,120 @@
+"""What a run is doing, or what it was doing when it died: from its folder alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from swsdist.accounts.journal import read_journals
+from swsdist.chains.search.stages import STAGES
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.lock import STALE_AFTER, alive, read
+from swsdist.pipeline.plan import load_plan
+from swsdist.pipeline.task import receipt_name
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage: how many of its tasks are done."""
+
+    stage: str
+    tasks: int
+    done: int
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    """A process of the run: what it works on, and since when; `seen` is how long ago it last wrote, in s."""
+
+    host: str
+    pid: int
+    role: str
+    stage: str | None
+    busy_s: float
+    cpu_s: float
+    memory_gb: float
+    seen_s: float
+
+
+@dataclass(frozen=True)
+class Status:
+    """`running`, `died`, `done`, `incomplete`, and the details."""
+
+    state: str
+    holder: str | None
+    stages: tuple[StageStatus, ...]
+    processes: tuple[ProcessStatus, ...]
+    eta_s: float | None
+
+
+def status(run: Folder) -> Status:
+    """Look at a run folder.
+
+    Raises:
+        StoreError: it is not a run folder.
+    """
+    plan = load_plan(run)
+    listings = {run.root: run.listing("receipts")}
+    store = Folder(plan.store, run.storage)
+    listings[store.root] = store.listing("receipts")
+    stages = []
+    for name, planned in plan.planned.items():
+        folder = store if STAGES[name].in_store else run
+        names = plan.stages.get(name, [])
+        found = sum(receipt_name(name, one) in listings[folder.root] for one in names)
+        stages.append(StageStatus(name, max(planned, len(names)), found))
+    holder = read(run)
+    living = holder is not None and alive(holder)
+    processes = tuple(_process(lines) for lines in read_journals(run))
+    recent = tuple(p for p in processes if p.seen_s < STALE_AFTER) if living else ()
+    complete = all(stage.done == stage.tasks for stage in stages)
+    last = list(STAGES)[-1] in plan.planned
+    if living:
+        word = "running"
+    elif holder is not None:
+        word = "died"
+    else:
+        word = "done" if complete and last else "incomplete"
+    text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
+    return Status(word, text, tuple(stages), recent, _eta(run, stages) if living else None)
+
+
+def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
+    first, last = lines[0], lines[-1]
+    begun: dict[str, Any] | None = None
+    memory = 0
+    for line in lines:
+        if line["event"] == "begin":
+            begun = line
+        elif line["event"] in ("end", "failed", "close"):
+            begun = None
+        elif line["event"] == "sample":
+            memory = line["pss"]
+    now = time.time()
+    return ProcessStatus(
+        host=first["host"],
+        pid=first["pid"],
+        role=first["role"],
+        stage=begun["stage"] if begun is not None else None,
+        busy_s=now - begun["t"] if begun is not None else 0.0,
+        cpu_s=last["cpu"],
+        memory_gb=memory / 1e9,
+        seen_s=now - last["t"],
+    )
+
+
+def _eta(run: Folder, stages: list[StageStatus]) -> float | None:
+    """Seconds until the present stage ends, at the pace it has had; None before its first task has ended."""
+    for stage in stages:
+        if stage.done < stage.tasks:
+            begun = [
+                line["t"]
+                for lines in read_journals(run)
+                for line in lines
+                if line["event"] == "stage" and line["stage"] == stage.stage
+            ]
+            if begun and stage.done:
+                return float((time.time() - max(begun)) / stage.done * (stage.tasks - stage.done))
+            return None
+    return None

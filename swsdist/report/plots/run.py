@@ -1,0 +1,200 @@
+"""Plots of numbers against numbers as SVG text: lines, dots, bars, and plots side by side.
+
+Pure functions, the same bytes for the same input; conventions as of `swsdist.report.plots.svg`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.report.plots.svg import _INK, _LINES, _dashes, _Frame, _legend, _path, _round_ticks, _svg, _x_axis, _y_axis
+
+_WIDTH, _HEIGHT = 460, 340
+_MOST_LETTERS = 40
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line through points.
+
+    Attributes:
+        label: for the legend, where each stands once; empty for none.
+        x, y: arrays of one length; a line is broken at NaN.
+        kind: which colour and dashes.
+        thin: drawn lightly, as one of many.
+    """
+
+    label: str
+    x: ArrayLike
+    y: ArrayLike
+    kind: int = 0
+    thin: bool = False
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What the axes say, and the range that they show; ranges that are not given are those of the data."""
+
+    x_title: str
+    y_title: str
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+
+
+def lines_svg(
+    series: Sequence[Series], axes: Axes, *, marks: Iterable[tuple[float, float, int]] = (), title: str
+) -> str:
+    """Lines, some points of them marked.
+
+    Args:
+        series: the lines, the last on top.
+        axes: see `Axes`.
+        marks: x, y and kind of points to mark.
+        title: for those who cannot see it.
+    """
+    frame = _framed(
+        np.concatenate([np.zeros(0), *(np.asarray(each.x, np.float64) for each in series)]),
+        np.concatenate([np.zeros(0), *(np.asarray(each.y, np.float64) for each in series)]),
+        axes,
+    )
+    parts = [*_axes(frame, axes)]
+    legend: dict[str, str] = {}
+    for each in series:
+        stroke = _stroke(each.kind, 0.9 if each.thin else 2.0, 0.45 if each.thin else 1.0)
+        for x, y in _runs(each, frame):
+            parts.append(f'<path {stroke} stroke-linejoin="round" d="{_path(frame.x(x), frame.y(y))}"/>')
+        if each.label:
+            legend.setdefault(each.label, f'<path {_stroke(each.kind, 2.0, 1.0)} d="M0 0H22"/>')
+    for x0, y0, kind in marks:
+        place = f'cx="{float(frame.x(x0)):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
+        colour = _LINES[kind % len(_LINES)][0]
+        parts.append(f'<circle class="area line{kind % len(_LINES)}" {place} fill="{colour}" stroke="{colour}"/>')
+    rows = [(symbol, label[:_MOST_LETTERS]) for label, symbol in legend.items()]
+    return _svg(_WIDTH, _HEIGHT, title, [*parts, *_placed_legend(frame, rows, series)])
+
+
+def dots_svg(x: ArrayLike, y: ArrayLike, axes: Axes, *, diagonal: bool = False, title: str) -> str:
+    """A dot a point; those outside of the range are left out.
+
+    Args:
+        x, y: arrays of one length.
+        axes: see `Axes`.
+        diagonal: also draw where both are equal.
+        title: for those who cannot see it.
+    """
+    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    frame = _framed(xs, ys, axes)
+    parts = [*_axes(frame, axes)]
+    if diagonal:
+        low, high = max(frame.x0, frame.y0), min(frame.x1, frame.y1)
+        points = np.array([low, high])
+        parts.append(
+            f'<path class="rule" fill="none" stroke="{_INK}" stroke-width="1" stroke-dasharray="4 3" '
+            f'd="{_path(frame.x(points), frame.y(points))}"/>'
+        )
+    inside = (xs >= frame.x0) & (xs <= frame.x1) & (ys >= frame.y0) & (ys <= frame.y1)
+    colour = _LINES[0][0]
+    for a, b in zip(frame.x(xs[inside]).tolist(), frame.y(ys[inside]).tolist(), strict=True):
+        style = f'class="dot line0" fill="{colour}" fill-opacity="0.55"'
+        parts.append(f'<circle {style} cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>')
+    return _svg(_WIDTH, _HEIGHT, title, parts)
+
+
+def bars_svg(edges: ArrayLike, heights: ArrayLike, axes: Axes, *, title: str) -> str:
+    """Bars from 0, those above it in another colour than those below.
+
+    Args:
+        edges: (n + 1,), ascending.
+        heights: (n,).
+        axes: see `Axes`.
+        title: for those who cannot see it.
+    """
+    borders, values = np.asarray(edges, dtype=np.float64), np.asarray(heights, dtype=np.float64)
+    frame = _framed(borders, np.append(values, 0.0), axes)
+    parts = [*_axes(frame, axes)]
+    zero = float(frame.y(0.0))
+    left, right, top = frame.x(borders[:-1]), frame.x(borders[1:]), frame.y(values)
+    for a, b, y, value in zip(left.tolist(), right.tolist(), top.tolist(), values.tolist(), strict=True):
+        if value == 0:
+            continue
+        kind = int(value < 0)
+        gap = min(1.0, (b - a) / 5)
+        box = f'x="{a + gap / 2:.2f}" y="{min(y, zero):.1f}" width="{b - a - gap:.2f}" height="{abs(y - zero):.1f}"'
+        parts.append(f'<rect class="area line{kind}" fill="{_LINES[kind][0]}" stroke="none" {box}/>')
+    parts.append(f'<path class="rule" fill="none" stroke="{_INK}" d="M{frame.left} {zero:.1f}H{frame.right}"/>')
+    return _svg(_WIDTH, _HEIGHT, title, parts)
+
+
+def beside(plots: Sequence[str], *, title: str) -> str:
+    """Plots of one size side by side, as one."""
+    sizes = [re.search(r'width="(\d+)" height="(\d+)"', plot) for plot in plots]
+    widths = [int(size[1]) for size in sizes if size]
+    heights = [int(size[2]) for size in sizes if size]
+    parts = []
+    for k, plot in enumerate(plots):
+        parts.append(plot.replace("<svg ", f'<svg x="{sum(widths[:k])}" y="0" ', 1).rstrip("\n"))
+    return _svg(sum(widths), max(heights), title, parts)
+
+
+def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Frame:
+    return _Frame(80, 14, _WIDTH - 14, _HEIGHT - 52, *_range(x, axes.x_range, 0.0), *_range(y, axes.y_range, 0.06))
+
+
+def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
+    """The range given, or that of the data with a margin; never empty."""
+    known = values[np.isfinite(values)]
+    if given is not None:
+        low, high = given
+    elif len(known):
+        low, high = float(known.min()), float(known.max())
+        low, high = low - margin * (high - low), high + margin * (high - low)
+    else:
+        low, high = 0.0, 1.0
+    if high - low < 1e-12:
+        middle = max(abs(low), 1e-3) * 0.1
+        low, high = low - middle, high + middle
+    return low, high
+
+
+def _axes(frame: _Frame, axes: Axes) -> Iterable[str]:
+    x_ticks, y_ticks = _round_ticks(frame.x0, frame.x1), _round_ticks(frame.y0, frame.y1)
+    yield from _x_axis(frame, x_ticks, [f"{tick:.6g}" for tick in x_ticks], axes.x_title)
+    yield from _y_axis(frame, y_ticks, [f"{tick:.6g}" for tick in y_ticks], axes.y_title)
+
+
+def _stroke(kind: int, width: float, opacity: float) -> str:
+    colour, dashes = _LINES[kind % len(_LINES)]
+    faint = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
+    css = f'class="line line{kind % len(_LINES)}"'
+    return f'{css} fill="none" stroke="{colour}" stroke-width="{width:g}"{faint}{_dashes(dashes)}'
+
+
+def _runs(series: Series, frame: _Frame) -> Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Stretches of a line that are known and within the range, cut where it leaves it."""
+    x, y = np.asarray(series.x, dtype=np.float64), np.asarray(series.y, dtype=np.float64)
+    inside = np.isfinite(x) & np.isfinite(y) & (y >= frame.y0) & (y <= frame.y1) & (x >= frame.x0) & (x <= frame.x1)
+    for run in np.split(np.arange(len(x)), np.flatnonzero(np.diff(inside)) + 1):
+        if len(run) and inside[run[0]]:
+            yield x[run], y[run]
+
+
+def _placed_legend(frame: _Frame, rows: Sequence[tuple[str, str]], series: Sequence[Series]) -> Iterable[str]:
+    """The legend in the corner, of the two on the right and the two on the left, where fewest points lie."""
+    if not rows:
+        return []
+    width, height = 48 + 6.8 * max(len(label) for _, label in rows), 19 * len(rows) + 8
+    x = np.concatenate([frame.x(each.x) for each in series])
+    y = np.concatenate([frame.y(each.y) for each in series])
+    known = np.isfinite(x) & np.isfinite(y)
+    corners: list[tuple[int, int, float, float]] = []
+    for right in (frame.right - 8, frame.left + 8 + width):
+        for top in (frame.top + 8, frame.bottom - 8 - height):
+            covered = known & (x > right - width) & (x < right) & (y > top) & (y < top + height)
+            corners.append((int(covered.sum()), len(corners), right, top))
+    _, _, right, top = min(corners)
+    return _legend(right, top, rows)

@@ -1,0 +1,1 @@
+"""Systems beside each other: tests, intervals, breakdowns."""

@@ -1,0 +1,439 @@
+"""Breakdowns: where is a value, or the difference of two systems, won and lost?
+
+**By a property of queries**: the queries with references are cut into groups by a column (language, speaker, number of
+words, Ntrue, posterior sum, duration), a number by way of bins. Of each group are given its counts, the means of Pmiss,
+Pfa and TWV over its terms, and its part of the whole: `total` = sum of its terms' values / number of all terms. So
+
+    sum over groups of total = sum over groups of terms x mean value / all terms = ATWV
+
+and likewise for the difference of two systems. `total` is what Wang and Metze 2014 draw in figures 7(a) and 8(a), the
+mean of the differences what they draw in figures 7(b) and 8(b), their bins being [i - 1, i), `unit_bins`. Tables of
+results on a kind of queries only (foreign ones, say: Tejedor et al. 2016, table 11) are rows of such a breakdown. Their
+MTWV is the greatest value of the group's own curve: its queries alone, at the one threshold that is best for them. That
+takes the aligned list; a group's MTWV is at least its value at any one threshold, and does not add up.
+
+**By a property of documents** (language, speaker, any column): in a group, Ntrue, hits, misses and false alarms are those
+of its documents, and trials are those of its documents' seconds. Means are over the queries that have a reference in the
+group, and so is its MTWV. Counts add up to the whole; the rates do not, as every group has its own queries, Ntrue and
+trials.
+
+A query or document whose property is not known is in a group of its own, labelled null: nothing is left out.
+
+Sources: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
+2014, section 3.3; Tejedor et al., "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
+evaluations", 2016, table 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.errors import DataError, TableError, UserError
+from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
+from swsdist.score.trials.align import decimals
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
+
+#: A row a group. `group` is null where the property is not known; means are null where a group has no terms, or a
+#: query of it was not decided. `mtwv`, the group's own, is null where it has no terms, or no aligned list was given;
+#: `mtwv_threshold` (accepted is what scores at least that) is null too where rejecting everything is best.
+BREAKDOWN = pa.schema(
+    [
+        *_GROUP,
+        *(pa.field(name, pa.int64()) for name in ("ntrue", "ncorr", "nfa", "nmiss")),
+        *(pa.field(name, pa.float64()) for name in ("pmiss", "pfa", "twv", "total", "mtwv", "mtwv_threshold")),
+    ]
+)
+
+#: A row a group: mean values of two systems, the mean of their differences (first - second), and its part of the whole.
+DIFFERENCE = pa.schema([*_GROUP, *(pa.field(name, pa.float64()) for name in ("first", "second", "mean", "total"))])
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """An aligned list, and what its values are taken at.
+
+    Attributes:
+        parts: schema TRIALS, each query whole within one of them.
+        trials: N.
+        beta: weight of false alarms.
+        reject_all: as of `swsdist.score.measures.twv.twv_curve`; False for KWSEval.
+    """
+
+    parts: Iterable[pa.Table]
+    trials: int
+    beta: float
+    reject_all: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group each row is in.
+
+    Attributes:
+        labels: of the groups, in the order in which they are shown; None for what is not known.
+        member: int64 (n,), index of each row's group.
+    """
+
+    labels: tuple[str | None, ...]
+    member: Ints
+
+
+def by_value(values: Sequence[Any]) -> Groups:
+    """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
+    values = [None if value != value else value for value in values]
+    known = sorted({value for value in values if value is not None}, key=_natural)
+    labels = [*known, *([None] if None in values else [])]
+    place = {value: index for index, value in enumerate(labels)}
+    member = np.array([place[value] for value in values], dtype=np.int64)
+    return Groups(tuple(None if value is None else str(value) for value in labels), member)
+
+
+def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
+    """Bins [edge, next edge); what lies below the first edge, or from the last one on, is in a bin of its own.
+
+    Those two, and the group of what is not known (NaN), are left out where they are empty; bins in between stay.
+
+    Args:
+        values: float64 (n,).
+        edges: ascending.
+
+    Raises:
+        UserError: edges are missing, not finite or do not ascend.
+    """
+    numbers, limits = np.asarray(values, dtype=np.float64), np.asarray(edges, dtype=np.float64)
+    if not len(limits) or not np.isfinite(limits).all() or (np.diff(limits) <= 0).any():
+        raise UserError(f"the edges of the bins are {list(edges)}", remedy="give finite numbers that ascend")
+    member = np.where(np.isnan(numbers), len(limits) + 1, np.searchsorted(limits, numbers, side="right"))
+    names = [f"{edge:.6g}" for edge in limits]
+    inner = [f"[{low}, {high})" for low, high in pairwise(names)]
+    labels: list[str | None] = [f"< {names[0]}", *inner, f">= {names[-1]}", None]
+    kept = [k for k in range(len(labels)) if 0 < k < len(limits) or (member == k).any()]
+    order = np.full(len(labels), -1, dtype=np.int64)
+    order[kept] = np.arange(len(kept))
+    return Groups(tuple(labels[k] for k in kept), order[member])
+
+
+def unit_bins(values: ArrayLike) -> Groups:
+    """Bins [i - 1, i) for whole i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        return by_edges(numbers, [0.0])
+    low, high = math.floor(known.min()), math.floor(known.max()) + 1
+    if high - low > 100_000:
+        raise UserError(f"values from {low} to {high} make too many bins of 1", remedy="give edges, or quantiles")
+    return by_edges(numbers, list(range(low, high + 1)))
+
+
+def quantile_bins(values: ArrayLike, bins: int) -> Groups:
+    """So many bins of about as many members; fewer where values repeat.
+
+    Edges are values that occur, so that no bin is cut within equal values.
+
+    Raises:
+        UserError: no bin is asked for.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if bins < 1:
+        raise UserError(f"{bins} bins were asked for", remedy="ask for at least 1")
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        return by_edges(numbers, [0.0])
+    inner = np.quantile(known, np.arange(bins) / bins, method="higher")
+    return by_edges(numbers, np.unique(inner).tolist())
+
+
+def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Groups:
+    """Groups of a column, by the words of a command line.
+
+    Args:
+        values: a column of text or numbers, (n,).
+        bins: None: a group for each distinct value; `unit`: [i - 1, i); `q4`: quantiles, here four; `0.2,0.5,1`: edges.
+
+    Raises:
+        UserError: bins are asked for but the column is not of numbers, or the words are none of these.
+    """
+    if bins is None:
+        return by_value(values.to_pylist())
+    try:
+        numbers = np.asarray(pc.fill_null(values.cast(pa.float64()), math.nan), dtype=np.float64)
+    except pa.ArrowInvalid as error:
+        raise UserError(
+            f"bins {bins!r} need numbers, and not all values are ({error})", remedy="leave the bins out, or mend them"
+        ) from error
+    if bins == "unit":
+        return unit_bins(numbers)
+    try:
+        if bins.startswith("q"):
+            return quantile_bins(numbers, int(bins[1:]))
+        return by_edges(numbers, [float(edge) for edge in bins.split(",")])
+    except ValueError:
+        raise UserError(
+            f"bins are {bins!r}", remedy="give `unit`, quantiles such as q4, or edges such as 0.2,0.5,1"
+        ) from None
+
+
+def scored_terms(terms: pa.Table) -> pa.Table:
+    """The rows of a per-term table that count: queries with references, by id.
+
+    Raises:
+        UserError: there are none.
+    """
+    rows = terms.filter(pc.greater(terms["ntrue"], 0)).sort_by("query_id")
+    if not rows.num_rows:
+        raise UserError(
+            "no query has a reference, so there is nothing to break down",
+            remedy="check that query ids of references and detections are the same",
+        )
+    return rows
+
+
+def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -> pa.Table:
+    """Counts, mean rates and values of groups of queries.
+
+    Args:
+        terms: schema PER_TERM, queries with references only (`scored_terms`).
+        groups: of its rows.
+        aligned: the list that the terms were counted from, for MTWV. Queries that it lacks altogether count as all
+            missed; what it holds of other queries is left out.
+
+    Returns:
+        Schema BREAKDOWN, a row a group in their order.
+
+    Raises:
+        UserError: the list has other references than the terms.
+    """
+    _check(terms, groups)
+    best = _maxima(terms, groups, aligned)
+    columns = {name: terms[name].to_pylist() for name in PER_TERM.names}
+    rows = []
+    for index, label in enumerate(groups.labels):
+        mine = np.flatnonzero(groups.member == index)
+        row: dict[str, object] = {"group": label, "terms": len(mine)}
+        for name in ("ntrue", "ncorr", "nfa", "nmiss"):
+            values = [columns[name][k] for k in mine]
+            row[name] = None if None in values else sum(values)
+        for name in ("pmiss", "pfa", "twv"):
+            row[name] = _mean([columns[name][k] for k in mine])
+        values = [columns["twv"][k] for k in mine]
+        row["total"] = None if None in values else math.fsum(values) / terms.num_rows
+        row["mtwv"], row["mtwv_threshold"] = best[index]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, BREAKDOWN)
+
+
+def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "twv") -> pa.Table:
+    """Where one system gains on another.
+
+    Args:
+        first, second: schema PER_TERM, the same queries in the same order (`scored_terms` of both).
+        groups: of their rows.
+        value: the column to take the difference of.
+
+    Returns:
+        Schema DIFFERENCE, a row a group in their order; the sum of `total` is the difference of the means.
+
+    Raises:
+        UserError: the queries differ, or one has no value.
+    """
+    _check(first, groups)
+    if not first["query_id"].equals(second["query_id"]):
+        raise UserError(
+            "the two systems have different queries with references",
+            remedy="score both with the same references, or compare them with swsdist compare, which has a rule for it",
+        )
+    a, b = first[value].to_pylist(), second[value].to_pylist()
+    if None in a or None in b:
+        query = first["query_id"][(a if None in a else b).index(None)]
+        raise UserError(f"query {str(query)!r} has no {value}", remedy="decide all detections, or compare best_twv")
+    rows = []
+    for index, label in enumerate(groups.labels):
+        mine = np.flatnonzero(groups.member == index)
+        gains = [a[k] - b[k] for k in mine]
+        rows.append(
+            {
+                "group": label,
+                "terms": len(mine),
+                "first": _mean([a[k] for k in mine]),
+                "second": _mean([b[k] for k in mine]),
+                "mean": _mean(gains),
+                "total": math.fsum(gains) / len(a),
+            }
+        )
+    return pa.Table.from_pylist(rows, DIFFERENCE)
+
+
+def by_document(
+    aligned: pa.Table,
+    documents: pa.Table,
+    column: str,
+    *,
+    trials_per_second: float,
+    beta: float,
+    reject_all: bool = True,
+) -> pa.Table:
+    """Counts, mean rates and values in groups of documents.
+
+    Args:
+        aligned: schema TRIALS.
+        documents: `doc_id`, `seconds` (s that were searched, as trials are counted) and the column; rows of a document
+            must agree in the column, their seconds add.
+        column: property of documents.
+        trials_per_second: trials in a second of audio.
+        beta: weight of false alarms.
+        reject_all: as of `swsdist.score.measures.twv.twv_curve`; False for KWSEval.
+
+    Returns:
+        Schema BREAKDOWN. `terms` are the queries with a reference in the group, over which the means are; counts are of
+        all queries with a reference anywhere. `total` is null: rates of documents do not add up.
+
+    Raises:
+        TableError: the column is missing, or a document has two values.
+        DataError: the list holds a document that is not among `documents`.
+        UserError: N = Ntrue for a query in a group.
+    """
+    for name in ("doc_id", "seconds", column):
+        if name not in documents.column_names:
+            raise TableError(
+                f"there is no column {name!r}",
+                where="documents",
+                remedy=f"add it; its columns are: {', '.join(documents.column_names)}",
+            )
+    kinds = documents.select(["doc_id", column]).group_by(["doc_id", column]).aggregate([])
+    counts = pc.value_counts(kinds["doc_id"].combine_chunks())
+    if len(counts) < kinds.num_rows:
+        twice = next(row["values"] for row in counts.to_pylist() if row["counts"] > 1)
+        raise TableError(f"document {twice!r} has two values of {column}", where="documents", remedy="keep one")
+    names = kinds["doc_id"].combine_chunks()
+    place = pc.index_in(aligned["doc_id"], value_set=names)
+    if place.null_count:
+        stranger = aligned["doc_id"][pc.index(pc.is_null(place), True).as_py()]
+        raise DataError(
+            f"document {stranger} is in the list, but not among those that were searched",
+            remedy="give the durations of all documents",
+        )
+    groups = by_value(kinds[column].to_pylist())
+    group_of_row = groups.member[place.to_numpy()]
+    group_of_document = groups.member[pc.index_in(documents["doc_id"], value_set=names).to_numpy()]
+    seconds = documents["seconds"].to_numpy()
+    rated = aligned.filter(pc.is_valid(aligned["ref_start"]))["query_id"].combine_chunks().unique()
+    rows = []
+    for index, label in enumerate(groups.labels):
+        searched = math.fsum(seconds[group_of_document == index])
+        trials = round(trials_per_second * searched)
+        mine = aligned.filter(pa.array(group_of_row == index))
+        if trials <= 0 and mine.num_rows:
+            raise UserError(
+                f"the list holds documents with {column} {label}, but only {searched} s of them were searched",
+                remedy="check the durations of the documents",
+            )
+        part = per_term(mine, trials=trials, beta=beta)
+        part = part.filter(pc.is_in(part["query_id"], value_set=rated))
+        here = part.filter(pc.greater(part["ntrue"], 0))
+        row: dict[str, object] = {"group": label, "terms": here.num_rows, "total": None}
+        for name in ("ntrue", "ncorr", "nfa", "nmiss"):
+            row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
+        for name in ("pmiss", "pfa", "twv"):
+            row[name] = _mean(here[name].to_pylist())
+        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
+        rows.append(row)
+    return pa.Table.from_pylist(rows, BREAKDOWN)
+
+
+def reference_durations(references: pa.Table) -> pa.Table:
+    """Mean duration of each query's references, in s: `query_id`, `duration`; by id. Durations have 4 decimals.
+
+    Args:
+        references: schema REFERENCES.
+    """
+    spans = decimals(references["end"].to_numpy() - references["start"].to_numpy(), 4)
+    durations: dict[str, list[float]] = {}
+    for query, span in zip(references["query_id"].to_pylist(), spans.tolist(), strict=True):
+        durations.setdefault(query, []).append(span)
+    names = sorted(durations)
+    return pa.table({"query_id": names, "duration": [_mean(durations[name]) for name in names]})
+
+
+def word_counts(terms: pa.Table) -> pa.Table:
+    """Number of words of each term, as blanks divide it: `query_id`, `words`.
+
+    Args:
+        terms: schema TERMS.
+    """
+    return pa.table({"query_id": terms["query_id"], "words": [len(text.split()) for text in terms["term"].to_pylist()]})
+
+
+def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tuple[float | None, float | None]]:
+    """MTWV of each group and its threshold."""
+    if aligned is None:
+        return [(None, None)] * len(groups.labels)
+    names, ntrue = terms["query_id"].combine_chunks(), terms["ntrue"].to_numpy()
+    counts: list[list[Counts]] = [[] for _ in groups.labels]
+    seen = np.zeros(len(names), dtype=bool)
+    for part in aligned.parts:
+        place = pc.index_in(part["query_id"].cast(names.type), value_set=names).combine_chunks()
+        part, place = part.filter(pc.is_valid(place)), place.drop_null().to_numpy()
+        seen[place] = True
+        for index in np.unique(groups.member[place]).tolist():
+            counts[index].append(Counts.of(part.filter(pa.array(groups.member[place] == index))))
+    best = []
+    for index in range(len(groups.labels)):
+        mine = groups.member == index
+        whole = total([*counts[index], _all_missed(ntrue[mine & ~seen])])
+        if int((whole.classes * whole.terms).sum()) != int(ntrue[mine].sum()):
+            raise UserError(
+                "the aligned list has other references than the per-term values",
+                remedy="take both from one scoring",
+            )
+        best.append(_maximum(whole, aligned.trials, aligned.beta, aligned.reject_all))
+    return best
+
+
+def _maximum(counts: Counts, trials: int, beta: float, reject_all: bool) -> tuple[float | None, float | None]:
+    if not counts.terms.sum():
+        return None, None
+    best = mtwv(twv_curve(counts, trials=trials, beta=beta, reject_all=reject_all))
+    # Rejecting everything is labelled with the highest score, which it does not accept.
+    return best.twv, None if best.pmiss == 1.0 and best.pfa == 0.0 else best.threshold
+
+
+def _all_missed(ntrue: Ints) -> Counts:
+    """Queries without a row in the list."""
+    classes, sizes = np.unique(ntrue, return_counts=True)
+    zero = Counts.zero()
+    return replace(zero, classes=classes, terms=sizes)
+
+
+def _natural(value: Any) -> tuple[float, str]:
+    """Numbers before other text, by their value."""
+    try:
+        return (float(value), str(value)) if math.isfinite(float(value)) else (math.inf, str(value))
+    except ValueError:
+        return math.inf, str(value)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _check(terms: pa.Table, groups: Groups) -> None:
+    if terms.num_rows != len(groups.member):
+        raise UserError(
+            f"there are {terms.num_rows} queries and groups of {len(groups.member)}", remedy="group the same rows"
+        )
+    if pc.any(pc.less_equal(terms["ntrue"], 0)).as_py():
+        raise UserError("a query without references has no value", remedy="take the rows that scored_terms gives")

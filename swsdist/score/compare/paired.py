@@ -1,0 +1,337 @@
+"""Comparison of systems: paired tests, intervals and effect sizes over per-term values.
+
+Systems are compared over the same queries and the same references, a pair of values a query. What is compared is a
+column of the per-term table (`swsdist.score.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
+at a threshold of one's own, MTWV's say, decide the aligned list by it and make the table again (`decided_at`).
+
+Rules:
+
+- Queries without references take no part, as in TWV.
+- A query with references that a system's table lacks counts as all missed: Pmiss 1, Pfa 0, TWV 0. How many is told.
+- Two tables that know different numbers of references for a query were not scored alike: `UserError`.
+- A query with references whose detections are not decided has no value: `UserError`.
+
+Over systems instead of terms, the pairs are the ATWVs of each system under two conditions (`conditions`). Tests,
+corrections and sizes of effects are those of `swsdist.score.compare.significance`, intervals of
+`swsdist.score.compare.bootstrap`.
+
+Source: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
+2014, section 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import TableError, UserError
+from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
+from swsdist.score.compare.significance import (
+    TTest,
+    Wilcoxon,
+    Zeros,
+    benjamini_hochberg,
+    cohen_d,
+    differences,
+    holm,
+    paired_t,
+    rank_biserial,
+    wilcoxon,
+)
+from swsdist.score.measures.twv import PER_TERM
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Columns of the per-term table that can be compared, and what a query counts that a system's table lacks.
+VALUES = {"twv": 0.0, "best_twv": 0.0, "pmiss": 1.0, "pfa": 0.0}
+_LESS_IS_BETTER = ("pmiss", "pfa")
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Values of several systems for the same queries.
+
+    Attributes:
+        systems: names.
+        queries: ids of the queries with references, ascending.
+        ntrue: int64 (Q,).
+        values: float64 (S, Q).
+        absent: queries with references that a system's table lacks, by system.
+    """
+
+    systems: tuple[str, ...]
+    queries: tuple[str, ...]
+    ntrue: Ints
+    values: Floats
+    absent: Mapping[str, int]
+
+
+def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
+    """Bring per-term tables of systems together.
+
+    Args:
+        tables: system -> schema PER_TERM, rows in any order.
+        value: a key of `VALUES`.
+
+    Raises:
+        UserError: there are fewer than two systems, references differ, detections are not decided, or no query has
+            references.
+        TableError: a query stands in a table twice, or a column is missing.
+    """
+    if value not in VALUES:
+        raise UserError(f"there is no value {value!r} to compare", remedy=f"choose one of: {', '.join(VALUES)}")
+    if len(tables) < 2:
+        raise UserError(f"there is nothing to compare with: {len(tables)} system", remedy="name two systems or more")
+    ntrue: dict[str, tuple[int, str]] = {}
+    found: dict[str, dict[str, float]] = {}
+    for system, table in tables.items():
+        mine = found[system] = {}
+        for query, count, number in _rows(system, table, value):
+            known, other = ntrue.setdefault(query, (count, system))
+            if known != count:
+                raise UserError(
+                    f"query {query!r} has {count} references here and {known} in {other}",
+                    where=system,
+                    remedy="score all systems with the same references and the same documents, then compare",
+                )
+            if count == 0:
+                continue
+            if number is None:
+                raise UserError(
+                    f"query {query!r} has no {value}: its detections are neither YES nor NO",
+                    where=system,
+                    remedy="decide them (swsdist calibrate), or compare best_twv",
+                )
+            mine[query] = number
+    queries = tuple(sorted(query for query, (count, _) in ntrue.items() if count))
+    if not queries:
+        raise UserError(
+            "no query has a reference, so there are no values to compare",
+            remedy="check that query ids of references and detections are the same",
+        )
+    return Paired(
+        systems=tuple(tables),
+        queries=queries,
+        ntrue=np.array([ntrue[query][0] for query in queries], dtype=np.int64),
+        values=np.array([[found[system].get(query, VALUES[value]) for query in queries] for system in tables]),
+        absent={system: len(queries) - len(found[system]) for system in tables},
+    )
+
+
+def completed(table: pa.Table, joined: Paired) -> pa.Table:
+    """A system's rows of the queries of a comparison, in their order; those that it lacks count as all missed.
+
+    Args:
+        table: schema PER_TERM.
+        joined: what `paired` made of this and other tables.
+    """
+    rows = {row["query_id"]: row for row in table.to_pylist()}
+    missed = {"ncorr": 0, "nfa": 0, **VALUES}
+    full = [
+        rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
+        for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
+    ]
+    return pa.Table.from_pylist(full, PER_TERM)
+
+
+def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:
+    """An aligned list with every detection decided anew: YES if its score is at least the threshold.
+
+    Args:
+        aligned: schema TRIALS.
+        threshold: None rejects everything.
+    """
+    score = aligned["score"]
+    yes = pc.and_(pc.is_valid(score), False) if threshold is None else pc.greater_equal(score, threshold)
+    decision = pc.if_else(pc.is_valid(score), yes, pa.scalar(None, pa.bool_()))
+    return aligned.set_column(aligned.schema.get_field_index("decision"), "decision", decision)
+
+
+@dataclass(frozen=True)
+class SystemRow:
+    """A system: mean of its values, the interval of the mean over terms, and queries that its table lacks."""
+
+    system: str
+    mean: float
+    interval: Interval
+    absent: int
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """Two systems: mean difference (first - second) with interval, tests, and on how many queries the first is better
+    (wins), worse (losses) and the same (ties). Of Pmiss and Pfa the lesser is better.
+
+    `*_holm` and `*_fdr` are corrected over all pairs of the comparison (Holm; Benjamini and Hochberg).
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval
+    t: TTest
+    t_holm: float | None
+    t_fdr: float | None
+    wilcoxon: Wilcoxon
+    wilcoxon_holm: float | None
+    wilcoxon_fdr: float | None
+    wins: int
+    losses: int
+    ties: int
+    cohen_d: float | None
+    rank_biserial: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems in the order given, all pairs of them, and the values they were compared by."""
+
+    value: str
+    paired: Paired
+    systems: tuple[SystemRow, ...]
+    pairs: tuple[PairRow, ...]
+
+
+def compare(
+    tables: Mapping[str, pa.Table],
+    *,
+    value: str = "twv",
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    method: Method = "percentile",
+    zero_method: Zeros = "wilcox",
+) -> Comparison:
+    """Compare every two of the systems by the values of queries.
+
+    Args:
+        tables: system -> schema PER_TERM.
+        value: a key of `VALUES`.
+        level: of confidence of the intervals, which are bootstrapped over terms.
+        resamples: draws of the bootstrap.
+        seed: of its generator.
+        method: `percentile` or `bca`.
+        zero_method: of Wilcoxon's test.
+
+    Raises:
+        UserError, TableError: as of `paired`.
+    """
+    return compare_paired(
+        paired(tables, value),
+        value=value,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        method=method,
+        zero_method=zero_method,
+    )
+
+
+def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
+    """Values of systems under several conditions, ATWVs say, as pairs for `compare_paired`: its "queries" are systems.
+
+    Args:
+        values: condition -> system -> value.
+
+    Raises:
+        UserError: there are fewer than two conditions, or they are of different systems.
+    """
+    names = {condition: tuple(sorted(mine)) for condition, mine in values.items()}
+    if len(values) < 2 or len({*names.values()}) > 1 or not next(iter(names.values())):
+        raise UserError(
+            f"there are no pairs: {', '.join(f'{k} has {len(v)} systems' for k, v in names.items()) or 'nothing given'}",
+            remedy="give the value of each system under each of two conditions or more",
+        )
+    systems = next(iter(names.values()))
+    return Paired(
+        systems=tuple(values),
+        queries=systems,
+        ntrue=np.ones(len(systems), dtype=np.int64),
+        values=np.array([[mine[name] for name in systems] for mine in values.values()], dtype=np.float64),
+        absent=dict.fromkeys(values, 0),
+    )
+
+
+def compare_paired(
+    joined: Paired,
+    *,
+    value: str = "twv",
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    method: Method = "percentile",
+    zero_method: Zeros = "wilcox",
+) -> Comparison:
+    """Compare every two rows of values that belong together; arguments as of `compare`."""
+    draws = bootstrap_terms(joined.values, resamples=resamples, seed=seed)
+
+    def interval(system: int, other: int | None = None) -> Interval:
+        return draws.interval(system, other, level=level, method=method)
+
+    systems = tuple(
+        SystemRow(name, float(draws.observed[k]), interval(k), joined.absent[name])
+        for k, name in enumerate(joined.systems)
+    )
+    indices = list(combinations(range(len(systems)), 2))
+    rows = [(joined.values[i], joined.values[j]) for i, j in indices]
+    t = [paired_t(a, b) for a, b in rows]
+    w = [wilcoxon(a, b, zero_method) for a, b in rows]
+    p_t, p_w = [one.p for one in t], [one.p for one in w]
+    corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
+    pairs = []
+    for k, ((i, j), (a, b), (t_holm, t_fdr, w_holm, w_fdr)) in enumerate(zip(indices, rows, corrected, strict=True)):
+        better = differences(b, a) if value in _LESS_IS_BETTER else differences(a, b)
+        pairs.append(
+            PairRow(
+                first=systems[i].system,
+                second=systems[j].system,
+                difference=float(draws.observed[i] - draws.observed[j]),
+                interval=interval(i, j),
+                t=t[k],
+                t_holm=t_holm,
+                t_fdr=t_fdr,
+                wilcoxon=w[k],
+                wilcoxon_holm=w_holm,
+                wilcoxon_fdr=w_fdr,
+                wins=int((better > 0).sum()),
+                losses=int((better < 0).sum()),
+                ties=int((better == 0).sum()),
+                cohen_d=cohen_d(a, b),
+                rank_biserial=rank_biserial(a, b),
+            )
+        )
+    return Comparison(value, joined, systems, tuple(pairs))
+
+
+def _rows(system: str, table: pa.Table, value: str) -> list[tuple[str, int, float | None]]:
+    """Query, Ntrue and value, each query once."""
+    for name in ("query_id", "ntrue", value):
+        if name not in table.column_names:
+            raise TableError(
+                f"there is no column {name!r}",
+                where=system,
+                remedy=f"give a per-term table; its columns are: {', '.join(table.column_names)}",
+            )
+    rows = list(zip(*(table[name].to_pylist() for name in ("query_id", "ntrue", value)), strict=True))
+    seen: set[str] = set()
+    for row, (query, count, number) in enumerate(rows, 1):
+        if query is None or count is None or count < 0 or (number is not None and not math.isfinite(number)):
+            raise TableError(
+                f"query {query!r} has ntrue {count} and {value} {number}",
+                where=f"{system}, row {row}",
+                remedy="correct the row, or score the system again",
+            )
+        if query in seen:
+            raise TableError(
+                f"query {query!r} stands there twice", where=f"{system}, row {row}", remedy="keep one of its rows"
+            )
+        seen.add(query)
+    return rows

@@ -1,0 +1,162 @@
+"""Tests of paired values, corrections for many of them, and sizes of effects.
+
+Tests are two-sided: the paired t test, which takes the differences as normally distributed, and the Wilcoxon signed-rank
+test, which does not. Per-term values are far from normal, so where the two disagree the latter is to be believed (Wang
+and Metze 2014, section 3.2).
+
+Differences below 1e-12 are rounding, and are 0; so are those between two differences when they are ranked.
+
+Sources: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
+2014, section 3.2; Wilcoxon 1945; Pratt 1959; Holm, "A simple sequentially rejective multiple test procedure", 1979;
+Benjamini and Hochberg, "Controlling the false discovery rate", 1995; Kerby, "The simple difference formula", 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.errors import UserError
+from swsdist.score.measures.twv import TIE
+
+Floats = NDArray[np.float64]
+Zeros = Literal["wilcox", "pratt", "zsplit"]
+
+#: Up to so many differences, without ties or zeros, Wilcoxon's distribution is computed exactly.
+MOST_EXACT = 50
+
+
+@dataclass(frozen=True)
+class TTest:
+    """Paired t test. `p` is None where the differences do not vary, or there are fewer than two."""
+
+    n: int
+    statistic: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Wilcoxon:
+    """Signed-rank test.
+
+    Attributes:
+        n: pairs.
+        zeros: of them without difference.
+        zero_method: what became of those: `wilcox` drops them, `pratt` ranks and then drops them, `zsplit` halves them.
+        exact: whether the distribution was computed; else it is the normal approximation, no continuity correction.
+        statistic: the lesser of the two sums of ranks.
+        p: 1 where there is no difference at all.
+    """
+
+    n: int
+    zeros: int
+    zero_method: Zeros
+    exact: bool
+    statistic: float
+    p: float
+
+
+def differences(first: ArrayLike, second: ArrayLike) -> Floats:
+    """first - second, rounded to 1e-12, so that what is equal but for rounding is 0 or a tie.
+
+    Raises:
+        UserError: they are not of one length, or one is not finite.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise UserError(f"values of shapes {a.shape} and {b.shape} make no pairs", remedy="give as many of both")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise UserError("a value is not a finite number", remedy="leave its pair out")
+    rounded: Floats = np.rint((a - b) / TIE) * TIE + 0.0
+    return rounded
+
+
+def paired_t(first: ArrayLike, second: ArrayLike) -> TTest:
+    """Paired t test of two rows of values (scipy.stats.ttest_rel); p is 1 where no pair differs.
+
+    Args:
+        first, second: float64 (n,): values of queries, or ATWVs of systems under two conditions.
+    """
+    from scipy.stats import ttest_1samp
+
+    found = differences(first, second)
+    if not found.any():
+        return TTest(len(found), 0.0, 1.0) if len(found) else TTest(0, None, None)
+    if np.ptp(found) <= TIE:
+        return TTest(len(found), None, None)
+    result = ttest_1samp(found, 0.0)
+    return TTest(len(found), float(result.statistic), float(result.pvalue))
+
+
+def wilcoxon(first: ArrayLike, second: ArrayLike, zero_method: Zeros = "wilcox") -> Wilcoxon:
+    """Wilcoxon's signed-rank test of two rows of values (scipy.stats.wilcoxon).
+
+    Exact up to 50 pairs that differ and have no ties, unless zeros are ranked too; else the normal approximation.
+
+    Args:
+        first, second: float64 (n,).
+        zero_method: see `Wilcoxon`.
+    """
+    from scipy.stats import wilcoxon as signed_rank
+
+    found = differences(first, second)
+    zeros = int((found == 0).sum())
+    if zeros == len(found):
+        return Wilcoxon(len(found), zeros, zero_method, True, 0.0, 1.0)
+    sizes = np.abs(found[found != 0])
+    ties = len(np.unique(np.rint(sizes / TIE))) < len(sizes)
+    exact = len(sizes) <= MOST_EXACT and not ties and (zero_method == "wilcox" or not zeros)
+    ranked = found[found != 0] if zero_method == "wilcox" else found
+    result = signed_rank(ranked, zero_method=zero_method, method="exact" if exact else "asymptotic")
+    return Wilcoxon(len(found), zeros, zero_method, exact, float(result.statistic), float(result.pvalue))
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """p values corrected so that a single false alarm among all has at most that chance (Holm 1979); None stays None."""
+    known = sorted((value, index) for index, value in enumerate(p) if value is not None)
+    corrected: list[float | None] = [None] * len(p)
+    worst = 0.0
+    for rank, (value, index) in enumerate(known):
+        worst = max(worst, min(1.0, value * (len(known) - rank)))
+        corrected[index] = worst
+    return corrected
+
+
+def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
+    """p values corrected for the expected share of false alarms among what is called different; None stays None."""
+    from scipy.stats import false_discovery_control
+
+    known = [index for index, value in enumerate(p) if value is not None]
+    corrected: list[float | None] = [None] * len(p)
+    if known:
+        for index, value in zip(known, false_discovery_control([p[index] for index in known]), strict=True):
+            corrected[index] = float(value)
+    return corrected
+
+
+def cohen_d(first: ArrayLike, second: ArrayLike) -> float | None:
+    """Cohen's d of paired values: mean of the differences / their standard deviation; None where they do not vary."""
+    found = differences(first, second)
+    if len(found) < 2 or np.ptp(found) <= TIE:
+        return None
+    return math.fsum(found) / len(found) / float(np.std(found, ddof=1))
+
+
+def rank_biserial(first: ArrayLike, second: ArrayLike) -> float | None:
+    """Matched-pairs rank-biserial correlation (Kerby 2014): (R+ - R-) / (R+ + R-), from -1 to 1; None if none differ.
+
+    R+ and R- are the sums of the ranks of the positive and negative differences, zeros left out.
+    """
+    from scipy.stats import rankdata
+
+    found = differences(first, second)
+    found = found[found != 0]
+    if not len(found):
+        return None
+    ranks = rankdata(np.rint(np.abs(found) / TIE))
+    return float((ranks[found > 0].sum() - ranks[found < 0].sum()) / ranks.sum())

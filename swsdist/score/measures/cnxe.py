@@ -1,0 +1,437 @@
+"""Normalised cross entropy: what part of the information about the truth a system's scores leave open.
+
+Scores are taken for log-likelihood ratios, natural logarithm: with the prior P the posterior odds of a trial being a
+target are exp(llr) P / (1 - P). A target costs -ln(posterior), a non-target -ln(1 - posterior). Mean costs of targets
+and of non-targets, weighted P and 1 - P, in bits, are the cross entropy; Cnxe is that divided by the cross entropy
+of llr = 0 everywhere: 0 is perfect, 1 knows nothing, more than 1 misleads.
+
+Where scores are not log-likelihood ratios (DTW scores are not) the actual Cnxe says little, and is often far above 1.
+Its minimum over affine maps gamma llr + delta can be read for any score, and its minimum over all rising maps
+(pool adjacent violators) does not depend on the scale of the scores at all. Actual less minimum is the calibration
+loss.
+
+Trials that a system did not submit are censored: each gets the smallest score submitted, in the minima too, where it
+moves along. A system that submitted nothing told nothing: its llr is 0 everywhere, its Cnxe 1 (ours; the source does
+not say). Trials of equal score are one thing, whatever their order.
+
+Time trials, segment trials and document trials differ only in what a trial is: see `Trials.of_aligned`.
+
+Values are evaluated once from integer counts per distinct score, ascending, so they do not depend on the order of rows
+or on how a list was cut into parts. Logarithms may differ between CPU types in their last bit.
+
+Source: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
+section 4.2, equations 22 to 45; Bruemmer and du Preez, "Application-independent evaluation of speaker detection",
+2006, for pool adjacent violators.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.errors import TableError, UserError
+from swsdist.score.measures.pav import pool_adjacent_violators
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_STEPS = 200  # of Newton; some thirty are needed where scores lie over ten orders of magnitude
+
+
+def check_prior(prior: float) -> None:
+    """Refuse what is no prior.
+
+    Raises:
+        UserError: it is not between 0 and 1.
+    """
+    if not 0 < prior < 1:
+        raise UserError(f"the prior is {prior}", remedy="give a probability greater than 0 and less than 1")
+
+
+def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: float = 1.0) -> float:
+    """The prior that stands for prior and costs together (eq. 23): Cmiss P / (Cmiss P + Cfa (1 - P)).
+
+    Raises:
+        UserError: the prior is not between 0 and 1, or a cost is not positive.
+    """
+    check_prior(prior)
+    if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
+        raise UserError(
+            f"the costs are {cost_miss} (miss) and {cost_false_alarm} (false alarm)", remedy="give positive costs"
+        )
+    return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
+
+
+def prior_of_beta(beta: float) -> float:
+    """The effective prior of a weight of false alarms (eq. 22): 1 / (1 + beta).
+
+    Raises:
+        UserError: beta is not positive.
+    """
+    if not 0 < beta < math.inf:
+        raise UserError(f"beta is {beta}", remedy="it must be finite and greater than 0")
+    return 1 / (1 + beta)
+
+
+def bayes_threshold(prior: float) -> float:
+    """The llr from which on YES costs less than NO (eq. 31): -logit(P); ln beta for the prior of a beta."""
+    return -_logit(prior)
+
+
+def prior_entropy(prior: float) -> float:
+    """Cross entropy of llr = 0 everywhere, in bits (eq. 39)."""
+    check_prior(prior)
+    return -(prior * math.log2(prior) + (1 - prior) * math.log2(1 - prior))
+
+
+def log_cost(llr: ArrayLike, prior: float, *, target: bool) -> Floats:
+    """-ln of the posterior probability of what is true (eq. 37), in nats.
+
+    Args:
+        llr: any shape; infinite ones cost 0 on their own side.
+        prior: effective prior.
+        target: are the trials targets?
+    """
+    log_odds = np.asarray(llr, dtype=np.float64) + _logit(prior)
+    cost: Floats = np.logaddexp(0.0, -log_odds if target else log_odds)
+    return cost
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Submitted trials, counted per score, and the size of the whole set: a value that adds, with a zero.
+
+    Attributes:
+        llr: float64 (E,), distinct submitted scores, ascending.
+        true: int64 (E,), target trials that were given that score.
+        false: int64 (E,), non-target trials.
+        n_true: target trials of the whole set, submitted or not.
+        n_false: non-target trials of the whole set.
+    """
+
+    llr: Floats
+    true: Ints
+    false: Ints
+    n_true: int
+    n_false: int
+
+    @classmethod
+    def zero(cls) -> Trials:
+        """The trials of nothing."""
+        return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, 0)
+
+    @classmethod
+    def of(
+        cls, targets: ArrayLike, nontargets: ArrayLike, *, n_true: int | None = None, n_false: int | None = None
+    ) -> Trials:
+        """Count scores.
+
+        Args:
+            targets: llr of the submitted target trials, 1-D, any order.
+            nontargets: llr of the submitted non-target trials.
+            n_true: target trials of the whole set; all were submitted where it is not given.
+            n_false: non-target trials of the whole set, likewise.
+
+        Raises:
+            TableError: a score is not finite.
+            UserError: the whole set is smaller than what was submitted.
+        """
+        true, false = _finite(targets, "target"), _finite(nontargets, "non-target")
+        n_true = len(true) if n_true is None else n_true
+        n_false = len(false) if n_false is None else n_false
+        for what, submitted, whole in (("target", len(true), n_true), ("non-target", len(false), n_false)):
+            if submitted > whole:
+                raise UserError(
+                    f"{submitted} {what} trials were submitted, but the whole set has {whole}",
+                    remedy="check seconds of audio, trials per second and the number of queries",
+                )
+        ones = np.repeat([True, False], [len(true), len(false)])
+        return _counted(np.concatenate([true, false]), ones.astype(np.int64), (~ones).astype(np.int64), n_true, n_false)
+
+    @classmethod
+    def of_aligned(cls, aligned: pa.Table, *, trials: int, queries: int) -> Trials:
+        """Trials of an aligned list: hits and misses are targets, false alarms are submitted non-targets.
+
+        Time trials: what `align` yields, and N trials a query (eq. 41). Document trials: what
+        `swsdist.score.trials.documents.document_trials` yields, and the number of documents. Segment trials: a row a segment
+        with a detection or a reference, and the number of segments.
+
+        Args:
+            aligned: schema TRIALS, rows in any order.
+            trials: N, trials of a query.
+            queries: how many queries the whole set has, with and without rows. For a part of a list: its own queries;
+                parts then add.
+
+        Raises:
+            UserError: the list has more queries, or a kind of trial more often, than the whole set.
+        """
+        named = pc.count_distinct(aligned["query_id"]).as_py()
+        if named > queries:
+            raise UserError(f"the list has {named} queries, the whole set {queries}", remedy="count all queries")
+        score = aligned["score"]
+        submitted, true = pc.is_valid(score).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
+        values = pc.fill_null(score, 0.0).to_numpy()
+        n_true = int(np.count_nonzero(true))
+        return cls.of(
+            values[submitted & true], values[submitted & ~true], n_true=n_true, n_false=queries * trials - n_true
+        )
+
+    def __add__(self, other: Trials) -> Trials:
+        return _counted(
+            np.concatenate([self.llr, other.llr]),
+            np.concatenate([self.true, other.true]),
+            np.concatenate([self.false, other.false]),
+            self.n_true + other.n_true,
+            self.n_false + other.n_false,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trials):
+            return NotImplemented
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ("llr", "true", "false"))
+        return (self.n_true, self.n_false) == (other.n_true, other.n_false) and all(same)
+
+    def submitted(self) -> Trials:
+        """The submitted trials as if they were the whole set."""
+        return Trials(self.llr, self.true, self.false, int(self.true.sum()), int(self.false.sum()))
+
+    def complete(self) -> Trials:
+        """Every trial of the whole set, the censored ones with the smallest score submitted (eq. 42)."""
+        if not len(self.llr):
+            return Trials(np.zeros(1), np.array([self.n_true]), np.array([self.n_false]), self.n_true, self.n_false)
+        true, false = self.true.copy(), self.false.copy()
+        true[0] += self.n_true - true.sum()
+        false[0] += self.n_false - false.sum()
+        return Trials(self.llr, true, false, self.n_true, self.n_false)
+
+
+def cross_entropy(trials: Trials, prior: float) -> float:
+    """Cxe of the whole set, in bits (eq. 43).
+
+    Raises:
+        UserError: the set has no target or no non-target trial, or the prior is not between 0 and 1.
+    """
+    _check_defined(trials, prior)
+    whole = trials.complete()
+    # Rows without a trial are left out: their cost may be infinite, and 0 times infinite is no number.
+    true, false = whole.true > 0, whole.false > 0
+    targets = math.fsum(whole.true[true] * log_cost(whole.llr[true], prior, target=True))
+    nontargets = math.fsum(whole.false[false] * log_cost(whole.llr[false], prior, target=False))
+    return (prior * targets / whole.n_true + (1 - prior) * nontargets / whole.n_false) / math.log(2)
+
+
+def cnxe(trials: Trials, prior: float) -> float:
+    """Actual Cnxe (eq. 40), scores taken as they are.
+
+    Args:
+        trials: counted scores.
+        prior: effective prior, in (0, 1).
+
+    Raises:
+        UserError: as of `cross_entropy`.
+    """
+    return cross_entropy(trials, prior) / prior_entropy(prior)
+
+
+class Affine(NamedTuple):
+    """The least Cnxe that a map gamma llr + delta reaches.
+
+    Where a threshold parts targets from non-targets without fault, it is reached only as gamma goes to infinity (or,
+    the wrong way round, to minus infinity): then gamma is infinite and delta not a number. Where all scores are equal,
+    both are 0.
+    """
+
+    cnxe: float
+    gamma: float
+    delta: float
+
+
+def cnxe_min(trials: Trials, prior: float) -> Affine:
+    """Least Cnxe over affine maps of the scores (eqs. 44, 45); the censored trials move along, gamma may be negative.
+
+    The objective is convex in (gamma, delta) and is minimised by Newton's method with halved steps.
+
+    Raises:
+        UserError: as of `cross_entropy`.
+    """
+    _check_defined(trials, prior)
+    whole = trials.complete()
+    if len(whole.llr) == 1:
+        return Affine(1.0, 0.0, 0.0)
+    weight = (prior * whole.true / whole.n_true, (1 - prior) * whole.false / whole.n_false)
+    true, false = whole.llr[whole.true > 0], whole.llr[whole.false > 0]
+    for gamma, border, other in ((math.inf, true[0], false[-1]), (-math.inf, true[-1], false[0])):
+        if (border - other) * math.copysign(1, gamma) >= 0:
+            tied = (whole.llr == border) & (border == other)
+            least = sum(_least_of_constant(*pair) for pair in zip(weight[0][tied], weight[1][tied], strict=True))
+            return Affine(float(least) / math.log(2) / prior_entropy(prior), gamma, math.nan)
+    centre = float(np.average(whole.llr, weights=weight[0] + weight[1]))
+    scale = float(np.average(np.abs(whole.llr - centre), weights=weight[0] + weight[1]))
+    x = (whole.llr - centre) / scale
+    a, b = _newton(x, *weight, _logit(prior))
+    moved = Trials(a * x + b, whole.true, whole.false, whole.n_true, whole.n_false)
+    return Affine(cnxe(moved, prior), a / scale, b - a * (centre / scale))
+
+
+def _least_of_constant(true: float, false: float) -> float:
+    """Least cost, in nats, of trials with one score: weights of targets and non-targets there."""
+    return true * math.log1p(false / true) + false * math.log1p(true / false)
+
+
+def _newton(x: Floats, true: Floats, false: Floats, offset: float) -> tuple[float, float]:
+    """The one (a, b) at which a x + b costs least; weights of targets and non-targets at each x, which is centred."""
+    both = true + false
+
+    def cost(a: float, b: float) -> float:
+        z = a * x + b + offset
+        return float(np.sum(true * np.logaddexp(0.0, -z) + false * np.logaddexp(0.0, z)))
+
+    a, b, least = 0.0, 0.0, cost(0.0, 0.0)
+    for _ in range(_STEPS):
+        z = a * x + b + offset
+        posterior = np.exp(-np.logaddexp(0.0, -z))
+        slope = false * posterior - true * np.exp(-np.logaddexp(0.0, z))
+        curvature = both * posterior * np.exp(-np.logaddexp(0.0, z))
+        # In coordinates about the centre of the curvature, where the two unknowns do not depend on each other.
+        mass = float(np.sum(curvature))
+        middle = float(np.sum(curvature * x)) / mass if mass else 0.0
+        spread = float(np.sum(curvature * (x - middle) ** 2))
+        if not spread:
+            break
+        along, level = float(np.sum(slope * (x - middle))), float(np.sum(slope))
+        da = -along / spread
+        db = -level / mass - middle * da
+        gain = along * along / spread + level * level / mass
+        if gain <= 1e-13 * least:
+            a, b = a + da, b + db  # so near, a whole step squares the error; the cost's last bits could not tell
+            break
+        step = 1.0
+        # Half of what the tangent parabola promises is asked for: less lets steps end where all is flat.
+        while (reached := cost(a + step * da, b + step * db)) > least - 0.25 * step * gain and step > 1e-9:
+            step /= 2
+        if reached >= least:
+            break
+        a, b, least = a + step * da, b + step * db, reached
+    return a, b
+
+
+def cnxe_pav(trials: Trials, prior: float) -> float:
+    """Least Cnxe over all rising maps of the scores, by pool adjacent violators; equal scores stay equal.
+
+    A block with t of T targets and f of F non-targets gets llr = ln(t/f) - ln(T/F). The QUESST program pools equal
+    scores in the order of its file instead, which is lower (`swsdist.score.measures.quesst`).
+
+    Raises:
+        UserError: as of `cross_entropy`.
+    """
+    _check_defined(trials, prior)
+    whole = trials.complete()
+    blocks = pool_adjacent_violators(whole.true, whole.true + whole.false)
+    mixed = (blocks.true > 0) & (blocks.true < blocks.total)  # the others cost nothing
+    true = blocks.true[mixed].astype(np.float64)
+    false = (blocks.total - blocks.true)[mixed].astype(np.float64)
+    odds = true / false * (whole.n_false / whole.n_true) * (prior / (1 - prior))
+    targets, nontargets = math.fsum(true * np.log1p(1 / odds)), math.fsum(false * np.log1p(odds))
+    nats = prior * targets / whole.n_true + (1 - prior) * nontargets / whole.n_false
+    return nats / math.log(2) / prior_entropy(prior)
+
+
+class CrossEntropy(NamedTuple):
+    """All of it for one list and one prior. What the submitted trials alone do not define is None.
+
+    Attributes:
+        prior: effective prior.
+        threshold: Bayes threshold of the prior.
+        entropy_bits: cross entropy of llr = 0.
+        smallest: smallest score submitted, which the censored trials get; None if nothing was submitted.
+        cxe_bits: cross entropy.
+        cnxe: actual value.
+        cnxe_min: least over affine maps, at gamma and delta.
+        loss: cnxe - cnxe_min, the calibration loss.
+        cnxe_pav: least over rising maps.
+        submitted_cnxe, submitted_cnxe_min: over the submitted trials only.
+    """
+
+    prior: float
+    threshold: float
+    entropy_bits: float
+    smallest: float | None
+    cxe_bits: float
+    cnxe: float
+    cnxe_min: float
+    gamma: float
+    delta: float
+    loss: float
+    cnxe_pav: float
+    submitted_cnxe: float | None
+    submitted_cnxe_min: float | None
+
+
+def measure(trials: Trials, prior: float) -> CrossEntropy:
+    """Actual and least cross entropies of a list.
+
+    Args:
+        trials: counted scores.
+        prior: effective prior (`effective_prior`, `prior_of_beta`).
+
+    Raises:
+        UserError: as of `cross_entropy`.
+    """
+    actual, least = cnxe(trials, prior), cnxe_min(trials, prior)
+    part = trials.submitted()
+    both = part.n_true > 0 and part.n_false > 0
+    return CrossEntropy(
+        prior=prior,
+        threshold=bayes_threshold(prior),
+        entropy_bits=prior_entropy(prior),
+        smallest=float(trials.llr[0]) if len(trials.llr) else None,
+        cxe_bits=cross_entropy(trials, prior),
+        cnxe=actual,
+        cnxe_min=least.cnxe,
+        gamma=least.gamma,
+        delta=least.delta,
+        loss=actual - least.cnxe,
+        cnxe_pav=cnxe_pav(trials, prior),
+        submitted_cnxe=cnxe(part, prior) if both else None,
+        submitted_cnxe_min=cnxe_min(part, prior).cnxe if both else None,
+    )
+
+
+def _counted(llr: Floats, true: Ints, false: Ints, n_true: int, n_false: int) -> Trials:
+    """Trials with each score once, ascending."""
+    known, which = np.unique(llr, return_inverse=True)
+    sums = np.zeros((2, len(known)), dtype=np.int64)
+    np.add.at(sums[0], which, true)
+    np.add.at(sums[1], which, false)
+    return Trials(known, sums[0], sums[1], n_true, n_false)
+
+
+def _finite(scores: ArrayLike, what: str) -> Floats:
+    # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
+    values: Floats = np.asarray(scores, dtype=np.float64).ravel() + 0.0
+    if (bad := np.flatnonzero(~np.isfinite(values))).size:
+        raise TableError(
+            f"the score of {what} trial {bad[0] + 1} is {values[bad[0]]}",
+            remedy="only finite numbers can be scored; correct it or leave the trial out",
+        )
+    return values
+
+
+def _check_defined(trials: Trials, prior: float) -> None:
+    check_prior(prior)
+    if trials.n_true < 1 or trials.n_false < 1:
+        raise UserError(
+            f"of {trials.n_true} target and {trials.n_false} non-target trials no cross entropy is defined",
+            remedy="it needs at least one of each: check references, seconds of audio and trials per second",
+        )
+
+
+def _logit(prior: float) -> float:
+    check_prior(prior)
+    return math.log(prior / (1 - prior))

@@ -1,0 +1,225 @@
+"""Protocols: an operating point together with the rules of counting.
+
+A protocol fixes beta (the weight of false alarms against misses), the tolerance of the alignment, the word gap with
+which references of several words are looked up, what a trial is, how many a second of audio holds, and whose conventions
+decide the rest: STDEval 0.7, KWSEval (F4DE 3.5), or the file-level scorer of QUESST. Beta is C / V * (1 / P - 1), with
+the cost C of a false alarm, the value V of a hit and the prior P of a term.
+
+==========  ==========================  =========  ========  =========  ===============================================
+name        beta                        tolerance  word gap  after      source
+==========  ==========================  =========  ========  =========  ===============================================
+stdeval     0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     STDEval    the program's own defaults
+nist-std06  0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     STDEval    NIST STD 2006: C/V = 0.1, P = 1e-4
+sws2011     0.1 (10^4 - 1) = 999.9      20 s       20 s      STDEval    MediaEval SWS 2011: as NIST, limits wide open
+sws2012     from the data               0.5 s      1 s       STDEval    Anguera, scoring of SWS 2012, eq. 2
+sws2013     (1/0.00015-1)/100 = 66.66   0.5 s      0.5 s     STDEval    Rodriguez-Fuentes and Penagarikano 2013, eq. 21
+kwseval     0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     KWSEval    the program's own defaults
+openkws13   0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     KWSEval    NIST OpenKWS13 evaluation plan
+quesst      (1-P')/P', P' = 0.0741289   documents  --        QUESST     P = 0.0008, Cfa = 1, Cmiss = 100
+==========  ==========================  =========  ========  =========  ===============================================
+
+The 2012 note has its two limits the wrong way round: its command line, `-S 1 -F 0.5`, asks the program for a
+tolerance of 1 s and a word gap of 0.5 s. `sws2012` is what the note's text says, tolerance 0.5 s and word gap 1 s;
+`as_run` is what its command line did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from swsdist.errors import UserError
+
+#: Above it doubles skip whole numbers.
+_MOST_TRIALS = 2**53
+
+FROM_DATA: Literal["from data"] = "from data"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Rules of counting.
+
+    Attributes:
+        name: the name it is registered under.
+        beta: weight of false alarms, or "from data" (Anguera 2012, eq. 2; see `beta`).
+        tolerance: s, greatest distance of a detection's mid-point from the span of a reference, inclusive.
+        word_gap: s, greatest gap between the words of a reference, inclusive.
+        trials_per_second: trials in a second of audio. (STDEval multiplies by it, KWSEval divides.)
+        conventions: the program whose rules decide the rest.
+        trials: what a trial is: a second or so of audio, a segment (KWSEval's `-g`), or a document.
+        cost, value: C and V, which STDEval's occurrence-weighted "Value" needs apart.
+    """
+
+    name: str
+    beta: float | Literal["from data"]
+    tolerance: float
+    word_gap: float
+    trials_per_second: float = 1.0
+    conventions: Literal["stdeval", "kwseval", "quesst"] = "stdeval"
+    trials: Literal["time", "segment", "document"] = "time"
+    cost: float = 1.0
+    value: float = 1.0
+
+    @property
+    def prior(self) -> float | None:
+        """P, which beta, C and V imply; None while beta is to come from the data."""
+        return None if self.beta == FROM_DATA else 1 / (self.beta * self.value / self.cost + 1)
+
+
+def _priced(name: str, cost: float, value: float, prior: float, limits: tuple[float, float], **rest: str) -> Protocol:
+    weight = cost / value * (1 / prior - 1)
+    return Protocol(name, weight, *limits, cost=cost, value=value, **rest)  # type: ignore[arg-type]
+
+
+PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
+    {
+        known.name: known
+        for known in (
+            _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5)),
+            _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5)),
+            _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0)),
+            Protocol("sws2012", FROM_DATA, 0.5, 1.0),
+            _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5)),
+            _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
+            _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
+            _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document"),
+        )
+    }
+)
+
+
+def protocol(
+    name: str,
+    *,
+    beta: float | None = None,
+    tolerance: float | None = None,
+    trials_per_second: float | None = None,
+    word_gap: float | None = None,
+    cost: float | None = None,
+    value: float | None = None,
+    prior: float | None = None,
+    trials: Literal["time", "segment", "document"] | None = None,
+    as_run: bool = False,
+) -> Protocol:
+    """The protocol of that name, with the parts that are given put in place of its own.
+
+    Args:
+        name: a key of `PROTOCOLS`.
+        beta: weight of false alarms, positive; in its place cost, value and prior may be given.
+        tolerance: s, not negative.
+        trials_per_second: positive.
+        word_gap: s, not negative.
+        cost: C of a false alarm, positive.
+        value: V of a hit, positive.
+        prior: P of a term, in (0, 1).
+        trials: what a trial is.
+        as_run: of `sws2012`, the limits of the note's command line.
+
+    Raises:
+        UserError: the name is unknown, a part is out of its range, or parts contradict each other.
+    """
+    if name not in PROTOCOLS:
+        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    where = f"protocol {name}"
+    for what, given, fits, wanted in (
+        ("beta", beta, beta is None or 0 < beta < math.inf, "finite and be greater than 0"),
+        ("tolerance", tolerance, tolerance is None or 0 <= tolerance < math.inf, "finite and not be negative"),
+        ("word_gap", word_gap, word_gap is None or 0 <= word_gap < math.inf, "finite and not be negative"),
+        (
+            "trials_per_second",
+            trials_per_second,
+            trials_per_second is None or 0 < trials_per_second < math.inf,
+            "finite and be greater than 0",
+        ),
+        ("cost", cost, cost is None or 0 < cost < math.inf, "finite and be greater than 0"),
+        ("value", value, value is None or 0 < value < math.inf, "finite and be greater than 0"),
+        ("prior", prior, prior is None or 0 < prior < 1, "between 0 and 1"),
+    ):
+        if not fits:
+            raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
+    known = PROTOCOLS[name]
+    priced = (cost, value, prior) != (None, None, None)
+    if beta is not None and priced:
+        raise UserError(
+            "beta is given, and so are parts that it is made of", where=where, remedy="give beta, or cost, value, prior"
+        )
+    changes: dict[str, object] = {
+        "tolerance": tolerance,
+        "trials_per_second": trials_per_second,
+        "word_gap": word_gap,
+        "trials": trials,
+        "beta": beta,
+    }
+    if priced:
+        # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
+        own = known.prior if known.prior is not None else 0.5
+        cost = known.cost if cost is None else cost
+        value = known.value if value is None else value
+        prior = own if prior is None else prior
+        beta = cost / value * (1 / prior - 1)
+        if not 0 < beta < math.inf:
+            raise UserError(
+                f"C, V and P make beta {beta}", where=where, remedy="give a prior that is not so near to 0 or 1"
+            )
+        changes |= {"beta": beta, "cost": cost, "value": value}
+    elif beta is not None:
+        changes |= {"cost": beta, "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
+    if as_run:
+        if name != "sws2012":
+            raise UserError("only sws2012 was run otherwise than it was meant", where=where, remedy="leave as_run away")
+        changes |= {
+            "tolerance": 1.0 if tolerance is None else tolerance,
+            "word_gap": 0.5 if word_gap is None else word_gap,
+        }
+    return dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+
+
+def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
+    """Trials of every term, rounded as C's `printf("%.0f")` (half to even).
+
+    Trials per second times seconds; KWSEval divides the seconds by its trials per second.
+
+    Args:
+        protocol: the rules.
+        total_seconds: s of audio that was searched (`swsdist.score.trials.excerpts.seconds`).
+
+    Raises:
+        UserError: that is not a number above 0. STDEval goes on with 0 trials and prints negative rates.
+    """
+    rate = protocol.trials_per_second
+    trials = total_seconds / rate if protocol.conventions == "kwseval" else total_seconds * rate
+    if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
+        raise UserError(
+            f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
+            where=f"protocol {protocol.name}",
+            remedy="score at least one second of audio; look at the trials per second and at the ECF's durations",
+        )
+    return round(trials)
+
+
+def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
+    """Weight of false alarms: the protocol's, or of the data: (n_tps T - N_true) / N_true (Anguera 2012, eq. 2).
+
+    Args:
+        protocol: the rules.
+        total_seconds: T, s of audio that was searched. It is not rounded to whole trials here.
+        total_true: N_true, true occurrences of all queries together.
+
+    Raises:
+        UserError: it is to be taken from data which hold no occurrence, or no fewer occurrences than trials.
+    """
+    if protocol.beta != FROM_DATA:
+        return protocol.beta
+    trials = protocol.trials_per_second * total_seconds
+    if not math.isfinite(trials) or not 0 < total_true < trials:
+        raise UserError(
+            f"beta cannot be taken from {total_true} true occurrences in {trials} trials",
+            where=f"protocol {protocol.name}",
+            remedy="give score.beta, or use a protocol whose beta is fixed",
+        )
+    return (trials - total_true) / total_true

@@ -1,0 +1,312 @@
+"""Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, equal error rate, area under ROC.
+
+The aligned list (schema TRIALS) says of each query which of its detections are true and how many occurrences were missed;
+document trials (`swsdist.score.trials.documents`) are such a list too. Queries without references are left out of
+everything, as they are with TWV: what a system says of them shows in no measure here. A mean over queries counts each once;
+a pooled measure counts each detection once. Means are exactly rounded sums, so no order of rows or queries shows.
+
+Equal scores have no order of their own, and none is made up: a rank measure is its exact mean over all orders of equal
+scores (McSherry and Najork). What was not submitted ranks below everything, as one group of equal scores.
+
+Conventions where the definition leaves a hole: a query that accepts nothing has precision 0 and F 0; ranks past the end of
+a list hold nothing, so P@N divides by N however short the list is; a missed occurrence adds nothing to average precision.
+
+Sources: Manning, Raghavan and Schuetze, "Introduction to information retrieval", 2008, chapter 8; McSherry and Najork,
+"Computing information retrieval performance measures efficiently in the presence of tied scores", 2008; Hanley and McNeil,
+"The meaning and use of the area under a receiver operating characteristic curve", 1982.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.score.measures.det import referenced
+from swsdist.score.measures.ranking import Ranking, query_index
+from swsdist.score.measures.twv import Counts, Curve
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Per query with references. The four columns from `accepted` on are null where a detection of the query was not decided;
+#: `auc` is null where the number of trials was not given, or occurrences and false alarms are more than the trials.
+RETRIEVAL = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("ntrue", pa.int64(), False),
+        pa.field("accepted", pa.int64()),
+        pa.field("precision", pa.float64()),
+        pa.field("recall", pa.float64()),
+        pa.field("f", pa.float64()),
+        pa.field("p_at_n", pa.float64(), False),
+        pa.field("p_at_ntrue", pa.float64(), False),
+        pa.field("average_precision", pa.float64(), False),
+        pa.field("auc", pa.float64()),
+    ]
+)
+
+
+class Retrieved(NamedTuple):
+    """How much of what was accepted is true, how much of what is true was accepted, and F, both in one."""
+
+    precision: float
+    recall: float
+    f: float
+
+
+class Retrieval(NamedTuple):
+    """Means over queries of the columns of RETRIEVAL; None where a query has none. `map` is mean average precision."""
+
+    precision: float | None
+    recall: float | None
+    f: float | None
+    p_at_n: float
+    p_at_ntrue: float
+    map: float
+    auc: float | None
+
+
+def per_query(
+    aligned: pa.Table, *, threshold: float | None = None, n: int = 10, f_beta: float = 1.0, trials: int | None = None
+) -> pa.Table:
+    """Retrieval measures of each query with references, by query_id.
+
+    Tables of parts that hold their queries whole may simply be put one after the other.
+
+    Args:
+        aligned: schema TRIALS, rows in any order, all rows of each query.
+        threshold: a detection is accepted if its score is at least that; by its decision where it is not given.
+        n: of P@N.
+        f_beta: how many times as much recall weighs in F.
+        trials: N, trials of a query (documents, of document trials), for the area under the curve.
+
+    Returns:
+        A table of schema RETRIEVAL.
+
+    Raises:
+        UserError: n or f_beta is not positive.
+    """
+    if n < 1:
+        raise UserError(f"P@{n} is not defined", remedy="give a rank of at least 1")
+    ranking = Ranking.of(aligned)
+    ntrue = ranking.ntrue
+    hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
+    precision, recall, f = _precision_recall_f(hits, hits + false_alarms, ntrue, f_beta)
+    area = None
+    if trials is not None:
+        area = _areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ntrue, trials - ntrue)
+    values = {
+        "query_id": ranking.names,
+        "ntrue": pa.array(ntrue),
+        "accepted": pa.array(hits + false_alarms, mask=~decided),
+        "precision": pa.array(precision, mask=~decided),
+        "recall": pa.array(recall, mask=~decided),
+        "f": pa.array(f, mask=~decided),
+        "p_at_n": pa.array(_precision_at(ranking, np.full(len(ntrue), n))),
+        "p_at_ntrue": pa.array(_precision_at(ranking, ntrue)),
+        "average_precision": pa.array(_average_precision(ranking)),
+        "auc": pa.nulls(len(ntrue), pa.float64()) if area is None else pa.array(area, mask=np.isnan(area)),
+    }
+    return pa.table(values, schema=RETRIEVAL)
+
+
+def means(queries: pa.Table) -> Retrieval:
+    """Means over the queries of a table from `per_query`.
+
+    Raises:
+        UserError: there is no query with references.
+    """
+    if not queries.num_rows:
+        raise _no_query()
+
+    def mean(name: str) -> float:
+        values: Floats = queries[name].to_numpy()
+        return math.fsum(values) / len(values)
+
+    decided, area = not queries["precision"].null_count, not queries["auc"].null_count
+    return Retrieval(
+        precision=mean("precision") if decided else None,
+        recall=mean("recall") if decided else None,
+        f=mean("f") if decided else None,
+        p_at_n=mean("p_at_n"),
+        p_at_ntrue=mean("p_at_ntrue"),
+        map=mean("average_precision"),
+        auc=mean("auc") if area else None,
+    )
+
+
+def mean_average_precision(aligned: pa.Table) -> float:
+    """MAP: mean over queries of average precision.
+
+    Raises:
+        UserError: no query has a reference.
+    """
+    values = _average_precision(Ranking.of(aligned))
+    if not len(values):
+        raise _no_query()
+    return math.fsum(values) / len(values)
+
+
+def pooled_precision_recall(aligned: pa.Table, *, threshold: float | None = None, f_beta: float = 1.0) -> Retrieved:
+    """Precision, recall and F of all detections together (of queries with references).
+
+    Args:
+        aligned: schema TRIALS.
+        threshold: least score accepted; the decisions where it is not given.
+        f_beta: how many times as much recall weighs in F.
+
+    Raises:
+        UserError: no query has a reference, or a detection is not decided.
+    """
+    ranking = Ranking.of(aligned)
+    if not len(ranking.ntrue):
+        raise _no_query()
+    hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
+    if not decided.all():
+        raise UserError(
+            "detections are neither YES nor NO, so there is no precision of the decisions",
+            remedy="decide them, or give a threshold",
+        )
+    found, true = hits.sum(keepdims=True), ranking.ntrue.sum(keepdims=True)
+    values = _precision_recall_f(found, found + false_alarms.sum(), true, f_beta)
+    return Retrieved(*(float(value[0]) for value in values))
+
+
+class EqualError(NamedTuple):
+    """Where misses and false alarms are equally frequent.
+
+    Attributes:
+        rate: the equal error rate.
+        threshold: the lowest of the curve's at which Pmiss is at least Pfa; None where only rejecting everything is.
+        censored: the rates meet below the lowest score submitted, so `rate` rests on what is assumed of the rest.
+    """
+
+    rate: float
+    threshold: float | None
+    censored: bool
+
+
+def equal_error_rate(curve: Curve) -> EqualError:
+    """The rate at which Pmiss = Pfa, on straight lines between neighbouring points of the curve.
+
+    Args:
+        curve: term-weighted from `twv_curve`, or pooled from `swsdist.score.measures.det.pooled_curve`. Below its lowest
+            threshold it goes on in a straight line to Pmiss = 0, Pfa = 1, where all trials are accepted: what was not
+            submitted is one group of equal scores, and a group's trials are accepted in proportion.
+    """
+    pmiss, pfa = np.concatenate([[0.0], curve.pmiss, [1.0]]), np.concatenate([[1.0], curve.pfa, [0.0]])
+    at = int(np.flatnonzero(pmiss >= pfa)[0])
+    before, after = pfa[at - 1] - pmiss[at - 1], pmiss[at] - pfa[at]
+    rate = pmiss[at - 1] + before / (before + after) * (pmiss[at] - pmiss[at - 1])
+    threshold = None if pmiss[at] - pfa[at] == 1 else float(curve.threshold[at - 1])  # None: nothing is accepted
+    return EqualError(float(rate), threshold, censored=at == 1 and bool(after > 0))
+
+
+def pooled_auc(counts: Counts, *, trials: int) -> float:
+    """Area under the ROC of all trials together: the probability that a target outscores a non-target, ties half.
+
+    Args:
+        counts: of the whole list.
+        trials: N, trials of a query; those not submitted share the lowest place.
+
+    Raises:
+        UserError: no query has a reference, or more were submitted than there are trials.
+    """
+    counts = referenced(counts)
+    if not len(counts.terms):
+        raise _no_query()
+    scores, which = np.unique(-counts.score, return_inverse=True)  # best first
+    hits, false_alarms = _summed(counts.hits, which, len(scores)), _summed(counts.false_alarms, which, len(scores))
+    true = (counts.classes * counts.terms).sum(keepdims=True)
+    false = counts.terms.sum(keepdims=True) * trials - true
+    above = np.cumsum(false_alarms) - false_alarms
+    area = _areas(hits, false_alarms, above, np.zeros(len(scores), dtype=np.int64), true, false)
+    if math.isnan(area[0]):
+        raise UserError(
+            f"{true[0]} occurrences and {false_alarms.sum()} false alarms do not fit into {true[0] + false[0]} trials",
+            remedy="give the number of trials of a query: documents, or seconds of audio times trials per second",
+        )
+    return float(area[0])
+
+
+def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Hits and false alarms accepted of each ranked query, and whether they are known."""
+    queries = len(ranking.ntrue)
+    if threshold is not None:
+        above = ranking.score >= threshold
+        hits, false_alarms = (
+            _summed(values[above], ranking.query[above], queries) for values in (ranking.hits, ranking.false_alarms)
+        )
+        return hits, false_alarms, np.ones(queries, dtype=bool)
+    names, index = query_index(aligned)
+    used = pc.is_in(names, value_set=ranking.names).to_numpy(zero_copy_only=False)
+    detected, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
+    decision = pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy()
+
+    def count(chosen: NDArray[np.bool_]) -> Ints:
+        counted: Ints = np.bincount(index[detected & chosen], minlength=len(names))[used]
+        return counted
+
+    return count((decision == 1) & true), count((decision == 1) & ~true), count(decision < 0) == 0
+
+
+def _precision_recall_f(hits: Ints, accepted: Ints, ntrue: Ints, f_beta: float) -> tuple[Floats, Floats, Floats]:
+    if not 0 < f_beta < math.inf:
+        raise UserError(f"F of beta {f_beta} is not defined", remedy="give a positive number; 1 weighs both the same")
+    weight = f_beta * f_beta
+    # F in counts: it needs no special case where precision and recall are 0.
+    return hits / np.maximum(accepted, 1), hits / ntrue, (1 + weight) * hits / (weight * ntrue + accepted)
+
+
+def _precision_at(ranking: Ranking, n: Ints) -> Floats:
+    """Mean of P@n over the orders of equal scores; `n` per query."""
+    size = ranking.hits + ranking.false_alarms
+    places = np.clip(n[ranking.query] - ranking.hits_above - ranking.false_above, 0, size)
+    # A group gives whole hits but for the one that the n-th rank cuts.
+    return np.bincount(ranking.query, weights=ranking.hits * places / size, minlength=len(n)) / n
+
+
+def _average_precision(ranking: Ranking) -> Floats:
+    """Mean of average precision over the orders of equal scores (McSherry and Najork 2008, section 2.5)."""
+    some = np.flatnonzero(ranking.hits)
+    hits, size = ranking.hits[some], (ranking.hits + ranking.false_alarms)[some]
+    above = (ranking.hits_above + ranking.false_above)[some]
+    row = np.repeat(np.arange(len(some)), size)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)  # within the group, from 0
+    others = place * (hits - 1)[row] / np.maximum(size - 1, 1)[row]
+    precision = (ranking.hits_above[some][row] + others + 1) / (above[row] + place + 1)
+    gain = (hits / size)[row] * precision
+    return np.bincount(ranking.query[some][row], weights=gain, minlength=len(ranking.ntrue)) / ranking.ntrue
+
+
+def _areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
+    """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not.
+
+    Not a number where more non-targets were submitted than there are, or there are none.
+    """
+    queries = len(true)
+    found, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
+    # Twice the pairs won: a tie wins half of one. What was not submitted ties with its like.
+    won = _summed(hits * (2 * (false[query] - false_above) - false_alarms), query, queries)
+    won = won + (true - found) * (false - raised)
+    area: Floats = np.where((false > 0) & (raised <= false), won / np.maximum(2 * true * false, 1), np.nan)
+    return area
+
+
+def _summed(values: Ints, index: Ints, size: int) -> Ints:
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, index, values)
+    return sums
+
+
+def _no_query() -> UserError:
+    return UserError(
+        "no query has a reference, so there is nothing to retrieve",
+        remedy="check that query ids of references and detections are the same",
+    )

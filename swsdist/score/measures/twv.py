@@ -1,0 +1,429 @@
+"""Term-weighted value: mean over the queries of 1 - Pmiss - beta Pfa, at the decisions made and at every threshold.
+
+For a query with Ntrue true occurrences among N trials
+
+    Pmiss = misses / Ntrue        Pfa = false alarms / (N - Ntrue)
+
+Queries without a true occurrence have no Pmiss; they are left out of all means and of the thresholds. Everything is
+counted from an aligned list (schema TRIALS, made by `swsdist.score.trials.align`) in integers, `Counts`, per distinct Ntrue:
+counts of parts add up to the counts of the whole whatever the cut, as long as the parts hold their queries whole.
+Rates are evaluated from the integers once, classes of Ntrue ascending, so the floats are the same bytes too.
+
+Rules of the curve, those of STDEval 0.7 unless marked:
+
+- Thresholds are the distinct scores of detections of queries with references, ascending; a detection is accepted if
+  its score is at least the threshold. YES and NO play no role.
+- One point more rejects everything. It is labelled with the highest score again. So the maximum is never below 0.
+- The lowest threshold wins among equal maxima. (Ours: values within 1e-12 are equal, as STDEval's order of summation
+  is not defined.)
+- One query is enough for a curve (ours; STDEval prints N/A). Without any detection of a query with references the
+  curve is the one point that rejects everything, its threshold NaN, its value 0 (ours; STDEval prints N/A).
+- Without any reference no value is defined: `UserError` (STDEval divides by zero and stops).
+- N = Ntrue is a `UserError` (STDEval divides by zero and stops). N < Ntrue makes a negative rate as in STDEval, and a
+  warning.
+
+Sources: NIST STD 2006 evaluation plan; Fiscus et al. 2007; Anguera 2012, eq. 1; Rodriguez-Fuentes and Penagarikano
+2013, section 2, eqs. 1 to 6; and what the program does.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.score.measures.ranking import query_index
+from swsdist.score.tables import as_table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Values that differ by less are one maximum, of which the lowest threshold is taken.
+TIE = 1e-12
+
+#: Per query. Rates and values are null where Ntrue is 0, counts of decisions where one was not decided.
+#: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
+PER_TERM = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("ntrue", pa.int64(), False),
+        pa.field("ncorr", pa.int64()),
+        pa.field("nfa", pa.int64()),
+        pa.field("nmiss", pa.int64()),
+        pa.field("pmiss", pa.float64()),
+        pa.field("pfa", pa.float64()),
+        pa.field("twv", pa.float64()),
+        pa.field("best_threshold", pa.float64()),
+        pa.field("best_twv", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What TWV needs of an aligned list: a value that adds, with a zero.
+
+    Attributes:
+        classes: int64 (K,), the distinct Ntrue, ascending; without 0 unless it was asked for.
+        terms: int64 (K,), queries that have that many true occurrences.
+        ntrue: int64 (E,), with `score` the key of the rows below; ordered by ntrue, then score, no key twice.
+        score: float64 (E,).
+        hits: int64 (E,), paired detections of that class with that score.
+        false_alarms: int64 (E,), unpaired ones.
+        yes_hits: int64 (E,), of the hits those decided YES.
+        yes_false_alarms: int64 (E,), of the false alarms those decided YES.
+        undecided: int64 (E,), detections without decision.
+    """
+
+    classes: Ints
+    terms: Ints
+    ntrue: Ints
+    score: Floats
+    hits: Ints
+    false_alarms: Ints
+    yes_hits: Ints
+    yes_false_alarms: Ints
+    undecided: Ints
+
+    @classmethod
+    def zero(cls) -> Counts:
+        """The counts of nothing."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, np.zeros(0), none, none, none, none, none)
+
+    @classmethod
+    def of(cls, aligned: Any, terms: int | None = None) -> Counts:
+        """Count an aligned list.
+
+        Args:
+            aligned: schema TRIALS, rows in any order. All rows of a query must be in it, as Ntrue is a property of
+                the query.
+            terms: how many queries there are, those without any row included. If given, those without references are
+                counted too, as class 0: for what is pooled (`pooled`), and for KWSEval's `-inc`.
+        """
+        rows = _Rows.read(as_table(aligned, "aligned"))
+        ntrue = rows.ntrue[rows.query]
+        used = rows.detected & ((ntrue > 0) | (terms is not None))
+        hit, decision = rows.true[used], rows.decision[used]
+        events = np.stack([hit, ~hit, hit & (decision == 1), ~hit & (decision == 1), decision < 0], axis=1)
+        classes, sizes = np.unique(rows.ntrue[rows.ntrue > 0], return_counts=True)
+        if terms is not None and terms > sizes.sum():
+            classes, sizes = np.append(0, classes), np.append(terms - sizes.sum(), sizes)
+        return _summed(classes, sizes, ntrue[used], rows.score[used], events.astype(np.int64))
+
+    def __add__(self, other: Counts) -> Counts:
+        return _summed(
+            np.concatenate([self.classes, other.classes]),
+            np.concatenate([self.terms, other.terms]),
+            np.concatenate([self.ntrue, other.ntrue]),
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self._events, other._events]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    @property
+    def _events(self) -> Ints:
+        return np.stack([self.hits, self.false_alarms, self.yes_hits, self.yes_false_alarms, self.undecided], axis=1)
+
+
+def total(parts: Iterable[Counts]) -> Counts:
+    """The sum of counts, in any order; the zero if there are none. Parts are taken one at a time, as they come."""
+    # Like to like, as a binary counter adds: adding each part to the whole so far would sort the whole each time.
+    sums: list[tuple[int, Counts]] = []
+    for counts in parts:
+        level = 0
+        while sums and sums[-1][0] == level:
+            counts = sums.pop()[1] + counts
+            level += 1
+        sums.append((level, counts))
+    return reduce(Counts.__add__, (counts for _, counts in reversed(sums)), Counts.zero())
+
+
+def pooled(counts: Counts) -> Counts:
+    """All queries taken as one, those without references included if they were counted."""
+    none = np.zeros(len(counts.score), dtype=np.int64)
+    true = np.array([(counts.classes * counts.terms).sum()], dtype=np.int64)
+    return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
+
+
+class Point(NamedTuple):
+    """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
+
+    twv: float
+    pmiss: float
+    pfa: float
+    threshold: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Means over the queries with references, at each threshold ascending; the last point rejects everything.
+
+    Attributes:
+        threshold: float64 (n + 1,), n distinct scores and the highest again (NaN if n is 0).
+        pmiss, pfa, twv: float64 (n + 1,).
+    """
+
+    threshold: Floats
+    pmiss: Floats
+    pfa: Floats
+    twv: Floats
+
+
+def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = True) -> Curve:
+    """Mean Pmiss, Pfa and TWV at every threshold.
+
+    Queries without references count only if they are in `counts`, as KWSEval's `-inc` has it: Pfa is then a mean over
+    all queries, and Pmiss one over those with references.
+
+    Args:
+        counts: of the whole list.
+        trials: N, trials of each query (`swsdist.score.measures.protocol.number_of_trials`).
+        beta: weight of false alarms.
+        reject_all: whether there is a point, the last, that rejects everything. KWSEval has none (but where there are no
+            scores at all), so its maximum may be negative.
+
+    Raises:
+        UserError: no query has a reference, or N = Ntrue for one.
+    """
+    scores = np.unique(counts.score)
+    reject_all = reject_all or not len(scores)
+
+    def accepted(ntrue: int) -> tuple[Ints, Ints]:
+        mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
+        # Past the class's highest score nothing is accepted, nor at the point that rejects everything.
+        at = np.searchsorted(counts.score[mine], scores)
+        at = np.append(at, mine.stop - mine.start) if reject_all else at
+        return _from_top(counts.hits[mine])[at], _from_top(counts.false_alarms[mine])[at]
+
+    pmiss, pfa, twv = _means(counts, accepted, trials, beta)
+    if reject_all:
+        scores = np.append(scores, scores[-1] if len(scores) else math.nan)
+    return Curve(scores, pmiss, pfa, twv)
+
+
+def mtwv(curve: Curve) -> Point:
+    """The point of greatest value; among equal ones the lowest threshold.
+
+    If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
+    rejected (see `fit_threshold`); None if there are no scores.
+    """
+    best = _best(curve)
+    twv, pmiss, pfa, threshold = (float(v[best]) for v in (curve.twv, curve.pmiss, curve.pfa, curve.threshold))
+    return Point(twv, pmiss, pfa, None if math.isnan(threshold) else threshold)
+
+
+def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
+    """Actual TWV: the mean value at the decisions that the list holds.
+
+    Raises:
+        UserError: a detection of a query with references is not decided, no query has a reference, or N = Ntrue.
+    """
+    if undecided := int(counts.undecided.sum()):
+        raise UserError(
+            f"{undecided} detections are neither YES nor NO, so no actual value is defined",
+            remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
+        )
+
+    def accepted(ntrue: int) -> tuple[Ints, Ints]:
+        mine = counts.ntrue == ntrue
+        return counts.yes_hits[mine].sum(keepdims=True), counts.yes_false_alarms[mine].sum(keepdims=True)
+
+    pmiss, pfa, twv = _means(counts, accepted, trials, beta)
+    return Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
+
+
+def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
+    """The threshold of the maximum value, to be used as `score >= threshold` on this or another list.
+
+    For folds count each fold once, and fit on sums of the others. Where rejecting everything is best, the next double
+    above the highest score is returned: it rejects all that was seen.
+
+    Raises:
+        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
+    """
+    if not len(counts.score):
+        raise UserError(
+            "a threshold cannot be fitted: no query with references has a detection",
+            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
+        )
+    curve = twv_curve(counts, trials=trials, beta=beta)
+    best = _best(curve)
+    if best == len(curve.twv) - 1:
+        return float(np.nextafter(curve.threshold[-1], math.inf))
+    return float(curve.threshold[best])
+
+
+def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa.Table:
+    """Counts, rates and value of each query at the decisions made, and its best threshold; by query_id.
+
+    Tables of parts that hold their queries whole may simply be put one after the other. Queries without references
+    are in it (STDEval's totals count their false alarms, its rates are N/A).
+
+    Args:
+        aligned: schema TRIALS, rows in any order, all rows of each query.
+        trials: N.
+        beta: weight of false alarms.
+        best: also each query's best threshold and value, which take the most time; null without.
+
+    Raises:
+        UserError: N = Ntrue for a query.
+    """
+    rows = _Rows.read(as_table(aligned, "aligned"))
+    size = len(rows.names)
+
+    def per_query(chosen: NDArray[np.bool_]) -> Ints:
+        return np.bincount(rows.query[chosen], minlength=size)
+
+    ntrue, defined = rows.ntrue, rows.ntrue > 0
+    decided = per_query(rows.detected & (rows.decision < 0)) == 0
+    yes = rows.detected & (rows.decision == 1)
+    ncorr, nfa = per_query(yes & rows.true), per_query(yes & ~rows.true)
+    nontargets = np.ones(size, dtype=np.int64)
+    nontargets[defined] = _nontargets(ntrue[defined], trials)
+    pmiss, pfa = (ntrue - ncorr) / np.maximum(ntrue, 1), nfa / nontargets
+    threshold, value = np.full(size, math.nan), np.full(size, math.nan)
+    if best:
+        threshold, value = _best_per_query(rows, nontargets, beta)
+
+    rated = defined & decided
+    values = {
+        "query_id": rows.names,
+        "ntrue": pa.array(ntrue),
+        "ncorr": pa.array(ncorr, mask=~decided),
+        "nfa": pa.array(nfa, mask=~decided),
+        "nmiss": pa.array(ntrue - ncorr, mask=~decided),
+        "pmiss": pa.array(pmiss, mask=~rated),
+        "pfa": pa.array(pfa, mask=~rated),
+        "twv": pa.array(1 - (pmiss + beta * pfa), mask=~rated),
+        "best_threshold": pa.array(threshold, mask=np.isnan(threshold)),
+        "best_twv": pa.array(value, mask=~defined | (not best)),
+    }
+    return pa.table(values, schema=PER_TERM)
+
+
+class _Rows(NamedTuple):
+    """An aligned list as arrays: per row, except `names` and `ntrue`, which are per query."""
+
+    names: pa.Array
+    ntrue: Ints
+    query: Ints
+    score: Floats
+    detected: NDArray[np.bool_]
+    true: NDArray[np.bool_]
+    decision: NDArray[np.int8]
+
+    @classmethod
+    def read(cls, aligned: pa.Table) -> _Rows:
+        names, query = query_index(aligned)
+        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        return cls(
+            names=names,
+            ntrue=np.bincount(query[true], minlength=len(names)),
+            query=query,
+            # Adding 0 makes -0.0 and 0.0, which are equal, one threshold with one sign.
+            score=pc.fill_null(aligned["score"], 0.0).to_numpy() + 0.0,
+            detected=pc.is_valid(aligned["score"]).to_numpy(),
+            true=true,
+            decision=pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy(),
+        )
+
+
+def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
+    """Counts with each key once, in order."""
+    known, which = np.unique(classes, return_inverse=True)
+    sizes = np.zeros(len(known), dtype=np.int64)
+    np.add.at(sizes, which, terms)
+    order = np.lexsort((score, ntrue))
+    ntrue, score = ntrue[order], score[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(ntrue) != 0) | (np.diff(score) != 0)
+    first = np.flatnonzero(new)
+    sums = np.add.reduceat(events[order], first) if len(first) else events[:0]
+    return Counts(known, sizes, ntrue[first], score[first], *sums.T)
+
+
+def _nontargets(ntrue: Ints, trials: int) -> Ints:
+    """N - Ntrue of each Ntrue."""
+    left = trials - ntrue
+    if (left == 0).any():
+        raise UserError(
+            f"a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
+            remedy="raise trials_per_second, or check that all the audio that was searched is counted",
+        )
+    if (left < 0).any():
+        warnings.warn(
+            f"a query has {ntrue.max()} true occurrences in {trials} trials: its false-alarm rate is negative",
+            stacklevel=4,
+        )
+    return left
+
+
+def _from_top(events: Ints) -> Ints:
+    """Sums from each place to the end, and the 0 behind it."""
+    return np.append(np.cumsum(events[::-1])[::-1], 0)
+
+
+def _means(
+    counts: Counts, accepted: Callable[[int], tuple[Ints, Ints]], trials: int, beta: float
+) -> tuple[Floats, Floats, Floats]:
+    """Mean Pmiss, mean Pfa and TWV; `accepted` gives a class's hits and false alarms at each point."""
+    queries, referenced = int(counts.terms.sum()), int(counts.terms[counts.classes > 0].sum())
+    if not referenced:
+        raise UserError(
+            "no query has a reference, so TWV is not defined",
+            remedy="check that query ids of references and detections are the same; a run without references exports",
+        )
+    nontargets = _nontargets(counts.classes, trials)
+    pmiss, pfa = np.zeros(1), np.zeros(1)
+    # One class after the other: numpy's own sums may order their terms by the machine.
+    for ntrue, terms, left in zip(counts.classes, counts.terms, nontargets, strict=True):
+        hits, false_alarms = accepted(ntrue)
+        pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
+        pfa = pfa + false_alarms / left
+    pmiss, pfa = pmiss / referenced, pfa / queries
+    return pmiss, pfa, 1 - (pmiss + beta * pfa)
+
+
+def _best(curve: Curve) -> int:
+    """Index of the maximum, the lowest threshold of equal ones."""
+    return int(np.flatnonzero(curve.twv >= curve.twv.max() - TIE)[0])
+
+
+def _best_per_query(rows: _Rows, nontargets: Ints, beta: float) -> tuple[Floats, Floats]:
+    """Each query's best threshold (NaN: reject everything) and its value there; NaN, 0 without references."""
+    threshold, value = np.full(len(rows.names), math.nan), np.zeros(len(rows.names))
+    used = np.flatnonzero(rows.detected & (rows.ntrue[rows.query] > 0))
+    if not len(used):
+        return threshold, value
+    used = used[np.lexsort((-rows.score[used], rows.query[used]))]
+    query, score, true = rows.query[used], rows.score[used], rows.true[used]
+    start = np.searchsorted(query, query)
+    hits, false_alarms = np.cumsum(true), np.cumsum(~true)
+    hits = hits - np.where(start > 0, hits[start - 1], 0)
+    false_alarms = false_alarms - np.where(start > 0, false_alarms[start - 1], 0)
+    # Of rows with one score only the last has counted all that are accepted with it.
+    last = np.append((np.diff(query) != 0) | (np.diff(score) != 0), True)
+    query, score, hits, false_alarms = query[last], score[last], hits[last], false_alarms[last]
+    ntrue = rows.ntrue[query]
+    twv = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / nontargets[query]))
+    top = np.zeros(len(rows.names))
+    np.maximum.at(top, query, twv)
+    # Scores descend within a query, so what is written last is the lowest of the best thresholds.
+    best = np.flatnonzero(twv >= top[query] - TIE)
+    threshold[query[best]] = score[best]
+    value[query[best]] = twv[best]
+    return threshold, value

@@ -1,0 +1,330 @@
+"""Alignment of detections with true occurrences, as NIST's STDEval 0.7 and KWSEval (F4DE 3.5) do it.
+
+Per (query_id, doc_id, channel), a detection may be paired with a reference if its mid-point lies within the
+reference's span widened by the tolerance, both borders included. Pairs are one to one. Of all ways to pair, the one
+with the greatest sum of (kernel + 1) over its pairs is taken, where
+
+    kernel = 1 + 1e-8 t + 1e-6 s
+    t = (min(ends) - max(starts)) / max(1e-5, duration of the reference)
+    s = (score - low) / (high - low), or 0 if low = high
+
+so the number of pairs comes first, then scores, then overlap. For STDEval `low` and `high` are the least and greatest
+score of the whole list (see `score_limits`); with them the alignment of a group depends on nothing outside of it, so
+groups can be aligned in any number of parts. For KWSEval they are those of the list's header, or else of the group
+itself, and at least 1e-5 apart. YES and NO play no role. Equal sums are decided by the order (start, score,
+end, decision) of the detections, never by the order of rows.
+
+Doubles decide cases on the border, so they are formed as STDEval forms them from the files that we export:
+mid-point = start + duration / 2 and end = start + duration, where the duration is the decimal that the file holds.
+A detection's duration is the column `duration` if there is one, else end - start at 6 decimals; a reference's is
+end - start at 4 decimals, which is what STDEval makes of its RTTM (it then adds it to the start again, where KWSEval
+takes the end as it is: the last bit differs).
+
+Sources: NIST STD 2006 evaluation plan, section 4.5.1; Fiscus et al., "Results of the 2006 spoken term detection
+evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and what the program does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.errors import TableError
+from swsdist.score.tables import as_table
+from swsdist.score.trials.assignment import best_assignment
+from swsdist.types import TRIALS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+KEY = ("query_id", "doc_id", "channel")
+
+
+def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) -> tuple[float, float]:
+    """Least and greatest score, for `align`; to go on over further parts of a list, pass what came out before.
+
+    The start values are STDEval's: of a list whose scores are all above 9999 the least is 9999 (likewise -9999).
+
+    Args:
+        scores: float, any shape; may be empty.
+        low: least so far.
+        high: greatest so far.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    return float(values.min(initial=low)), float(values.max(initial=high))
+
+
+def align(
+    detections: Any,
+    references: Any,
+    *,
+    tolerance: float,
+    low: float | None,
+    high: float | None,
+    conventions: Literal["stdeval", "kwseval"] = "stdeval",
+) -> pa.Table:
+    """Pair detections with references; any number of groups, rows in any order.
+
+    Args:
+        detections: query_id, doc_id, channel, start, end (s), score; optionally decision and duration (s). More
+            columns are allowed. An arrow or pandas table, or a mapping of columns (`swsdist.score.tables`).
+        references: query_id, doc_id, channel, start, end (s); likewise.
+        tolerance: s, of the mid-point rule, inclusive.
+        low: least score of the whole list; None (KWSEval): of each group.
+        high: greatest score of the whole list; None (KWSEval): of each group.
+        conventions: whose rules.
+
+    Returns:
+        A table of schema TRIALS: hits with both sides, false alarms (detections without reference), misses
+        (references without detection), ordered by query_id, doc_id, channel, time (start, of a miss ref_start).
+
+    Raises:
+        TableError: a column is missing, a value is null, not finite, or an end lies before its start.
+    """
+    detections, references = as_table(detections, "detections"), as_table(references, "references")
+    found = _Spans.read(detections, "detections", scored=True)
+    # KWSEval's links in an unsorted transcript may lead backwards.
+    true = _Spans.read(references, "references", scored=False, forward=conventions == "stdeval")
+    if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
+        raise TableError(
+            f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
+            where="detections",
+            remedy="scale them; a double cannot hold their difference",
+        )
+    keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
+
+    det_order = np.lexsort((found.decision, found.end, found.score, found.start, det_group))
+    ref_order = np.lexsort((true.end, true.start, ref_group))
+    found, det_group = found.take(det_order), det_group[det_order]
+    true, ref_group = true.take(ref_order), ref_group[ref_order]
+
+    tail = true.tail if conventions == "stdeval" else true.end
+    dets, refs, part = _candidates(found, det_group, true.start - tolerance, tail + tolerance, ref_group)
+    if conventions == "stdeval":
+        if low is None or high is None:
+            raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
+        lows, highs = np.array(low), np.array(high)
+    else:
+        lows, highs = _group_limits(found.score, det_group, low, high)
+        lows, highs = lows[det_group[dets]], highs[det_group[dets]]
+    chosen = _best_pairs(dets, refs, part, _kernel(found, dets, true, tail, refs, lows, highs) + 1)
+    return _trials(keys, found, det_group, true, ref_group, dets[chosen], refs[chosen])
+
+
+class _Spans(NamedTuple):
+    """Columns of a table as arrays. `tail` is start + duration, STDEval's end; `end` is the table's."""
+
+    start: Floats
+    end: Floats
+    duration: Floats
+    score: Floats
+    decision: NDArray[np.int8]  # 1 YES, 0 NO, -1 not decided
+
+    @property
+    def tail(self) -> Floats:
+        return self.start + self.duration
+
+    @property
+    def middle(self) -> Floats:
+        return self.start + self.duration / 2
+
+    def take(self, order: Ints) -> _Spans:
+        return _Spans(self.start[order], self.end[order], self.duration[order], self.score[order], self.decision[order])
+
+    @classmethod
+    def read(cls, table: pa.Table, what: str, *, scored: bool, forward: bool = True) -> _Spans:
+        start, end = _column(table, "start", what), _column(table, "end", what)
+        score = _column(table, "score", what) if scored else np.zeros(len(start))
+        decision = np.full(len(start), -1, dtype=np.int8)
+        if scored and "decision" in table.column_names:
+            decision = pc.fill_null(table["decision"].cast(pa.int8()), -1).to_numpy()
+        if scored and "duration" in table.column_names:
+            duration = _column(table, "duration", what)
+        else:
+            duration = decimals(end - start, 6 if scored else 4)
+        if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
+            raise TableError(
+                "an end lies before its start", where=_row(table, what, backward[0]), remedy="correct the times"
+            )
+        return cls(start, end, duration, score, decision)
+
+
+def _required(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        raise TableError(f"no column {name!r}", where=what, remedy=f"it has: {', '.join(table.column_names)}")
+    column = table[name]
+    if column.null_count:
+        row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
+        raise TableError(f"{name} is empty", where=_row(table, what, row), remedy="fill it in, or leave the row out")
+    return column
+
+
+def _column(table: pa.Table, name: str, what: str) -> Floats:
+    # Adding 0 turns -0.0 into 0.0: they are equal, and the order of equal rows must not show.
+    values: Floats = _required(table, name, what).cast(pa.float64()).to_numpy() + 0.0
+    if (bad := np.flatnonzero(~np.isfinite(values))).size:
+        raise TableError(
+            f"{name} is {values[bad[0]]}",
+            where=_row(table, what, bad[0]),
+            remedy="only finite numbers can be scored; correct the row or leave it out",
+        )
+    return values
+
+
+def _keys(table: pa.Table, what: str) -> pa.Table:
+    return pa.table({name: _required(table, name, what).cast(TRIALS.field(name).type) for name in KEY})
+
+
+def _row(table: pa.Table, what: str, row: int) -> str:
+    key = ", ".join(f"{name} {table[name][int(row)]}" for name in KEY if name in table.column_names)
+    return f"{what}, row {row + 1} ({key})"
+
+
+def decimals(values: Floats, places: int) -> Floats:
+    """What C's `printf("%.<places>f")` makes of the values, read back: the double nearest to the rounded decimal.
+
+    Args:
+        values: float64, any length; magnitudes below 1e6.
+        places: digits after the point, at most 6.
+    """
+    scale = 10.0**places
+    scaled = values * scale
+    rounded: Floats = np.rint(scaled) / scale
+    # The product is itself rounded, so where it is close to a half only the exact decimal expansion can tell.
+    for index in np.flatnonzero(np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < 1e-3):
+        rounded[index] = float(f"{values[index]:.{places}f}")
+    return rounded
+
+
+def _groups(left: pa.Table, right: pa.Table) -> tuple[pa.Table, Ints, Ints]:
+    """Distinct keys of both sides in their order, and the index of each row's key."""
+    keys = pa.concat_tables([left, right])
+    code = np.zeros(len(keys), dtype=np.int64)
+    for column in keys.columns:
+        encoded = column.combine_chunks().dictionary_encode()
+        rank = np.empty(len(encoded.dictionary), dtype=np.int64)
+        rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
+        code = code * len(rank) + rank[encoded.indices.to_numpy()]
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    return keys.take(first), group[: len(left)], group[len(left) :]
+
+
+def _candidates(
+    found: _Spans, det_group: Ints, lower: Floats, upper: Floats, ref_group: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """All pairs that the mid-point rule allows: rows of detections and of references, and their connected component.
+
+    Pairs come by the begin of their reference's range; components are numbered in that order.
+    """
+    # One sort of mid-points and borders, a lower border before and an upper border after the mid-points it equals:
+    # the number of mid-points before a border is then where its range begins or ends, whatever the group.
+    refs, dets = len(lower), len(det_group)
+    group = np.concatenate([ref_group, det_group, ref_group])
+    value = np.concatenate([lower, found.middle, upper])
+    kind = np.repeat(np.array([0, 1, 2], dtype=np.int8), [refs, dets, refs])
+    order = np.lexsort((kind, value, group))
+    passed = np.empty(len(order), dtype=np.int64)
+    passed[order] = np.cumsum(kind[order] == 1)
+    by_middle = order[kind[order] == 1] - refs
+    begin, end = passed[:refs], passed[refs + dets :]
+    # A reference's mid-points are a range of them, and ranges that overlap are one component.
+    ref = np.lexsort((end, begin))
+    ref = ref[begin[ref] < end[ref]]
+    begin, end = begin[ref], end[ref]
+    reached = np.maximum.accumulate(end) if len(end) else end
+    component = np.cumsum(np.append(False, begin[1:] >= reached[:-1])[: len(ref)])
+    length = end - begin
+    offset = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    return by_middle[np.repeat(begin, length) + offset], np.repeat(ref, length), np.repeat(component, length)
+
+
+def _group_limits(score: Floats, group: Ints, low: float | None, high: float | None) -> tuple[Floats, Floats]:
+    """Of each group: least and greatest score, or those that are given."""
+    size = int(group.max()) + 1 if len(group) else 0
+    lows, highs = np.full(size, math.inf), np.full(size, -math.inf)
+    np.minimum.at(lows, group, score)
+    np.maximum.at(highs, group, score)
+    if low is not None and high is not None:
+        lows[:], highs[:] = low, high
+    return lows, lows + np.maximum(highs - lows, 1e-5)
+
+
+def _kernel(
+    found: _Spans, dets: Ints, true: _Spans, tail: Floats, refs: Ints, low: NDArray[Any], high: NDArray[Any]
+) -> Floats:
+    """The kernel of each pair, computed as the programs compute it; `low`, `high` one for all, or one a pair."""
+    overlap = np.minimum(found.tail[dets], tail[refs]) - np.maximum(found.start[dets], true.start[refs])
+    t = overlap / np.maximum(1e-5, true.duration[refs])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = np.where(high > low, (found.score[dets] - low) / (high - low), 0.0)
+    return 1.0 + 1e-8 * t + 1e-6 * s
+
+
+def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
+    """Which of the pairs make the assignment with the greatest sum of weights; indices into the pairs.
+
+    Components are solved apart. Where all pairs of one share a detection or a reference, the heaviest is the answer;
+    ties go to the lowest detection, then reference.
+    """
+    if not len(dets):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((refs, dets, -weight, part))
+    first = np.flatnonzero(np.diff(part[order], prepend=-1))
+    same_det = np.minimum.reduceat(dets[order], first) == np.maximum.reduceat(dets[order], first)
+    same_ref = np.minimum.reduceat(refs[order], first) == np.maximum.reduceat(refs[order], first)
+    obvious = same_det | same_ref
+    chosen = [order[first[obvious]]]
+    size = np.diff(first, append=len(order))
+    for begin, length in zip(first[~obvious], size[~obvious], strict=True):
+        pairs = order[begin : begin + length]
+        rows, row = np.unique(dets[pairs], return_inverse=True)
+        columns, column = np.unique(refs[pairs], return_inverse=True)
+        # 0 stands for pairs that are not allowed: to leave both sides out gains nothing.
+        gain = np.zeros((len(rows), len(columns)))
+        index = np.full(gain.shape, -1, dtype=np.int64)
+        gain[row, column] = weight[pairs]
+        index[row, column] = pairs
+        best = index[best_assignment(gain)]
+        chosen.append(best[best >= 0])
+    return np.concatenate(chosen)
+
+
+def _trials(
+    keys: pa.Table, found: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, dets: Ints, refs: Ints
+) -> pa.Table:
+    """The aligned list in its canonical order; `dets`, `refs` are the rows of the pairs."""
+    partner = np.full(len(det_group), -1, dtype=np.int64)
+    partner[dets] = refs
+    missed = np.ones(len(ref_group), dtype=bool)
+    missed[refs] = False
+    misses = np.flatnonzero(missed)
+    detection = np.concatenate([np.arange(len(partner)), np.full(len(misses), -1)])
+    reference = np.concatenate([partner, misses])
+    group = np.concatenate([det_group, ref_group[misses]])
+    time = np.concatenate([found.start, true.start[misses]])
+    # The rows of both sides are in their order already; at equal times detections come before misses.
+    order = np.lexsort((reference, detection, detection < 0, time, group))
+    detection, reference = detection[order], reference[order]
+
+    def side(values: NDArray[np.generic], rows: Ints, kind: pa.DataType) -> pa.Array:
+        if not len(values):
+            return pa.nulls(len(rows), kind)
+        return pa.array(values[np.maximum(rows, 0)], mask=rows < 0).cast(kind)
+
+    decided = detection.copy()
+    decided[detection >= 0] = np.where(found.decision[detection[detection >= 0]] < 0, -1, detection[detection >= 0])
+    columns = [
+        *(column.combine_chunks() for column in keys.take(group[order]).columns),
+        side(found.start, detection, pa.float64()),
+        side(found.end, detection, pa.float64()),
+        side(found.score, detection, pa.float64()),
+        side(found.decision == 1, decided, pa.bool_()),
+        side(true.start, reference, pa.float64()),
+        side(true.end, reference, pa.float64()),
+    ]
+    return pa.Table.from_arrays(columns, schema=TRIALS)

@@ -1,0 +1,134 @@
+"""What an ECF decides: how long the audio is, which documents it names, and what lies inside of it.
+
+The two programs differ in all of it (each rule below was read from the program, and confirmed by running it):
+
+STDEval 0.7
+    T is the sum of the durations of the excerpts whose channel is 1, each time they occur. Everything is scored, or, with
+    its option -E, only what lies wholly in an excerpt. A document's name is the last part of the path without `.sph`,
+    `.wav`, `.flac`; the excerpt ends at begin + duration.
+KWSEval (F4DE 3.5)
+    T is per file, all channels together, without overlaps: excerpts are sorted by begin, then end; each one's end is cut
+    down to the least begin of a later one that starts before that end; half for `splitcts`. What lies in no excerpt is
+    always left out. A document's name is the last part of the path without what follows its last dot; the excerpt ends at
+    begin + duration, rounded to 4 decimals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.score.trials.align import decimals
+
+#: Whose rules hold.
+Conventions = Literal["stdeval", "kwseval"]
+
+Bools = NDArray[np.bool_]
+
+
+def excerpt_document(file: str, conventions: Conventions) -> str:
+    """The document that an excerpt's `audio_filename` names."""
+    last = file.rpartition("/")[2]
+    if conventions == "stdeval":
+        return re.sub(r"\.(sph|wav|flac)$", "", last)
+    return last.rpartition(".")[0] or last
+
+
+def system_document(file: str, conventions: Conventions) -> str:
+    """The document that a detection's `file` names."""
+    last = file.rpartition("/")[2]
+    return re.sub(r"\.(sph|wav|flac)$" if conventions == "stdeval" else r"\.sph$", "", last)
+
+
+def seconds(excerpts: pa.Table, conventions: Conventions) -> float:
+    """T, s of audio that is counted.
+
+    Args:
+        excerpts: table EXCERPTS.
+        conventions: whose rules.
+    """
+    if conventions == "stdeval":
+        total = 0.0
+        for channel, duration in _columns(excerpts, "channel", "duration"):
+            # One after the other, as the program adds them: a half second decides how N is rounded.
+            total += duration if channel == 1 else 0.0
+        return total
+    files: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    ends = _ends(excerpts, conventions)
+    for (file, start, kind), end in zip(_columns(excerpts, "file", "start", "source_type"), ends, strict=True):
+        files[excerpt_document(file, conventions)].append((start, float(end), kind))
+    total = 0.0
+    for file in sorted(files):
+        total += _without_overlap(files[file])
+    return total
+
+
+def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
+    """Of one file; excerpts are (begin, end, source type)."""
+    ordered = sorted(excerpts, key=lambda excerpt: excerpt[:2])
+    total = 0.0
+    for k, (start, end, kind) in enumerate(ordered):
+        # Begins ascend, so of the later ones the next is the least.
+        cut = min(end, ordered[k + 1][0]) if k + 1 < len(ordered) else end
+        total += (cut - start) * (0.5 if kind == "splitcts" else 1.0)
+    return total
+
+
+def inside(
+    table: pa.Table,
+    excerpts: pa.Table,
+    conventions: Conventions,
+    *,
+    last: str = "end",
+    tail: NDArray[np.float64] | None = None,
+) -> Bools:
+    """Which rows lie wholly in one excerpt of their document and channel: start >= tbeg and end <= its end.
+
+    Args:
+        table: doc_id, channel, start, and the column `last` (s).
+        excerpts: table EXCERPTS.
+        conventions: whose rules for names and ends.
+        last: the column that holds the ends.
+        tail: float64, the ends themselves, instead.
+
+    Returns:
+        bool, a row of the table each.
+    """
+    spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    ends = _ends(excerpts, conventions)
+    for (file, channel, start), end in zip(_columns(excerpts, "file", "channel", "start"), ends, strict=True):
+        spans[excerpt_document(file, conventions), channel].append((start, float(end)))
+    result = np.zeros(table.num_rows, dtype=bool)
+    begin, end = table["start"].to_numpy(), table[last].to_numpy() if tail is None else tail
+    for key, rows in rows_by_document(table):
+        for low, high in spans.get(key, ()):
+            result[rows] |= (begin[rows] >= low) & (end[rows] <= high)
+    return result
+
+
+def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray[np.int64]]]:
+    """Each document (doc_id, channel) of a table, and its rows."""
+    if not table.num_rows:
+        return
+    names = table["doc_id"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()
+    channel = table["channel"].to_numpy().astype(np.int64)
+    code = names.indices.to_numpy().astype(np.int64) * (channel.max() + 1) + channel
+    order = np.argsort(code, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        yield (names.dictionary[int(names.indices[int(rows[0])].as_py())].as_py(), int(channel[rows[0]])), rows
+
+
+def _ends(excerpts: pa.Table, conventions: Conventions) -> NDArray[np.float64]:
+    ends: NDArray[np.float64] = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
+    return ends if conventions == "stdeval" else decimals(ends, 4)
+
+
+def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)

@@ -1,0 +1,157 @@
+"""Segment trials: was the term spoken in this segment? KWSEval's option `-g`, of OpenKWS13.
+
+Segments of an excerpt come from the stretches of speech (`SPEAKER` records) that lie wholly inside it, by begin time: a
+gap before one is a segment of silence; one that begins exactly where the last segment ends is a new segment of speech;
+one that overlaps the last extends it; what is left over is a segment of silence. All segments are trials of every term.
+
+A term's target is a segment of speech in which it occurs, all its words lying in that segment, once or more. A detection
+belongs to the first segment whose span, borders included, holds its mid-point; of a term's detections in a segment the one
+with the highest score is kept, and one that lies in no segment is dropped. No tolerance and no kernel.
+
+Where a kept detection lies exactly on the border of two segments KWSEval may lose it, or another one, from its counts,
+depending on the order of a hash. Here it belongs to the earlier segment, for targets as for false alarms.
+
+Source: F4DE 3.5, KWSEval; NIST, OpenKWS13 evaluation plan.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.score.trials.align import decimals
+from swsdist.score.trials.excerpts import excerpt_document, rows_by_document
+from swsdist.types import TRIALS
+
+Floats = NDArray[np.float64]
+
+#: A row a segment, by document, channel and begin.
+SEGMENTS = pa.schema(
+    [
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("speech", pa.bool_(), False),
+    ]
+)
+
+
+def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
+    """The segments of all excerpts.
+
+    Args:
+        excerpts: table EXCERPTS.
+        speakers: table LEXEMES of the stretches of speech.
+
+    Returns:
+        table SEGMENTS.
+    """
+    talk: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    ends = decimals(speakers["start"].to_numpy() + speakers["duration"].to_numpy(), 4)
+    keys = zip(*(speakers[name].to_pylist() for name in ("doc_id", "channel", "start")), strict=True)
+    for (doc_id, channel, start), end in zip(keys, ends.tolist(), strict=True):
+        talk[doc_id, channel].append((start, end))
+    rows = []
+    columns = [excerpts[name].to_pylist() for name in ("file", "channel", "start", "duration")]
+    for file, channel, begin, duration in zip(*columns, strict=True):
+        doc_id, close = excerpt_document(file, "kwseval"), float(decimals(np.array([begin + duration]), 4)[0])
+        inner = sorted(span for span in talk[doc_id, channel] if span[0] >= begin and span[1] <= close)
+        parts: list[list[float]] = []  # begin, end, 1 for speech
+        at = begin
+        for start, end in inner:
+            if start > at:
+                parts.append([at, start, 0.0])
+                parts.append([start, end, 1.0])
+            elif start == at:
+                parts.append([start, end, 1.0])
+            else:
+                parts[-1][1] = max(parts[-1][1], end)
+            at = max(at, end)
+        if at < close:
+            parts.append([at, close, 0.0])
+        rows += [(doc_id, channel, start, end, bool(speech)) for start, end, speech in parts]
+    rows.sort()  # a document's together, in the order of time
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SEGMENTS)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SEGMENTS, strict=True)], SEGMENTS)
+
+
+def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table) -> pa.Table:
+    """Segment trials of detections and references.
+
+    Args:
+        detections: query_id, doc_id, channel, start, end, score; optionally decision and duration.
+        references: query_id, doc_id, channel, start, end; occurrences whose words may lie anywhere.
+        spoken: table SEGMENTS.
+
+    Returns:
+        table TRIALS: `ref_start`, `ref_end` are a target segment's; a row a (query, segment) that is a target or holds
+        a detection.
+    """
+    found = _kept(detections, spoken)
+    targets = _targets(references, spoken)
+    rows = []
+    for key in sorted(set(found) | targets):
+        query_id, segment = key
+        start, end, score, decision = found.get(key, (None, None, None, None))
+        ref = (spoken["start"][segment].as_py(), spoken["end"][segment].as_py()) if key in targets else (None, None)
+        doc_id, channel = spoken["doc_id"][segment].as_py(), spoken["channel"][segment].as_py()
+        rows.append((query_id, doc_id, channel, start, end, score, decision, *ref))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(TRIALS)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TRIALS, strict=True)], TRIALS)
+
+
+def _of_point(time: Floats, start: Floats, end: Floats) -> NDArray[np.int64]:
+    """Index of the first segment that holds each time, -1 for none; segments by begin."""
+    first = np.searchsorted(end, time, side="left")  # ends ascend with begins: segments do not overlap
+    inside = (first < len(start)) & (np.append(start, np.inf)[first] <= time)
+    return np.where(inside, first, -1)
+
+
+def _kept(detections: pa.Table, spoken: pa.Table) -> dict[tuple[str, int], tuple[float, float, float, bool | None]]:
+    start, end = detections["start"].to_numpy(), detections["end"].to_numpy()
+    duration = detections["duration"].to_numpy() if "duration" in detections.column_names else end - start
+    segment = _segment_of(detections, spoken, start + duration / 2)
+    queries = detections["query_id"].cast(pa.string()).to_pylist()
+    score = detections["score"].to_pylist()
+    decided = detections["decision"].to_pylist() if "decision" in detections.column_names else [None] * len(score)
+    kept: dict[tuple[str, int], tuple[float, float, float, bool | None]] = {}
+    for k in np.lexsort((start, -detections["score"].to_numpy())).tolist():
+        if segment[k] >= 0:
+            kept.setdefault((queries[k], int(segment[k])), (float(start[k]), float(end[k]), score[k], decided[k]))
+    return kept
+
+
+def _targets(references: pa.Table, spoken: pa.Table) -> set[tuple[str, int]]:
+    start, end = references["start"].to_numpy(), references["end"].to_numpy()
+    first = _segment_of(references, spoken, start)
+    speech, begins, ends = spoken["speech"].to_pylist(), spoken["start"].to_numpy(), spoken["end"].to_numpy()
+    document = list(zip(spoken["doc_id"].to_pylist(), spoken["channel"].to_pylist(), strict=True))
+    targets = set()
+    for k, query_id in enumerate(references["query_id"].to_pylist()):
+        segment = int(first[k])
+        # A word that begins on a border lies in the segment after it.
+        after = segment + 1
+        on_border = segment >= 0 and start[k] == ends[segment] and end[k] > start[k]
+        if on_border and after < len(ends) and document[after] == document[segment] and begins[after] == start[k]:
+            segment = after
+        if segment >= 0 and speech[segment] and begins[segment] <= start[k] and end[k] <= ends[segment]:
+            targets.add((query_id, segment))
+    return targets
+
+
+def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> NDArray[np.int64]:
+    """Row of the segment that holds each row's time."""
+    result = np.full(table.num_rows, -1, dtype=np.int64)
+    of_document = {key: np.sort(rows) for key, rows in rows_by_document(spoken)}
+    start, end = spoken["start"].to_numpy(), spoken["end"].to_numpy()
+    for key, rows in rows_by_document(table):
+        mine = of_document.get(key)
+        if mine is not None:
+            mine = mine[np.lexsort((end[mine], start[mine]))]
+            at = _of_point(time[rows], start[mine], end[mine])
+            result[rows] = np.where(at >= 0, mine[at], -1)
+    return result
