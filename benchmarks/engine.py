@@ -49,7 +49,8 @@ from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.store.reading import Store
 
 _ROUNDS = 5
@@ -175,7 +176,7 @@ def _memory(scratch: Path) -> list[Row]:
         raise RuntimeError(f"{len(outcome.failures)} tasks failed: {outcome.failures[0].message}")
     workers = [lines for lines in read_journals(Folder(str(run))) if lines[0]["role"] == "worker"]
     peak = max(line["pss"] for lines in workers for line in lines if line["event"] == "sample")
-    receipts = outcome.state.ended["search"].receipts
+    receipts = outcome.course.ended["search"].receipts
     speed = sum(receipt.cost.cells for receipt in receipts) / sum(receipt.cost.cpu for receipt in receipts) / 1e6
     return [
         Row("a worker's peak PSS, 500 queries, Ray included", peak / 1e6, "MB", at_most(400)),
@@ -257,7 +258,7 @@ def _documents(scratch: Path) -> list[Frames]:
     """Normalised features of the documents of a store, about an hour."""
     corpus = base(scratch)
     outcome = run_stages(corpus.config(scratch / "run", executor={"kind": "serial"}), Choice(until="index"), Progress())
-    store = Store(Folder(outcome.state.store.root))
+    store = Store(Folder(outcome.course.chain.own.store.root))
     known = {
         (row["doc_id"], row["channel"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
         for row in store.documents().to_pylist()

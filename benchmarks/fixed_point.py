@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.qnorm import normalise
-from swsdist.chains.search.queries import examples_name
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config.model import Config, Reduce, Search
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.reading import make_system, make_task
@@ -28,10 +28,9 @@ from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.driver import Choice, Progress, run_stages
-from swsdist.pipeline.state import State
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.reduce.detections import reduce_bucket
-from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 #: What stands for a distance of 1 where the float64 costs are written down.
@@ -59,8 +58,9 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
         index={"store": str(scratch / "store")},
         executor={"kind": "serial"},
     )
-    state = run_stages(config, Choice(until="queries"), Progress()).state
-    tables = [parquet.read(state.run, examples_name(r.fingerprint)) for r in state.ended["queries"].receipts]
+    course = run_stages(config, Choice(until="queries"), Progress()).course
+    state: SearchInputs = course.chain.own
+    tables = list(course.read("queries", "examples"))
     examples = pa.concat_tables(tables)
     fixed = _fixed(state, config.search, examples)
     exact = _exact(state, config.search, examples, name == "cosine-squared")
@@ -81,7 +81,7 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
     ]
 
 
-def _fixed(state: State, search: Search, examples: pa.Table) -> pa.Table:
+def _fixed(state: SearchInputs, search: Search, examples: pa.Table) -> pa.Table:
     """Candidates as the run's stage finds them."""
     store = Store(state.store, state.manifest)
     made = prepared(examples, store.statistics(), search, store.manifest.dimension)
@@ -92,7 +92,7 @@ def _fixed(state: State, search: Search, examples: pa.Table) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _exact(state: State, search: Search, examples: pa.Table, squared: bool) -> pa.Table:
+def _exact(state: SearchInputs, search: Search, examples: pa.Table, squared: bool) -> pa.Table:
     """The same in float64."""
     store = Store(state.store, state.manifest)
     frozen = store.statistics()
@@ -190,7 +190,7 @@ def _minima(cost: Any, window: int) -> Any:
     return np.array(found, dtype=np.int64)
 
 
-def _mtwv(state: State, config: Config, candidates: pa.Table, unit: int) -> float:
+def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table, unit: int) -> float:
     store = Store(state.store, state.manifest)
     reduced = reduce_bucket(
         [candidates],

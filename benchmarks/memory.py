@@ -16,7 +16,8 @@ from benchmarks.corpora import Corpus, base, one_recording, repeated
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import read_journals
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 
 _STAGES = ("index", "search", "reduce", "normalise")
 _WORKER = "worker PSS"
@@ -55,7 +56,7 @@ def _peaks(corpus: Corpus, scratch: Path) -> dict[str, int]:
     if outcome.failures:
         raise RuntimeError(f"{len(outcome.failures)} tasks failed: {outcome.failures[0].message}")
     peaks = {
-        stage: max(receipt.cost.peak_bytes for receipt in outcome.state.ended[stage].receipts) for stage in _STAGES
+        stage: max(receipt.cost.peak_bytes for receipt in outcome.course.ended[stage].receipts) for stage in _STAGES
     }
     workers = [lines for lines in read_journals(Folder(str(run))) if lines[0]["role"] == "worker"]
     peaks[_WORKER] = max(line["pss"] for lines in workers for line in lines if line["event"] == "sample")

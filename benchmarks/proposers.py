@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, say, table, write_json
 from swsdist.calibrate.qnorm import moments, normalise
-from swsdist.chains.search.queries import examples_name
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config import load_config
 from swsdist.config.model import Reduce, Search
 from swsdist.methods.dtw.found import Found
@@ -39,12 +39,11 @@ from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.driver import Choice, Progress, run_stages
-from swsdist.pipeline.state import State
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.reduce.detections import reduce_bucket
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
-from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 #: Of a cell, what its distance alone costs; and what a posting costs in cells.
@@ -85,11 +84,9 @@ class Scene:
         places = (f"run={scratch / 'run'}", f"index.store={scratch / 'store'}", "executor.kind=serial")
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
         outcome = run_stages(config, Choice(until="queries"), Progress())
-        self.state: State = outcome.state
+        self.state: SearchInputs = outcome.course.chain.own
         self.store = Store(self.state.store)
-        self._queries = pa.concat_tables(
-            parquet.read(self.state.run, examples_name(r.fingerprint)) for r in self.state.ended["queries"].receipts
-        )
+        self._queries = pa.concat_tables(outcome.course.read("queries", "examples"))
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()
         self._warm: set[tuple[str, str, int]] = set()

@@ -18,11 +18,9 @@ from scipy.stats import rankdata
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.chains.search.normalise import normalised_name
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config import load_config
-from swsdist.pipeline.driver import Choice
-from swsdist.pipeline.state import State
-from swsdist.store import parquet
+from swsdist.pipeline.course import Choice, Course
 
 _VARIANTS = {
     "default": (),
@@ -50,12 +48,12 @@ def measure(scratch: Path) -> list[Row]:
         result = _run(places)
         every = _run([*places, "reduce.nbest.least=1000000"], Choice(until="normalise"))
         measures = result.measures()
-        cells = sum(receipt.cost.cells for receipt in result.outcome.state.ended["search"].receipts)
+        cells = sum(receipt.cost.cells for receipt in result.outcome.course.ended["search"].receipts)
         default = not sets
         rows += [
             Row(f"{name}: MTWV", measures["mtwv"], "", at_least(_MTWV) if default else None),
             Row(f"{name}: ATWV, crossfit", measures["atwv"], ""),
-            Row(f"{name}: utterance AUC", utterance_auc(every.outcome.state), "", at_least(_AUC) if default else None),
+            Row(f"{name}: utterance AUC", utterance_auc(every.outcome.course), "", at_least(_AUC) if default else None),
             Row(f"{name}: cells", cells / 1e9, "1e9"),
         ]
     return rows
@@ -68,11 +66,10 @@ def _run(sets: list[str], choice: Choice | None = None) -> api.RunResult:
     return result
 
 
-def utterance_auc(state: State) -> float:
+def utterance_auc(course: Course) -> float:
     """AUC over all pairs of a query that was searched and a document of the collection, from normalised detections."""
-    found = pa.concat_tables(
-        parquet.read(state.run, normalised_name(r.fingerprint)) for r in state.ended["normalise"].receipts
-    )
+    state: SearchInputs = course.chain.own
+    found = pa.concat_tables(course.read("normalise", "normalised"))
     queries = {name: k for k, name in enumerate(sorted(set(state.queries["query_id"].to_pylist())))}
     documents = {
         key: k

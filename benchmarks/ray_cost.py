@@ -27,13 +27,16 @@ import psutil
 from benchmarks.corpora import Corpus, base, repeated
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import DriverJournal, Journal
-from swsdist.chains.search.stages import STAGES
-from swsdist.pipeline.driver import plan_stage
+from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
+from swsdist.pipeline.course import Choice, begin
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.worker import Worker
-from swsdist.pipeline.state import Ended, State
-from swsdist.pipeline.task import Context, Receipt, Task
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Failure, Receipt, Task
 
 _ROUNDS = 3
 _STAGES = ("index", "queries", "search")
@@ -97,15 +100,17 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
         index={"shard_hours": 0.25},
         executor={"kind": "ray" if ray else "serial", "workers": 2, "cpus_per_worker": 1},
     )
-    state = State(config)
-    journal = DriverJournal(state.run)
-    executor = RayExecutor(state.context, journal) if nice is None else Halves(state.context, nice)
+    course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
+    journal = DriverJournal(course.run)
+    context = Context(course.run, {step.stage.name: step.stage for step in course.steps})
+    executor: Executor = RayExecutor(context, journal, config.executor) if nice is None else Halves(context, nice)
     begun = time.perf_counter()
     ready = 0.0
     stages: dict[str, float] = {}
     receipts: list[Receipt] = []
     for name in _STAGES:
-        tasks = plan_stage(state, STAGES[name]).tasks
+        step = course.chain.step(name)
+        tasks = list(step.stage.plan(course.inputs(step)))
         clock = time.perf_counter()
         if not ready:
             begun = clock
@@ -117,9 +122,10 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
             clock = ready
         stages[name] = last - clock
         receipts += done
-        state.forget_listings()
-        state.ended[name] = Ended(receipts=done, done=len(done))
-        STAGES[name].finish(state)
+        for task, receipt in zip(tasks, done, strict=True):
+            course.ledger.note(task, receipt)
+        course.ended[name] = Ended(receipts=done, done=len(done))
+        step.stage.finish(course.inputs(step))
     work = last - ready
     found = psutil.Process(receipts[0].pid).nice()
     executor.close()
@@ -131,11 +137,12 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
 
 def _do(executor: Executor, tasks: Sequence[Task]) -> tuple[list[Receipt], float]:
     """Receipts of all tasks, and when the first of them began, on the clock of `perf_counter`."""
-    done = []
-    for outcome in executor.run(tasks):
+    found: dict[str, Receipt] = {}
+    for task, outcome in executor.run(tasks, [Needs()]):
         if not isinstance(outcome, Receipt):
             raise RuntimeError(f"a task failed: {outcome.message}")
-        done.append(outcome)
+        found[task.fingerprint] = outcome
+    done = [found[task.fingerprint] for task in tasks]
     return done, time.perf_counter() - (time.time() - min(receipt.started for receipt in done))
 
 
@@ -173,18 +180,19 @@ class Halves:
             pipe.recv()
         self.start_seconds = time.perf_counter() - clock
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks."""
         if not self._processes:
             self._start()
         for pipe, half in zip(self._pipes, halved(tasks), strict=True):
             pipe.send(half)
-        left = len(tasks)
+        left, known = len(tasks), {task.fingerprint: task for task in tasks}
         while left:
             ready = wait(self._pipes)
             for pipe in self._pipes:
                 if pipe in ready:
-                    yield pipe.recv()
+                    receipt = pipe.recv()
+                    yield known[receipt.fingerprint], receipt
                     left -= 1
 
     def close(self) -> None:

@@ -32,16 +32,18 @@ import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist.accounts.journal import DriverJournal, pss_bytes
-from swsdist.chains.search.align import aligned_name
-from swsdist.chains.search.normalise import normalised_name
-from swsdist.chains.search.stages import STAGES
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Bucket
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.driver import plan_stage
+from swsdist.needs import Needs
+from swsdist.partition import bucket_of
+from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.state import Ended, State
-from swsdist.pipeline.task import Cost, Receipt
-from swsdist.reduce.buckets import bucket_of
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.score import (
     PER_TERM,
     Counts,
@@ -133,7 +135,7 @@ def make_part(run: str, bucket: int, queries: list[int], size: Size) -> tuple[fl
             rows += made.num_rows
             yield made
 
-    parquet.publish(Folder(run), normalised_name(f"part{bucket:05d}"), tables(), DETECTIONS)
+    parquet.publish(Folder(run), _name(bucket), tables(), DETECTIONS)
     return low, high, rows
 
 
@@ -201,7 +203,7 @@ class Memory:
             self.take(workers)
 
 
-def make(scratch: Path, size: Size) -> State:
+def make(scratch: Path, size: Size) -> Course:
     """The list, and the state of a run that has just normalised it."""
     clock = time.perf_counter()
     config = config_from_dict(
@@ -213,37 +215,44 @@ def make(scratch: Path, size: Size) -> State:
             "executor": {"kind": "ray", "workers": 2},
         }
     )
-    state = State(config)
+    course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
     members: dict[int, list[int]] = {}
     for query in range(TERMS):
         members.setdefault(bucket_of(query_name(query), size.parts), []).append(query)
     # Processes of their own: what making leaves behind in memory is not the scoring's.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         made = {
-            bucket: pool.submit(make_part, state.run.root, bucket, queries, size)
+            bucket: pool.submit(make_part, course.run.root, bucket, queries, size)
             for bucket, queries in sorted(members.items())
         }
         receipts = [_receipt(bucket, *one.result()) for bucket, one in made.items()]
-    state.ended["normalise"] = Ended(receipts)
+    course.ended["normalise"] = Ended(receipts)
     say(f"score_scale: {size.detections} detections made in {time.perf_counter() - clock:.0f} s, {len(receipts)} parts")
-    return state
+    return course
+
+
+def _name(bucket: int) -> str:
+    """Where a part lies in the run folder."""
+    return f"tables/normalised/part{bucket:05d}.parquet"
 
 
 def _receipt(bucket: int, low: float, high: float, rows: int) -> Receipt:
-    summary = {"bucket": bucket, "low": low, "high": high, "detections": rows}
+    part = Part("normalised", _name(bucket), 0, "", rows)
+    told = Bucket(bucket, rows, low, high)._asdict()
     cost = Cost(0.0, 0.0, 0.0, 0)
-    return Receipt("normalise", 1, f"part{bucket:05d}", "", rows, (), summary, [], cost, "", 0, 0.0, 0.0)
+    return Receipt("normalise", 1, f"part{bucket:05d}", "", rows, (part,), told, [], cost, "", 0, 0.0, 0.0)
 
 
-def align_all(state: State, memory: Memory) -> list[Receipt]:
+def align_all(course: Course, memory: Memory) -> list[Receipt]:
     """The stage `align`, on two Ray workers."""
-    planned = plan_stage(state, STAGES["align"])
-    journal = DriverJournal(state.run)
-    executor = RayExecutor(state.context, journal)
+    step = course.chain.step("align.train")
+    tasks = list(step.stage.plan(course.inputs(step)))
+    journal = DriverJournal(course.run)
+    executor = RayExecutor(Context(course.run, {step.stage.name: step.stage}), journal, course.config.executor)
     receipts: list[Receipt] = []
     try:
         with memory.watched(journal.others):
-            for result in executor.run(planned.todo):
+            for _, result in executor.run(tasks, [Needs()]):
                 if not isinstance(result, Receipt):
                     raise RuntimeError(result.message)
                 receipts.append(result)
@@ -253,9 +262,10 @@ def align_all(state: State, memory: Memory) -> list[Receipt]:
     return sorted(receipts, key=lambda receipt: receipt.fingerprint)
 
 
-def count_all(state: State, receipts: list[Receipt]) -> dict[str, float]:
+def count_all(course: Course, receipts: list[Receipt]) -> dict[str, float]:
     """Counts of the parts, added as they are read; rates once."""
     rules = protocol("nist-std06")
+    state: SearchInputs = course.chain.own
     true = state.references
     assert true is not None
     trials, weight = number_of_trials(rules, state.seconds), beta(rules, state.seconds, true.num_rows)
@@ -263,7 +273,7 @@ def count_all(state: State, receipts: list[Receipt]) -> dict[str, float]:
 
     def parts() -> Iterator[Counts]:
         for receipt in receipts:
-            part = parquet.read(state.run, aligned_name(receipt.fingerprint))
+            part = parquet.read(course.run, receipt.parts("trials")[0].name)
             terms.append(per_term(part, trials=trials, beta=weight))
             yield Counts.of(part)
 
@@ -278,14 +288,14 @@ def count_all(state: State, receipts: list[Receipt]) -> dict[str, float]:
 
 def measure(scratch: Path, size: Size) -> list[Row]:
     """Make, align, count."""
-    state = make(scratch, size)
+    course = make(scratch, size)
     memory, name = Memory(), f"{size.detections / 1e6:g} M detections"
     clock = time.perf_counter()
-    receipts = align_all(state, memory)
+    receipts = align_all(course, memory)
     aligned = time.perf_counter() - clock
     before, clock = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     with (counting := Memory()).watched(set()):
-        found = count_all(state, receipts)
+        found = count_all(course, receipts)
     counted = time.perf_counter() - clock
     after = resource.getrusage(resource.RUSAGE_SELF)
     own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from swsdist.config import Config
-    from swsdist.pipeline.driver import Choice, Outcome, Progress
+    from swsdist.pipeline.course import Choice, Outcome
+    from swsdist.pipeline.driver import Progress
     from swsdist.report.data import ReportData
     from swsdist.store.reading import Store
 
@@ -39,14 +40,9 @@ class RunResult:
         """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
         import pyarrow as pa
 
-        from swsdist.chains.search.decide import scored_name
-        from swsdist.store import parquet
         from swsdist.types import DETECTIONS
 
-        tables = [DETECTIONS.empty_table()]
-        for receipt in self.outcome.state.ended["decide"].receipts:
-            if "detections" in receipt.summary:
-                tables.append(parquet.read(self.outcome.state.run, scored_name(receipt.fingerprint)))
+        tables = [DETECTIONS.empty_table(), *self.outcome.course.read("decide", "scored")]
         frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
         return frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
 
@@ -55,15 +51,17 @@ class RunResult:
         from swsdist.chains.search.report.reporting import rejected_rows
 
         groups: dict[tuple[str, str], list[str]] = {}
-        for row in rejected_rows(self.outcome).to_pylist():
+        for row in rejected_rows(self.outcome.course).to_pylist():
             if row["kind"] != "task":
                 groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
         return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
     def measures(self) -> dict[str, Any]:
         """`mtwv`, `atwv` and their rates; empty where nothing was scored."""
-        scored = self.outcome.state.ended.get("score")
-        return dict(scored.receipts[0].summary["measures"]) if scored and scored.receipts else {}
+        from swsdist.chains.search.told import Measured
+
+        scored = self.outcome.course.told("score", Measured)
+        return dict(scored[0].measures) if scored else {}
 
 
 def run(
@@ -86,9 +84,10 @@ def run(
         LockedError: another process works in the run folder.
         UserError, DataError: nothing sensible can be done.
     """
-    from swsdist.chains.search.report.publish import publish_report
     from swsdist.config import Config, config_from_dict, load_config
-    from swsdist.pipeline.driver import Choice, Progress, run_stages
+    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.driver import Progress, run_stages
+    from swsdist.report.data import ReportData
 
     if isinstance(config, Mapping):
         loaded = config_from_dict(config, ".", sets)
@@ -97,7 +96,8 @@ def run(
     else:
         loaded = load_config(config, sets)
     outcome = run_stages(loaded, choice or Choice(), progress or Progress())
-    return RunResult(outcome, publish_report(outcome), outcome.state.run.root)
+    report = outcome.reports.get(outcome.course.name)
+    return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 
 def open_store(path: str, storage: Mapping[str, Any] | None = None) -> Store:
@@ -199,16 +199,21 @@ def warping_path(
     return frame
 
 
-def digest(run: str, storage: Mapping[str, Any] | None = None) -> dict[str, str]:
+def digest(run: str, storage: Mapping[str, Any] | None = None, plan: str = "run") -> dict[str, str]:
     """SHA-256 of every table of a run, and of all of them together as `all`.
 
+    Args:
+        run: its folder.
+        storage: options for S3.
+        plan: which, where the folder has several.
+
     Raises:
-        StoreError: it is not a run folder.
+        StoreError: it is not a run folder, or it is not done.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.digest import combined, digests
-    from swsdist.pipeline.plan import load_plan
+    from swsdist.pipeline.digest import digests
+    from swsdist.pipeline.recorded import recorded
+    from swsdist.store.digest import combined
 
-    folder = Folder(run, storage or {})
-    parts = digests(folder, Folder(load_plan(folder).store, storage or {}))
+    parts = digests(recorded(Folder(run, storage or {}), plan))
     return {**parts, "all": combined(parts)}

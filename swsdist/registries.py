@@ -8,3 +8,8 @@ from swsdist.registry import Entry, Registry
 FEATURES: Registry[Entry] = Registry(
     "feature extractor", "swsdist.features", "features.name", {"mfcc": Entry("swsdist.features.mfcc:Mfcc", 1)}
 )
+
+#: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
+CHAINS: Registry[Entry] = Registry(
+    "chain", "swsdist.chains", "chain", {"search": Entry("swsdist.chains.search.chain:build", 1)}
+)

@@ -98,7 +98,7 @@ EXAMPLES = pa.schema(
 #: What search yields: end frames of locally least cost.
 CANDIDATES = pa.schema(
     [
-        pa.field("bucket", pa.int32(), False),
+        pa.field("slot", pa.int32(), False),
         pa.field("query_id", pa.string(), False),
         pa.field("example", pa.int32(), False),
         *_key,

@@ -4,25 +4,64 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-from swsdist.chains.search.stages import STAGES
-from swsdist.pipeline.task import Receipt
-from swsdist.report.data import NodeRow, NodeType
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 GB = 1e9
+
+
+class _Spent(Protocol):
+    @property
+    def cpu(self) -> float: ...
+
+
+class Charged(Protocol):
+    """What is looked at of a receipt."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the task."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """Node that did it."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Process that did it."""
+        ...
+
+    @property
+    def started(self) -> float:
+        """When, in s."""
+        ...
+
+    @property
+    def cost(self) -> _Spent:
+        """CPU seconds."""
+        ...
+
+
+class NodeCost(NamedTuple):
+    """What a node did: tasks, CPU s, and the peak of memory in bytes by phase, where it worked on that."""
+
+    host: str
+    tasks: int
+    cpu_s: float
+    peaks: dict[str, int]
 
 
 class Costs:
     """Of one run.
 
     Args:
-        journals: `run.accounts.read_journals`.
+        journals: `accounts.journal.read_journals`.
         receipts: of all tasks of the present plan.
     """
 
-    def __init__(self, journals: list[list[dict[str, Any]]], receipts: list[Receipt]) -> None:
+    def __init__(self, journals: list[list[dict[str, Any]]], receipts: Sequence[Charged]) -> None:
         self._journals = journals
         self._receipts = receipts
 
@@ -58,7 +97,7 @@ class Costs:
                 if line["event"] == "begin":
                     begun = line
                 elif line["event"] in ("end", "failed") and begun is not None:
-                    if begun["fingerprint"] in planned and _phase_of(begun["stage"]) == phase:
+                    if begun["fingerprint"] in planned and begun["phase"] == phase:
                         worked = range(int(begun["t"]), int(line["t"]) + 1)
                         found.setdefault(lines[0]["host"], set()).update(worked)
                     begun = None
@@ -98,33 +137,28 @@ class Costs:
                     kept[one.fingerprint] = min(found, kept.get(one.fingerprint, found))
         return max(0.0, math.fsum(spent) - math.fsum(cpu for _, cpu in kept.values()))
 
-    def hardware(self) -> tuple[NodeType, ...]:
-        """Types of nodes, as seed 000, section 4.3, asks."""
+    def hardware(self) -> list[tuple[dict[str, Any], int]]:
+        """Types of nodes, as `accounts.hardware.describe` gives them, and how many there are of each."""
         kinds: dict[str, tuple[dict[str, Any], set[str]]] = {}
         for lines in self._journals:
             described = lines[0]["hardware"]
             key = repr([described[name] for name in ("brand", "cpu", "cores", "ram_gb", "os")])
             kinds.setdefault(key, (described, set()))[1].add(lines[0]["host"])
-        return tuple(NodeType(nodes=len(hosts), **described) for _, (described, hosts) in sorted(kinds.items()))
+        return [(described, len(hosts)) for _, (described, hosts) in sorted(kinds.items())]
 
-    def nodes(self) -> tuple[NodeRow, ...]:
-        """One row a host."""
-        index, search = self.peaks("index"), self.peaks("search")
+    def nodes(self, phases: Sequence[str]) -> list[NodeCost]:
+        """One a host, with its peaks in these phases."""
+        peaks = {phase: self.peaks(phase) for phase in phases}
         tasks: Counter[str] = Counter()
         cpu: defaultdict[str, float] = defaultdict(float)
         for receipt in self._receipts:
             tasks[receipt.host] += 1
             cpu[receipt.host] += receipt.cost.cpu
-        return tuple(
-            NodeRow(
-                host=host,
-                tasks=tasks[host],
-                cpu_s=cpu[host],
-                peak_index_gb=index[host] / GB if host in index else None,
-                peak_search_gb=search[host] / GB if host in search else None,
-            )
-            for host in sorted({*tasks, *index, *search})
-        )
+        hosts = sorted({*tasks, *(host for found in peaks.values() for host in found)})
+        return [
+            NodeCost(host, tasks[host], cpu[host], {p: found[host] for p, found in peaks.items() if host in found})
+            for host in hosts
+        ]
 
 
 class _Attempt(NamedTuple):
@@ -147,7 +181,3 @@ def _attempts(lines: list[dict[str, Any]]) -> Iterator[_Attempt]:
             begun = None
     if begun is not None:  # killed at work: what is known is what it had used when it last wrote
         yield _Attempt(begun["fingerprint"], begun["t"], lines[-1]["cpu"] - begun["cpu"], False)
-
-
-def _phase_of(stage: str) -> str:
-    return STAGES[stage].phase if stage in STAGES else ""

@@ -99,7 +99,7 @@ def resources(folder: str | None, weight: float | None, as_json: bool, **given: 
     import json
     from dataclasses import asdict
 
-    from swsdist.accounts.resources import from_numbers, resource_lines
+    from swsdist.report.resources import from_numbers, resource_lines
 
     found = from_numbers(
         folder,

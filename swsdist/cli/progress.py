@@ -6,9 +6,9 @@ import sys
 import time
 from typing import Any
 
+from swsdist.pipeline.chain import Step
 from swsdist.pipeline.driver import Progress
-from swsdist.pipeline.state import Ended
-from swsdist.pipeline.task import Failure, Receipt, Stage
+from swsdist.pipeline.task import Failure, Receipt
 from swsdist.report.summary import span
 
 _EVERY = 5.0
@@ -22,8 +22,8 @@ def progress() -> Progress:
 class _Pace:
     """How far a stage is, how fast it goes in hours of audio a second, and when it will end."""
 
-    def __init__(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
-        self.stage = stage
+    def __init__(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+        self.step = step
         self.todo, self.skipped, self.work = todo, skipped, max(work, 1e-9)
         self.hours = hours
         self.tasks = self.failed = 0
@@ -45,7 +45,7 @@ class _Pace:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if part > 0 and self.stage.unit in ("s", "cells"):
+        if part > 0 and self.step.stage.unit in ("s", "cells"):
             words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h of audio/s")
         if 0 < part < 1:
             words.append(f"ETA {span(elapsed * (1 - part) / part)}")
@@ -59,28 +59,28 @@ class Lines(Progress):
         self._pace: _Pace | None = None
         self._said = 0.0
 
-    def stage(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
-        self._pace = _Pace(stage, todo, skipped, work, hours)
+        self._pace = _Pace(step, todo, skipped, work, hours)
         self._said = time.monotonic()
         before = f", {skipped} done before" if skipped else ""
-        self._say(f"{stage.name}: {todo} tasks{before}")
+        self._say(f"{step.name}: {todo} tasks{before}")
 
-    def task(self, stage: Stage, outcome: Receipt | Failure) -> None:
+    def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if self._pace is None:
             return
         self._pace.add(outcome)
         if isinstance(outcome, Failure):
-            self._say(f"{stage.name}: FAILED {outcome.task.label}: {outcome.message}")
+            self._say(f"{step.name}: FAILED {outcome.task.label}: {outcome.message}")
         if time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
-            self._say(f"{stage.name}: {self._pace.text()}")
+            self._say(f"{step.name}: {self._pace.text()}")
 
-    def end(self, stage: Stage, ended: Ended) -> None:
+    def end(self, step: Step, wall: float) -> None:
         """A stage has ended."""
         if self._pace is not None:
-            self._say(f"{stage.name}: {self._pace.text()}, {span(ended.wall)}")
+            self._say(f"{step.name}: {self._pace.text()}, {span(wall)}")
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -106,24 +106,24 @@ class Bars(Progress):
         self._id: Any = None
         self._running = False
 
-    def stage(self, stage: Stage, todo: int, skipped: int, work: float, hours: float) -> None:
+    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
         if not self._running:
             self._bars.start()
             self._running = True
-        self._pace = _Pace(stage, todo, skipped, work, hours)
-        self._id = self._bars.add_task(stage.name, total=todo, words=self._pace.text())
+        self._pace = _Pace(step, todo, skipped, work, hours)
+        self._id = self._bars.add_task(step.name, total=todo, words=self._pace.text())
 
-    def task(self, stage: Stage, outcome: Receipt | Failure) -> None:
+    def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if self._pace is None:
             return
         self._pace.add(outcome)
         self._bars.update(self._id, advance=1, words=self._pace.text())
         if isinstance(outcome, Failure):
-            self._bars.console.print(f"{stage.name}: FAILED {outcome.task.label}: {outcome.message}", markup=False)
+            self._bars.console.print(f"{step.name}: FAILED {outcome.task.label}: {outcome.message}", markup=False)
 
-    def end(self, stage: Stage, ended: Ended) -> None:
+    def end(self, step: Step, wall: float) -> None:
         """A stage has ended."""
 
     def close(self) -> None:

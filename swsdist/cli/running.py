@@ -59,27 +59,27 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     from pathlib import Path
 
     from swsdist import api
-    from swsdist.chains.search.report.publish import publish_report
     from swsdist.config import load_config
     from swsdist.errors import IncompleteError, UserError
-    from swsdist.pipeline.driver import look
+    from swsdist.pipeline.course import look
+    from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot
 
     path = f"{folder.rstrip('/')}/config.yaml" if Path(folder).is_dir() else folder
     if not Path(path).is_file():
         raise UserError("there is no config here", where=path, remedy="name a run folder, or a config file")
     outcome = look(load_config(path, sets))
-    data = publish_report(outcome, force=True)
-    if data is None:
-        raise IncompleteError(
-            f"the run came as far as {outcome.stages[-1].name}", where=path, remedy=f"go on: swsdist run {path}"
-        )
+    course = outcome.course
+    data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
+    if not isinstance(data, ReportData):
+        last = list(course.ended)[-1] if course.ended else "nothing"
+        raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
     if det is not None:
         plot = det_plot(data)
         if plot is None:
             raise UserError(f"there is no DET curve: {data.unscored}", remedy="give references (corpus.references)")
         Path(det).write_text(plot, encoding="utf-8")
-    return _tell(api.RunResult(outcome, data, outcome.state.run.root))
+    return _tell(api.RunResult(outcome, data, outcome.ledger.run.root))
 
 
 def _console() -> Any:
@@ -101,7 +101,7 @@ def go(
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
     from swsdist.config import load_config
-    from swsdist.pipeline.driver import Choice
+    from swsdist.pipeline.course import Choice
 
     loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])])
     choice = Choice(until=until, redo_from=redo_from, only=only)
@@ -142,6 +142,7 @@ def _tell(result: Any) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
+    from swsdist.chains.search.told import Exported
     from swsdist.errors import IncompleteError
     from swsdist.report.summary import print_summary
 
@@ -152,8 +153,7 @@ def _tell(result: Any) -> int:
         print(f"nothing left to do: {result.folder} is up to date; its report is {result.folder}/report.html")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
-    exported = outcome.state.ended.get("export")
-    for warning in exported.receipts[0].summary["warnings"] if exported and exported.receipts else []:
+    for warning in (warning for told in outcome.course.told("export", Exported) for warning in told.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     rejected = result.rejected()
     for kind, reason, count, first in rejected:
@@ -164,7 +164,7 @@ def _tell(result: Any) -> int:
             where=result.folder,
             remedy="mend the cause and run again: what was computed is kept",
         )
-    if rejected and outcome.state.config.strict:
+    if rejected and outcome.course.config.strict:
         count = sum(row[2] for row in rejected)
         raise IncompleteError(
             f"{count} inputs were rejected",

@@ -25,7 +25,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from swsdist import api
-    from swsdist.pipeline.state import describe
+    from swsdist.chains.search.inputs import describe
 
     opened = api.open_store(folder)
     manifest = opened.manifest

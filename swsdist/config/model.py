@@ -395,6 +395,8 @@ class Config(Section):
     score: Score = Score()
     report: Report = Report()
     executor: Executor = Executor()
+    chain: str = Field("search", description="chain of stages, see docs/concepts/stages.md", min_length=1)
+    options: dict[str, Any] = Field({}, description="options of the chain; search has none")
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
 

@@ -63,42 +63,29 @@ def from_list(name: str, path: str, task: Task) -> Scored:
 
 def from_run(name: str, path: str) -> Scored:
     """A run folder that has been scored."""
-    from swsdist.chains.search.decide import trials_name
-    from swsdist.chains.search.score import terms_name
-    from swsdist.config import load_config
-    from swsdist.pipeline.plan import load_plan
-    from swsdist.pipeline.task import Receipt, receipt_name
-    from swsdist.store import parquet
-    from swsdist.store.reading import Store
+    from swsdist.pipeline.recorded import recorded
 
-    run = Folder(path)
-    plan = load_plan(run)
-    if not plan.stages.get("score"):
+    course = recorded(Folder(path))
+    receipts = course.receipts("score")
+    if not receipts:
         raise UserError(
             "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
         )
-    done = plan.stages["score"][0]
-    summary = Receipt.from_json(run.read_bytes(receipt_name("score", done))).summary
-    measures, point = summary["measures"], summary["point"]
-    listing = run.listing("tables/trials")
-    names = [one for fingerprint in plan.stages["decide"] if (one := trials_name(fingerprint)) in listing]
+    measures, point = receipts[0].told["measures"], receipts[0].told["point"]
 
     def parts() -> Iterable[pa.Table]:
-        return (parquet.read(run, one) for one in names)
+        return course.read("align.final", "trials")
 
-    config = load_config(run.path("config.yaml"), [])
-    rules = protocol(config.score.protocol, trials_per_second=config.score.trials_per_second)
-    documents = None
-    if plan.manifest is not None:
-        found = Store(Folder(plan.store, config.storage), plan.manifest).documents(
-            columns=["doc_id", "channel", "duration"]
-        )
-        seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
-        documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
+    score = course.config.score
+    rules = protocol(score.protocol, trials_per_second=score.trials_per_second)
+    found = course.chain.own.open_store().documents(columns=["doc_id", "channel", "duration"])
+    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
+    documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
+    (terms,) = course.read("score", "terms")
     cut = _threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return Scored(
         name,
-        _decided(parquet.read(run, terms_name(done)).select(PER_TERM.names)),
+        _decided(terms.select(PER_TERM.names)),
         _at(parts(), cut, point["trials"], point["beta"]),
         cut,
         parts,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swsdist.chains.search.index import document_seconds
-from swsdist.chains.search.stages import STAGES
 from swsdist.config import Config
-from swsdist.features.registry import frame_shift
-from swsdist.pipeline.driver import Choice, plan_stage
-from swsdist.pipeline.state import Ended, State
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Step
+from swsdist.pipeline.course import Choice, Course, begin, rounds
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.task import Receipt
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One stage. `tasks` and `work` are None where they are known only once earlier stages have ended."""
+    """One step. `tasks` and `work` are None where they are known only once earlier steps have ended."""
 
     stage: str
     unit: str
@@ -27,59 +27,46 @@ class Estimate:
 
 def estimates(config: Config, choice: Choice) -> list[Estimate]:
     """Plan without doing: exact as far as what is planned stands, estimated beyond."""
-    state = State(config)
-    rates = _rates(state)
+    course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), choice)
     result = []
     exact = True
-    for stage in choice.stages():
-        rate = rates.get(stage.name)
-        if not exact:
-            work = _cells(state) if stage.name == "search" else None
-            cpu = None if rate is None else work * rate if work is not None else _before(state, stage.name)
-            result.append(Estimate(stage.name, stage.unit, None, 0, work, cpu))
-            continue
-        planned = plan_stage(state, stage, choice.redoes(stage))
-        todo = planned.todo
-        work = sum(task.work for task in todo)
-        cpu = 0.0 if not todo else None if rate is None else work * rate
-        result.append(Estimate(stage.name, stage.unit, len(planned.tasks), len(planned.receipts), work, cpu))
-        state.ended[stage.name] = Ended([planned.receipts[t.fingerprint] for t in planned.tasks if t not in todo])
-        # Nothing is written, so what follows can be planned only where nothing is left to do.
-        exact = not todo
+    for step in course.steps:
+        known = list(course.ledger.receipts(step.stage.name, course.inputs(step).place).values())
+        rate = _rate(known)
+        if exact:
+            estimate, exact = _planned(course, step, rate)
+        else:
+            work = step.stage.expected(course.inputs(step))
+            cpu = None if rate is None else work * rate if work is not None else _before(known)
+            estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu)
+        result.append(estimate)
     return result
 
 
-def _receipts(state: State) -> list[Receipt]:
-    found = []
-    for folder in (state.run, state.store):
-        for name in folder.listing("receipts"):
-            found.append(Receipt.from_json(folder.read_bytes(name)))
-    return found
+def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, bool]:
+    """A step whose inputs stand, and whether it leaves its own: nothing is written here, so what follows can be planned only
+    where nothing is left to do."""
+    ended = course.ended[step.name] = Ended()
+    tasks = done = 0
+    work, left = 0.0, False
+    for one in rounds(course, step):
+        ended.receipts += [one.receipts[task.fingerprint] for task in one.tasks if task.fingerprint in one.receipts]
+        tasks, done = tasks + len(one.tasks), done + len(one.receipts)
+        work += sum(task.work for task in one.left)
+        if one.left:
+            left = True
+            break
+    cpu = 0.0 if not left else None if rate is None else work * rate
+    return Estimate(step.name, step.stage.unit, tasks, done, work, cpu), not left
 
 
-def _rates(state: State) -> dict[str, float]:
-    """CPU seconds a unit of work, of each stage that has receipts here."""
-    cpu: dict[str, float] = {}
-    work: dict[str, float] = {}
-    for receipt in _receipts(state):
-        cpu[receipt.stage] = cpu.get(receipt.stage, 0.0) + receipt.cost.cpu
-        work[receipt.stage] = work.get(receipt.stage, 0.0) + receipt.work
-    return {name: cpu[name] / work[name] for name in cpu if work[name] > 0 and name in STAGES}
+def _rate(receipts: list[Receipt]) -> float | None:
+    """CPU seconds a unit of work; None where nothing is known."""
+    work = sum(receipt.work for receipt in receipts)
+    return sum(receipt.cost.cpu for receipt in receipts) / work if work > 0 else None
 
 
-def _before(state: State, stage: str) -> float:
-    """What a stage cost the last time: the best guess where its work is not known yet."""
-    mine = [receipt for receipt in _receipts(state) if receipt.stage == stage]
-    last = max((receipt.finished for receipt in mine), default=0.0)
-    return sum(receipt.cost.cpu for receipt in mine if receipt.finished > last - 3600)
-
-
-def _cells(state: State) -> float:
-    """Query frames times document frames, from durations."""
-    documents = document_seconds(state.documents.to_pylist(), state.config.storage)
-    queries = state.queries.to_pylist()
-    whole = [row for row in queries if row["start"] is None or row["end"] is None]
-    seconds = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
-    seconds += sum(document_seconds([{**row, "duration": None} for row in whole], state.config.storage))
-    shift = frame_shift(state.extractor)
-    return float(seconds / shift * sum(documents) / shift)
+def _before(receipts: list[Receipt]) -> float:
+    """What a step cost the last time: the best guess where its work is not known yet."""
+    last = max((receipt.finished for receipt in receipts), default=0.0)
+    return sum(receipt.cost.cpu for receipt in receipts if receipt.finished > last - 3600)

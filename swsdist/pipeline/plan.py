@@ -1,59 +1,109 @@
-"""The plan of a run, as it stands: which tasks make up each stage. It says what of the folder's tables is current."""
+"""The plans of a ledger, as they stand: which tasks make up each step. They say what of the folder's tables is current.
+
+A run has one plan, a sweep has many. A list of tasks that several plans share is written once.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from swsdist.errors import StoreError
+from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import Manifest, Shard
 
 NAME = "plan.json"
+SCHEMA = "swsdist-plan/2"
+
+#: The plan of a run that has no other.
+ONLY = "run"
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step's tasks.
+
+    Attributes:
+        stage: its stage.
+        tasks: fingerprints of those that are done, or, while it goes on, of all that are known.
+        planned: how many there are.
+        place: root of the folder that they write to; the run folder if empty.
+        ended: whether it has come to its end.
+    """
+
+    stage: str
+    tasks: tuple[str, ...]
+    planned: int
+    place: str = ""
+    ended: bool = True
 
 
 @dataclass
 class Plan:
-    """Fingerprints of each stage's tasks that are done, the store's state they refer to, and where the store is."""
+    """One plan.
 
-    store: str = ""
-    manifest: Manifest | None = None
-    stages: dict[str, list[str]] = field(default_factory=dict)
-    planned: dict[str, int] = field(default_factory=dict)
+    Attributes:
+        chain: name of its chain.
+        config: the whole config without secrets, plain values.
+        order: names of all steps of the chain.
+        steps: by name, in their order.
+        state: what else says which tables are current (a store's state, say), as the chain gives it.
+    """
 
-    def same(self, other: Plan) -> bool:
-        """Whether both name the same tables. What indexing had to do is left out: the manifest tells what there is."""
+    chain: str
+    config: dict[str, Any]
+    order: list[str] = field(default_factory=list)
+    steps: dict[str, PlannedStep] = field(default_factory=dict)
+    state: dict[str, str] = field(default_factory=dict)
 
-        def tables(plan: Plan) -> tuple[Any, ...]:
-            return plan.store, plan.manifest, {stage: names for stage, names in plan.stages.items() if stage != "index"}
-
-        return tables(self) == tables(other)
-
-    def to_json(self) -> bytes:
-        """As a file."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+    def tables(self) -> tuple[Any, ...]:
+        """What names its tables: two plans with equal ones show the same. A step whose tables are elsewhere (in a store) is
+        told by the state."""
+        steps = {name: step.tasks for name, step in self.steps.items() if not step.place}
+        return self.chain, self.state, steps
 
 
-def load_plan(run: Folder) -> Plan:
-    """The plan of a run folder.
+def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
+    """Write all plans of a ledger."""
+    lists: dict[str, list[str]] = {}
+    values: dict[str, Any] = {}
+    for name, plan in plans.items():
+        steps = {}
+        for step, planned in plan.steps.items():
+            key = fingerprint(list(planned.tasks))[:16]
+            lists[key] = list(planned.tasks)
+            steps[step] = {**planned.__dict__, "tasks": key}
+        values[name] = {**plan.__dict__, "steps": steps}
+    text = json.dumps({"schema": SCHEMA, "plans": values, "tasks": lists}, indent=1, ensure_ascii=False)
+    run.write_bytes(NAME, text.encode())
+
+
+def load_plans(run: Folder) -> dict[str, Plan]:
+    """The plans of a run folder, by name.
 
     Raises:
-        StoreError: it is not a run folder.
+        StoreError: it is not a run folder, or was written by another version.
     """
     try:
-        values: dict[str, Any] = json.loads(run.read_bytes(NAME))
+        values = json.loads(run.read_bytes(NAME))
     except FileNotFoundError:
         raise StoreError(
             "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
         ) from None
-    manifest = values.pop("manifest")
-    if manifest is not None:
-        shards = tuple(Shard(**shard) for shard in manifest.pop("shards"))
-        manifest = Manifest(shards=shards, **manifest)
     try:
-        return Plan(manifest=manifest, **values)
-    except TypeError:
+        if values["schema"] != SCHEMA:
+            raise ValueError(values["schema"])
+        lists, plans = values["tasks"], {}
+        for name, plan in values["plans"].items():
+            steps = {
+                step: PlannedStep(**{**planned, "tasks": tuple(lists[planned["tasks"]])})
+                for step, planned in plan.pop("steps").items()
+            }
+            plans[name] = Plan(**plan, steps=steps)
+    except (KeyError, TypeError, ValueError):
         raise StoreError(
             "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
         ) from None
+    return plans

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from swsdist.accounts.journal import read_journals
-from swsdist.chains.search.stages import STAGES
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, alive, read
-from swsdist.pipeline.plan import load_plan
-from swsdist.pipeline.task import receipt_name
+from swsdist.pipeline.plan import Plan, load_plans
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,21 @@ def status(run: Folder) -> Status:
     Raises:
         StoreError: it is not a run folder.
     """
-    plan = load_plan(run)
-    listings = {run.root: run.listing("receipts")}
-    store = Folder(plan.store, run.storage)
-    listings[store.root] = store.listing("receipts")
+    plans = load_plans(run)
+    ledger = Ledger(run)
     stages = []
-    for name, planned in plan.planned.items():
-        folder = store if STAGES[name].in_store else run
-        names = plan.stages.get(name, [])
-        found = sum(receipt_name(name, one) in listings[folder.root] for one in names)
-        stages.append(StageStatus(name, max(planned, len(names)), found))
+    names = list(dict.fromkeys(step for plan in plans.values() for step in plan.steps))
+    for name in names:
+        steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
+        tasks = {(step.place, step.stage, task) for step in steps for task in step.tasks}
+        done = sum(task in ledger.receipts(stage, place) for place, stage, task in tasks)
+        stages.append(StageStatus(name, max(len(tasks), *(step.planned for step in steps)), done))
     holder = read(run)
     living = holder is not None and alive(holder)
     processes = tuple(_process(lines) for lines in read_journals(run))
     recent = tuple(p for p in processes if p.seen_s < STALE_AFTER) if living else ()
     complete = all(stage.done == stage.tasks for stage in stages)
-    last = list(STAGES)[-1] in plan.planned
+    last = all(plan.steps and _last(plan) in plan.steps for plan in plans.values())
     if living:
         word = "running"
     elif holder is not None:
@@ -78,6 +76,11 @@ def status(run: Folder) -> Status:
         word = "done" if complete and last else "incomplete"
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
     return Status(word, text, tuple(stages), recent, _eta(run, stages) if living else None)
+
+
+def _last(plan: Plan) -> str:
+    """The last step of a plan's chain."""
+    return plan.order[-1] if plan.order else ""
 
 
 def _process(lines: list[dict[str, Any]]) -> ProcessStatus:

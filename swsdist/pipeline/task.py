@@ -1,32 +1,49 @@
-"""A stage, a task, a receipt: what is done, apart from who does it.
-
-::
-
-    plan(state)          -> iterator of Task   pure: the same inputs give the same tasks in the same order
-    run(task, context)   -> Done               reads its inputs, publishes its outputs
-    finish(state)        -> None               after the last task, in the driver: commit what the tasks made
+"""A task and its receipt: what is done, apart from who does it.
 
 A task is named by the fingerprint of all that its outputs depend on. Its receipt is written last and holds the size and SHA-256
 of each output. A task whose receipt and outputs exist is skipped: that one rule is resume, caching and incremental indexing.
+
+A task holds the part of the config that it needs, so it means the same in whatever plan it stands.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from swsdist.config import Config
-from swsdist.io.filesystem import Folder
-from swsdist.store.parquet import Output
+from swsdist.partition import SLOTS
 
-if TYPE_CHECKING:
-    from swsdist.pipeline.state import State
+#: A value of JSON, by key.
+Values = dict[str, Any]
 
-#: What a stage's cost counts as: ISF, SSF, or neither.
-Phase = Literal["index", "search", "score"]
+T = TypeVar("T", bound="Told")
+
+
+class Told(Protocol):
+    """What a stage's tasks tell the driver: a NamedTuple of JSON values, a type for each stage."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+class Part(NamedTuple):
+    """A file of a table, as a task made it.
+
+    Attributes:
+        table: of its stage.
+        name: of the file in its folder.
+        size, sha256: of the file.
+        rows: of the table; 0 for what is no table.
+        slots: the least and the greatest slot (`swsdist.partition`) of the rows' partition key.
+    """
+
+    table: str
+    name: str
+    size: int
+    sha256: str
+    rows: int = 0
+    slots: tuple[int, int] = (0, SLOTS - 1)
 
 
 @dataclass(frozen=True)
@@ -38,14 +55,18 @@ class Task:
         fingerprint: names it and its outputs.
         label: for people.
         work: how much it is, in the stage's unit.
-        payload: what `run` needs to know, plain JSON values.
+        payload: all that `run` needs to know, JSON values.
+        phase: what its cost counts as in its chain.
+        place: root of the folder where its receipt and outputs lie; the run folder if empty.
     """
 
     stage: str
     fingerprint: str
     label: str
     work: float
-    payload: dict[str, Any]
+    payload: Values
+    phase: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,15 +75,15 @@ class Done:
 
     Attributes:
         outputs: files it published.
-        summary: what later stages and the report need of it, plain JSON values.
+        told: what later stages and the report need to know of it.
         rejected: rows of REJECTED.
         bytes_read: of its inputs.
         cells: query frames x document frames that were searched.
     """
 
-    outputs: tuple[Output, ...]
-    summary: dict[str, Any] = field(default_factory=dict)
-    rejected: list[dict[str, Any]] = field(default_factory=list)
+    outputs: tuple[Part, ...]
+    told: Told | None = None
+    rejected: list[Values] = field(default_factory=list)
     bytes_read: int = 0
     cells: int = 0
 
@@ -94,28 +115,43 @@ class Receipt:
     fingerprint: str
     label: str
     work: float
-    outputs: tuple[Output, ...]
-    summary: dict[str, Any]
-    rejected: list[dict[str, Any]]
+    outputs: tuple[Part, ...]
+    told: Values
+    rejected: list[Values]
     cost: Cost
     host: str
     pid: int
     started: float
     finished: float
 
-    def to_json(self) -> bytes:
-        """As a file."""
-        values = asdict(self)
-        values["outputs"] = [output._asdict() for output in self.outputs]
-        return json.dumps(values, indent=1, ensure_ascii=False).encode()
+    def tells(self, kind: type[T]) -> T:
+        """What the task told, as a value of its stage's type."""
+        return kind(**self.told)
+
+    def parts(self, table: str) -> list[Part]:
+        """The outputs that are files of a table."""
+        return [part for part in self.outputs if part.table == table]
+
+    def to_json(self) -> str:
+        """In one line."""
+        return json.dumps({**asdict(self), "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, data: bytes) -> Receipt:
-        """From a file."""
-        values = json.loads(data)
-        values["outputs"] = tuple(Output(**output) for output in values["outputs"])
+    def from_json(cls, text: str | bytes) -> Receipt:
+        """From what `to_json` gave.
+
+        Raises:
+            ValueError, TypeError, KeyError: it is cut off, or of another version.
+        """
+        values = json.loads(text)
+        values["outputs"] = tuple(_part(output) for output in values["outputs"])
         values["cost"] = Cost(**values["cost"])
         return cls(**values)
+
+
+def _part(values: Mapping[str, Any]) -> Part:
+    low, high = values["slots"]
+    return Part(**{**values, "slots": (low, high)})
 
 
 @dataclass(frozen=True)
@@ -127,7 +163,7 @@ class Failure:
     message: str
     attempts: int
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Values:
         """As a row of REJECTED."""
         return {
             "kind": "task",
@@ -136,57 +172,5 @@ class Failure:
             "path": None,
             "reason": self.reason,
             "message": f"{self.task.label}: {self.message}",
-            "remedy": "see events/ in the run folder; run again to try it once more",
+            "remedy": "see accounts/ in the run folder; run again to try it once more",
         }
-
-
-@dataclass
-class Context:
-    """What a task may use: the config, the folders, and a memory of its process."""
-
-    config: Config
-    run: Folder
-    store: Folder
-    memory: dict[Any, Any] = field(default_factory=dict)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memory": {}}
-
-
-class Stage(ABC):
-    """One arrow in the way of the data.
-
-    Attributes:
-        name: in commands, files and tables.
-        version: raised whenever the same inputs give other bytes.
-        phase: what its cost counts as.
-        unit: of a task's work: `s` of audio, `cells`, or rows of some kind.
-        in_driver: its tasks are few and small, and run in the driver.
-        in_store: its receipts and outputs lie in the store, not in the run folder.
-    """
-
-    name: ClassVar[str]
-    version: ClassVar[int]
-    phase: ClassVar[Phase]
-    unit: ClassVar[str]
-    in_driver: ClassVar[bool] = False
-    in_store: ClassVar[bool] = False
-
-    @abstractmethod
-    def plan(self, state: State) -> Iterator[Task]:
-        """Its tasks, given that all earlier stages have come to their end."""
-
-    @abstractmethod
-    def run(self, task: Task, context: Context) -> Done:
-        """Do one."""
-
-    def warm(self, context: Context) -> None:  # noqa: B027 (most stages have nothing to load)
-        """Load what the first task would have to load, so that no task is charged for it."""
-
-    def finish(self, state: State) -> None:  # noqa: B027 (most stages have nothing to commit)
-        """All its tasks have come to their end: commit what they made."""
-
-
-def receipt_name(stage: str, fingerprint: str) -> str:
-    """Where a task's receipt lies in its folder."""
-    return f"receipts/{stage}-{fingerprint}.json"

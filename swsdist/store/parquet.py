@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdist.errors import StoreError
@@ -101,21 +102,33 @@ def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Tabl
         return file.read(columns=columns, use_threads=False)
 
 
-def holding(file: Any, column: str, value: Any) -> list[int]:
+def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     """Row groups of an open file that may hold a value of a column, by the file's own statistics.
 
     Args:
         file: as `reader` gives it.
         column: not nested.
         value: of the column's type.
+        last: any value from `value` to this one will do.
     """
+    last = value if last is None else last
     place = file.schema_arrow.get_field_index(column)
     found = []
     for k in range(file.num_row_groups):
         seen = file.metadata.row_group(k).column(place).statistics
-        if seen is None or not seen.has_min_max or seen.min <= value <= seen.max:
+        if seen is None or not seen.has_min_max or (seen.min <= last and value <= seen.max):
             found.append(k)
     return found
+
+
+def in_slots(folder: Folder, name: str, slots: tuple[int, int], columns: list[str] | None = None) -> pa.Table:
+    """The rows of a table whose column `slot` is in a range (both ends), whatever its row groups are."""
+    wanted = None if columns is None else sorted({*columns, "slot"})
+    with reader(folder, name) as file:
+        groups = holding(file, "slot", *slots)
+        table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+    slot = table["slot"]
+    return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[1])))
 
 
 def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:

@@ -13,10 +13,13 @@ from markdown_pages import DOCS, ROOT, rows, sections
 
 from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
-from swsdist.chains.search.stages import STAGES
 from swsdist.cli.main import COMMANDS, cli
+from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import UNITS
+from swsdist.pipeline.ledger import Ledger
+from swsdist.registries import CHAINS
 from swsdist.score import PROTOCOLS
 
 SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
@@ -113,7 +116,9 @@ def test_protocols() -> None:
 
 def test_stages() -> None:
     text = (DOCS / "concepts/stages.md").read_text(encoding="utf-8").split("## Tasks and receipts")[0]
-    assert [_plain(row[0]) for row in rows(text)] == list(STAGES)
+    config = config_from_dict({"run": "run", "corpus": {"documents": "docs.csv"}})
+    chain = CHAINS["search"].load()(config, Ledger(Folder("run")))
+    assert [_plain(row[0]) for row in rows(text)] == [step.name for step in chain.steps]
 
 
 def test_calibrations_are_named_as_they_are() -> None:

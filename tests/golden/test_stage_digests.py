@@ -17,7 +17,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
@@ -29,44 +29,25 @@ import pytest
 import soundfile
 from pydantic import BaseModel, ConfigDict
 
-from swsdist.chains.search.align import aligned_name
-from swsdist.chains.search.decide import scored_name, trials_name
-from swsdist.chains.search.fit import calibration_name
-from swsdist.chains.search.normalise import normalised_name
-from swsdist.chains.search.queries import examples_name
-from swsdist.chains.search.reduce import detections_name, statistics_name
-from swsdist.chains.search.score import measures_name, terms_name
-from swsdist.chains.search.search import candidates_name
-from swsdist.chains.search.stages import STAGES
 from swsdist.config import config_from_dict
 from swsdist.features import registry
-from swsdist.pipeline.driver import Choice, Outcome, Progress, run_stages
+from swsdist.pipeline.course import Choice, Outcome
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 #: Of each stage, in their order: its version, and the digest of what it makes of the input below.
 GOLDEN: dict[str, tuple[int, str]] = {
-    "queries": (1, "211ba2958d79f3c00c2c515ed58b613900fbd13f220ce1ddc039ae3394c04de7"),
-    "search": (1, "20b39d31346018d5ab8163f69ad8474e7bca932d323dd9f055896933ad03aef9"),
-    "reduce": (1, "8433a537d15d70ecedb1cae8140fda426b391f63d59a310674a49c98a8b1459c"),
-    "normalise": (1, "eae0edabed0d6a3f06f9a73e84889f264d0207ad6b7665b8fc2a6ff4edfc0e3f"),
-    "align": (1, "5dbfd693cedf5eb8a7cbab2d8af6ab5d47844ef6a274eea38dc87c4689b9ded9"),
-    "fit": (1, "12c6e2382231069a33886ac5909453147026613a7a68fb3a57c46ea3cf5ef1ef"),
-    "decide": (1, "6c656b39cbcedcfbc9d8b436ca5c0535af9e2eca7400815579686a0baa1ee373"),
-    "score": (1, "53099013a4d76aa615877d3732d44d0851b7a2bf0f69f7bd48253011aa9d1ac8"),
-    "export": (1, "63f749e513c6138612f74e8c54c620a462808e73a77c89e4638c22871d8d0f60"),
-}
-
-#: Where a stage's tables lie, by the fingerprint of a task.
-TABLES: dict[str, tuple[Callable[[str], str], ...]] = {
-    "queries": (examples_name,),
-    "search": (candidates_name,),
-    "reduce": (detections_name, statistics_name),
-    "normalise": (normalised_name,),
-    "align": (aligned_name,),
-    "fit": (calibration_name,),
-    "decide": (scored_name, trials_name),
-    "score": (terms_name, measures_name),
+    "queries": (1, "2d0000f074b5e2e4fd1a7334ded7984357ecafe7776c003de7e2a60aa1ef11b3"),
+    "search": (1, "43dd29341843c04b6c0821000ddeb1e280685399656922ddd74cd819dcabe823"),
+    "reduce": (1, "b5db387bfe26e25121fb9a9c40240fa3b2437de267fdd984fbb7712c3deb44e2"),
+    "normalise": (1, "c0cd50a6db754cdc0593b44c0531140a967625d88187a91257cd071067add76c"),
+    "align.train": (1, "c91a46b7b9868666b625b72597f394d24c34511c81d77774352823cd18ce5add"),
+    "fit": (1, "64060daf41f6435c89c666a61c280cbf2183ca2ca8ad1f9d64a05906b86e5ca9"),
+    "decide": (1, "5c3305460814e5a1d13789dbc51debe7e0380be24180b9cfd8c0958a660f8ef1"),
+    "align.final": (1, "118d6427eff77ab172579822485fde163f3ebda8125307987a32bb5cd3f9f626"),
+    "score": (1, "4a9e733597b78d12354093744d04215abbc0f32fad747f78992b44044080cca6"),
+    "export": (1, "1ede0c045fbab775b5e2f214e82a72b0ec98d633384630925f0e4a3f38b0662c"),
 }
 
 WORD_FRAMES, WIDTH, RATE = 20, 8, 800
@@ -155,21 +136,21 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
         yield run_stages(config_from_dict(values, root), Choice(), Progress())
 
 
-def digest(outcome: Outcome, stage: str) -> str:
-    """SHA-256 of the rows of all tables of a stage, and of its other files as they are; whatever the order of either."""
+def digest(outcome: Outcome, name: str) -> str:
+    """SHA-256 of the rows of all tables of a step, and of its other files as they are; whatever the order of either."""
+    course = outcome.course
     found = []
-    run = outcome.state.run
-    for receipt in outcome.state.ended[stage].receipts:
-        if stage == "export":
-            found += [run.read_bytes(output.name).decode() for output in receipt.outputs]
-        for place, name_of in enumerate(TABLES.get(stage, ())):
-            name = name_of(receipt.fingerprint)
-            if name.endswith(".json"):
-                values = json.loads(run.read_bytes(name))
+    for receipt in course.receipts(name):
+        for part in receipt.outputs:
+            if part.name.endswith(".parquet"):
+                found += [f"{part.table} {row}" for row in _rows(parquet.read(course.run, part.name))]
+                continue
+            data = course.run.read_bytes(part.name)
+            if part.name.endswith(".json"):
+                values = json.loads(data)
                 values.pop("trained_on", None)  # holds fingerprints, which hold times of files
-                found.append(json.dumps(values))
-            elif run.exists(name):
-                found += [f"{place} {row}" for row in _rows(parquet.read(run, name))]
+                data = json.dumps(values).encode()
+            found.append(f"{part.table} {data.decode()}")
     assert found
     return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
 
@@ -180,7 +161,8 @@ def _rows(table: pa.Table) -> Iterator[str]:
 
 
 def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
-    found = {name: (STAGES[name].version, digest(outcome, name)) for name in STAGES if name != "index"}
+    steps = [step for step in outcome.course.chain.steps if step.name != "index"]
+    found = {step.name: (step.stage.version, digest(outcome, step.name)) for step in steps}
     changed = [name for name in found if found[name] != GOLDEN.get(name)]
     if not changed:
         return
@@ -189,18 +171,18 @@ def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
     new = "\n".join(f'    "{name}": ({version}, "{value}"),' for name, (version, value) in found.items())
     if found[first][0] == GOLDEN.get(first, (0, ""))[0]:
         pytest.fail(
-            f"the bytes of stage {first} changed and its version did not. If you meant it, raise `version` in "
-            f"swsdist/chains/search/{first}.py and put this here:\n{new}"
+            f"the bytes of step {first} changed and its stage's version did not. If you meant it, raise `version` in "
+            f"swsdist/chains/search/ and put this here:\n{new}"
         )
-    pytest.fail(f"stage {first} has a new version: put this here:\n{new}")
+    pytest.fail(f"step {first} has a new version: put this here:\n{new}")
 
 
-def test_every_stage_is_held() -> None:
-    assert ["index", *GOLDEN] == list(STAGES)
+def test_every_step_is_held(outcome: Outcome) -> None:
+    assert ["index", *GOLDEN] == [step.name for step in outcome.course.chain.steps]
 
 
 def test_index_has_its_structure(outcome: Outcome) -> None:
-    store = Store(outcome.state.store)
+    store = Store(outcome.course.chain.own.store)
     rows = store.documents().to_pylist()
     assert [row["doc_id"] for row in rows] == [f"d{k:02d}" for k in range(12)]
     assert {(row["frames"], row["duration"], row["rows"]) for row in rows} == {(160, 1.6, 1)}
@@ -212,10 +194,10 @@ def test_index_has_its_structure(outcome: Outcome) -> None:
 
 def test_the_input_is_worth_it(outcome: Outcome) -> None:
     """Hits, misses and false alarms are among what is held, and decisions of both kinds."""
-    measures = outcome.state.ended["score"].receipts[0].summary["measures"]
+    measures = outcome.course.receipts("score")[0].told["measures"]
     assert 0.3 < measures["mtwv"] < 1
     assert 0 < measures["mtwv_pmiss"] < 1
     decisions = set()
-    for receipt in outcome.state.ended["decide"].receipts:
-        decisions |= set(parquet.read(outcome.state.run, trials_name(receipt.fingerprint))["decision"].to_pylist())
+    for table in outcome.course.read("align.final", "trials"):
+        decisions |= set(table["decision"].to_pylist())
     assert {True, False} <= decisions

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,24 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdist
+from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1].parent / "shared"
+
+
+def receipts_in(folder: Path) -> list[Receipt]:
+    """All receipts below a folder, packed ones too; a file that goes meanwhile was packed into another."""
+    found: dict[str, Receipt] = {}
+    for _ in range(2):  # once more, for those that were packed while the folder was listed
+        for path in sorted(folder.glob("**/receipts/*.json*")):
+            with suppress(FileNotFoundError):
+                for line in path.read_text().split("\n"):
+                    if line:
+                        one = Receipt.from_json(line)
+                        found[f"{one.stage}-{one.fingerprint}"] = one
+    return list(found.values())
 
 
 @dataclass
@@ -99,7 +114,8 @@ class Scene:
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
-        from swsdist.pipeline.digest import FINAL, combined
+        from swsdist.chains.search.report.reporting import FINAL
+        from swsdist.store.digest import combined
 
         digests = self.digest(run)
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
@@ -109,12 +125,13 @@ class Scene:
         values: dict[str, Any] = json.loads((self.folder / run / "report.json").read_text())
         return values
 
-    def receipts(self, run: str = "run") -> dict[str, int]:
-        """All receipts, with the time at which each was written, in ns."""
-        return {
-            f"{path.parent.parent.name}/{path.name}": path.stat().st_mtime_ns
-            for path in (self.folder / run).glob("**/receipts/*.json")
-        }
+    def receipts(self, run: str = "run") -> dict[str, float]:
+        """All receipts by stage and fingerprint, with the time at which each task ended."""
+        return {f"{one.stage}-{one.fingerprint}": one.finished for one in self.all_receipts(run)}
+
+    def all_receipts(self, run: str = "run") -> list[Receipt]:
+        """Of a run and its store."""
+        return receipts_in(self.folder / run)
 
     def rejected(self, run: str = "run") -> list[dict[str, Any]]:
         """Rows of rejected.parquet."""

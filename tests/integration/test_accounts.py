@@ -9,19 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
-from swsdist.pipeline.task import Receipt
-
-
-def receipts(scene: Any, run: str = "run") -> list[Receipt]:
-    """All of a run and its store."""
-    return [Receipt.from_json(path.read_bytes()) for path in (scene.folder / run).glob("**/receipts/*.json")]
-
 
 def test_serial_accounts(scene: Any) -> None:
     cpu = sum(psutil.Process().cpu_times()[:2])
     result = scene.run("index.shards=4")
     spent = sum(psutil.Process().cpu_times()[:2]) - cpu
-    mine = receipts(scene)
+    mine = scene.all_receipts()
     assert all(receipt.cost.cpu > 0 for receipt in mine)
     assert all(receipt.cost.peak_bytes > 10_000_000 for receipt in mine)
     assert all(receipt.pid == os.getpid() for receipt in mine)
@@ -35,13 +28,13 @@ def test_serial_accounts(scene: Any) -> None:
     assert math.isclose(report["ssf_hours"], 3600 * report["ssf"])
     assert report["repeated_cpu"] == 0
     index = [receipt for receipt in mine if receipt.stage == "index"]
-    assert sum(receipt.summary["seconds"] for receipt in index) == pytest.approx(report["hours"] * 3600)
+    assert sum(receipt.told["seconds"] for receipt in index) == pytest.approx(report["hours"] * 3600)
     assert math.isclose(report["isf"] * report["hours"] * 3600, sum(receipt.cost.cpu for receipt in index))
     searches = [receipt for receipt in mine if receipt.stage == "search"]
     assert len(searches) == 4
     cells = sum(receipt.cost.cells for receipt in searches)
     (queries,) = (receipt for receipt in mine if receipt.stage == "queries")
-    assert cells == queries.summary["frames"] * sum(receipt.summary["frames"] for receipt in index)
+    assert cells == queries.told["frames"] * sum(receipt.told["frames"] for receipt in index)
     for receipt in mine:
         assert receipt.cost.bytes_written == sum(output.size for output in receipt.outputs)
         assert receipt.started <= receipt.finished
@@ -49,7 +42,7 @@ def test_serial_accounts(scene: Any) -> None:
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
-    from swsdist.pipeline.driver import Choice
+    from swsdist.pipeline.course import Choice
 
     scene.run()
     first = scene.report()
@@ -65,7 +58,7 @@ def test_ray_accounts(scene: Any) -> None:
     scene.sabotage(seconds=0.5)
     done = scene.go("executor.kind=ray", "executor.workers=2", "index.shards=8", "features.name=saboteur")
     assert done.returncode == 0, done.stderr
-    mine = receipts(scene)
+    mine = scene.all_receipts()
     index = [receipt for receipt in mine if receipt.stage == "index"]
     assert all(receipt.cost.cpu >= 0.45 for receipt in index), "what its threads did in a worker counts"
     assert len({receipt.pid for receipt in index}) == 2

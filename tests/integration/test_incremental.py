@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.driver import Choice
+from swsdist.pipeline.course import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 
@@ -67,9 +67,9 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     # More documents: a shard more, the others untouched, and their searches not done again.
     documents(scene, *range(1, 9))
     added = scene.run("index.shards=1")
-    assert added.outcome.state.ended["index"].done == 1
-    assert added.outcome.state.ended["search"].done == 1
-    assert added.outcome.state.ended["search"].skipped == 2
+    assert added.outcome.course.ended["index"].done == 1
+    assert added.outcome.course.ended["search"].done == 1
+    assert added.outcome.course.ended["search"].skipped == 2
     assert before.items() <= shards(run).items()
     assert len(live(scene)) == 8
     assert whole(scene)
@@ -79,7 +79,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
     frames, before = live(scene)["d002"], shards(run)
     changed = scene.run("index.shards=1")
-    assert changed.outcome.state.ended["index"].done == 1
+    assert changed.outcome.course.ended["index"].done == 1
     assert before.items() <= shards(run).items()
     assert live(scene)["d002"] < frames
     assert len(live(scene)) == 8
@@ -89,8 +89,8 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     documents(scene, 1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
     removed = scene.run()
-    assert removed.outcome.state.ended["index"].done == 0
-    assert removed.outcome.state.ended["search"].done == 1
+    assert removed.outcome.course.ended["index"].done == 0
+    assert removed.outcome.course.ended["search"].done == 1
     assert shards(run) == before
     assert "d005" not in live(scene)
     assert "d005" not in set(removed.detections()["doc_id"])
@@ -103,13 +103,13 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert compacted.bytes < compacted.bytes_before
     assert whole(scene)
     again = scene.run()
-    assert again.outcome.state.ended["index"].done == 0
+    assert again.outcome.course.ended["index"].done == 0
     assert scene.digest() == digest
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
 
     # And after that it grows on.
     documents(scene, *range(1, 9))
-    assert scene.run().outcome.state.ended["index"].done == 1
+    assert scene.run().outcome.course.ended["index"].done == 1
     assert len(live(scene)) == 8
     assert whole(scene)
 
@@ -130,7 +130,7 @@ def test_index_alone_then_run(own_corpus: Any, undisturbed: dict[str, str]) -> N
     scene.run(choice=Choice(until="index"))
     assert not (scene.folder / "run" / "report.json").exists()
     result = scene.run()
-    assert result.outcome.state.ended["index"].done == 0
+    assert result.outcome.course.ended["index"].done == 0
     assert scene.digest() == undisturbed
 
 

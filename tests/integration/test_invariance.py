@@ -91,14 +91,11 @@ def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     before = scene.receipts()
     scene.run(*sets, "search.examples=mean")
     new = {name.split("-")[0] for name in scene.receipts().keys() - before.keys()}
-    assert "run/reduce" in new
-    assert not new & {"run/queries", "run/search"}
+    assert "reduce" in new
+    assert not new & {"queries", "search"}
     scene.run(*sets, "search.examples=template", run="template")
     cells = [
-        sum(
-            json.loads(path.read_text())["cost"]["cells"]
-            for path in (scene.folder / run).glob("receipts/search-*.json")
-        )
+        sum(receipt.cost.cells for receipt in scene.all_receipts(run) if receipt.stage == "search")
         for run in ("run", "template")
     ]
     assert cells[1] < 0.6 * cells[0]

@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 

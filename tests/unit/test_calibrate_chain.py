@@ -69,7 +69,7 @@ def run(place: Path, *, references: bool = True, protocol: str = "sws2013", **ca
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.state.ended["fit"].receipts
+    (receipt,) = result.outcome.course.ended["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 
@@ -150,8 +150,8 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
 def test_a_change_of_method_does_not_search_again(place: Path) -> None:
     run(place, normalise="q-norm")
     result = run(place, normalise="kst", alpha=2.75)
-    ended = result.outcome.state.ended
-    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "score", "export"]
+    ended = result.outcome.course.ended
+    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "align.final", "score", "export"]
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:

@@ -61,7 +61,7 @@ def decisions(result: RunResult) -> set[tuple[Any, ...]]:
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.state.ended["fit"].receipts
+    (receipt,) = result.outcome.course.ended["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 

@@ -38,7 +38,7 @@ def place(tmp_path_factory) -> Path:
         "index": {"shards": 2},
         "executor": {"kind": "serial"},
     }
-    from swsdist.pipeline.driver import Choice
+    from swsdist.pipeline.course import Choice
 
     swsdist.run(config, choice=Choice(until="index"))
     return root
@@ -111,7 +111,7 @@ def test_a_table_of_queries(store: Store, place: Path) -> None:
 
 
 def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path: Path) -> None:
-    from swsdist.pipeline.driver import Choice
+    from swsdist.pipeline.course import Choice
 
     config: dict[str, Any] = {
         "run": str(tmp_path / "run"),

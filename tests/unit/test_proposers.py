@@ -218,7 +218,8 @@ def _store(factory) -> tuple[str, str]:
     """A store of made-up speech in three shards, and the path of one of its documents."""
     if "store" not in _made:
         from swsdist.config import config_from_dict
-        from swsdist.pipeline.driver import Choice, Progress, run_stages
+        from swsdist.pipeline.course import Choice
+        from swsdist.pipeline.driver import Progress, run_stages
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("proposers")
@@ -231,6 +232,6 @@ def _store(factory) -> tuple[str, str]:
                 "executor": {"kind": "serial"},
             }
         )
-        state = run_stages(config, Choice(until="index"), Progress()).state
-        _made["store"] = state.store.root, state.documents["path"][4].as_py()
+        own = run_stages(config, Choice(until="index"), Progress()).course.chain.own
+        _made["store"] = own.store.root, own.documents["path"][4].as_py()
     return _made["store"]

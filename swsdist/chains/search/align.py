@@ -6,70 +6,69 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from swsdist.chains.search.normalise import normalised_name
-from swsdist.fingerprint import fingerprint
-from swsdist.pipeline.state import State
-from swsdist.pipeline.task import Context, Done, Stage, Task
-from swsdist.reduce.buckets import bucket_of
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Bucket
+from swsdist.partition import bucket_of, bucket_slots
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
 from swsdist.score import align, protocol
-from swsdist.store import parquet
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 
-def aligned_name(fingerprint: str) -> str:
-    """Where a bucket's aligned list lies in the run folder."""
-    return f"tables/aligned/{fingerprint}.parquet"
-
-
 class Align(Stage):
-    """Alignment ignores decisions, so it comes before them, and its result fits thresholds as well as scores them."""
+    """Alignment looks at scores and ignores decisions. So one alignment, of comparable scores, can fit what decides, and
+    another, of the final scores, is counted.
+    """
 
     name = "align"
     version = 1
-    phase = "score"
     unit = "detections"
+    tables = {"trials": Table(TRIALS)}
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that has detections or references; none without references."""
-        references = state.references
+        references = inputs.own(SearchInputs).references
         if references is None:
             return
-        normalised = {receipt.summary["bucket"]: receipt for receipt in state.ended["normalise"].receipts}
-        low = min((r.summary["low"] for r in normalised.values()), default=0.0)
-        high = max((r.summary["high"] for r in normalised.values()), default=0.0)
-        buckets = state.config.reduce.buckets
-        true: dict[int, list[int]] = {bucket: [] for bucket in normalised}
+        told = [told for _, told in inputs.told("detections", Bucket)]
+        lists = {one.bucket: (part, one) for part, one in zip(inputs.parts("detections"), told, strict=True)}
+        settings = inputs.config.score
+        rules = protocol(settings.protocol, tolerance=settings.tolerance)
+        low = high = None
+        if rules.conventions == "stdeval":
+            low = min((one.low for one in told), default=0.0)
+            high = max((one.high for one in told), default=0.0)
+        buckets = inputs.config.reduce.buckets
+        true: dict[int, list[int]] = {bucket: [] for bucket in lists}
         for row, query_id in enumerate(references["query_id"].to_pylist()):
             true.setdefault(bucket_of(query_id, buckets), []).append(row)
-        settings = state.config.score
-        rules = protocol(settings.protocol, tolerance=settings.tolerance)
-        conventions = [] if rules.conventions == "stdeval" else [rules.conventions]
         for bucket, rows in sorted(true.items()):
             mine = references.take(pa.array(rows, pa.int64())).to_pylist()
-            found = normalised.get(bucket)
-            source = found.fingerprint if found is not None else None
-            name = fingerprint(self.name, self.version, rules.tolerance, low, high, source, mine, *conventions)
-            payload = {"detections": source, "references": mine, "low": low, "high": high, "tolerance": rules.tolerance}
-            payload["conventions"] = rules.conventions
-            work = found.summary["detections"] if found is not None else len(mine)
-            yield Task(self.name, name, f"bucket {bucket}", work, {**payload, "bucket": bucket})
+            part, one = lists.get(bucket, (None, None))
+            yield inputs.task(
+                rules.tolerance,
+                rules.conventions,
+                low,
+                high,
+                part.name if part is not None else None,
+                mine,
+                label=f"bucket {bucket}",
+                work=one.rows if one is not None else len(mine),
+                payload={
+                    "detections": part.name if part is not None else None,
+                    "references": mine,
+                    "rules": {"tolerance": rules.tolerance, "conventions": rules.conventions, "low": low, "high": high},
+                    "bucket": bucket,
+                    "slots": bucket_slots(bucket, buckets),
+                },
+            )
 
     def run(self, task: Task, context: Context) -> Done:
         """One-to-one pairs, as the protocol's program makes them."""
-        stdeval = task.payload["conventions"] == "stdeval"
         source = task.payload["detections"]
         references = pa.Table.from_pylist(task.payload["references"], REFERENCES)
-        if source is None:
-            detections = DETECTIONS.empty_table()
-        else:
-            detections = parquet.read(context.run, normalised_name(source))
-        trials = align(
-            detections,
-            references,
-            tolerance=task.payload["tolerance"],
-            low=task.payload["low"] if stdeval else None,
-            high=task.payload["high"] if stdeval else None,
-            conventions=task.payload["conventions"],
-        )
-        output = parquet.publish(context.run, aligned_name(task.fingerprint), [trials], TRIALS)
-        return Done((output,), summary={"bucket": task.payload["bucket"], "trials": trials.num_rows})
+        detections = DETECTIONS.empty_table() if source is None else context.read(source)
+        trials = align(detections, references, **task.payload["rules"])
+        output = context.publish(task, "trials", [trials], TRIALS, tuple(task.payload["slots"]))
+        return Done((output,), Bucket(task.payload["bucket"], trials.num_rows))

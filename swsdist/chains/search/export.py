@@ -11,14 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.decide import scored_name
+from swsdist.chains.search import best
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Exported, Extracted
 from swsdist.errors import AudioError, UserError
-from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.state import State
-from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import parquet
-from swsdist.store.parquet import Output
+from swsdist.store.manifest import require, state_name
+from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS
 
 
@@ -32,31 +35,45 @@ class Export(Stage):
 
     name = "export"
     version = 1
-    phase = "score"
     unit = "detections"
     in_driver = True
+    replaces = True
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
-        from swsdist.chains.search.report.best import best_rows
-
-        kinds = state.config.report.exports
-        lists = [r.fingerprint for r in state.ended["decide"].receipts if "detections" in r.summary]
-        if not kinds or not lists:
+        report, own = inputs.config.report, inputs.own(SearchInputs)
+        scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
+        if not report.exports or not scored:
             return
-        query_ids = sorted({row for receipt in state.ended["queries"].receipts for row in receipt.summary["query_ids"]})
-        name = fingerprint(self.name, self.version, kinds, lists, state.config.report.clips, query_ids)
-        clips: list[dict[str, Any]] = []
-        task = Task(self.name, name, ", ".join(kinds), len(lists), {})
-        if "clips" in kinds and state.receipt(self, task) is None:
-            clips = best_rows(state, state.config.report.clips)
-        payload = {"lists": lists, "kinds": list(kinds), "query_ids": query_ids, "clips": clips}
-        yield Task(self.name, name, task.label, len(lists), payload)
+        query_ids = sorted(
+            {query_id for _, group in inputs.told("examples", Extracted) for query_id in group.query_ids}
+        )
+        store = [own.store.root, own.open_store().manifest.fingerprint]
+        yield inputs.task(
+            report.exports,
+            scored,
+            report.clips,
+            query_ids,
+            inputs.config.system,
+            label=", ".join(report.exports),
+            work=len(scored),
+            payload={
+                "lists": [name for name, _ in scored],
+                "scored": scored,
+                "trials": trials,
+                "store": store,
+                "kinds": list(report.exports),
+                "query_ids": query_ids,
+                "clips": report.clips,
+                "system": inputs.config.system,
+            },
+        )
 
-    def finish(self, state: State) -> None:
+    def finish(self, inputs: Inputs) -> None:
         """What another config exported goes, where this one exports nothing."""
-        if not state.ended[self.name].tasks:
-            _remove_old(state.run)
+        if not inputs.mine.tasks:
+            inputs.ledger.drop(self.name)
+            _remove_old(inputs.ledger.run)
 
     def run(self, task: Task, context: Context) -> Done:
         """Write each kind to a temporary folder, then publish its files."""
@@ -68,7 +85,7 @@ class Export(Stage):
             "clips": _clips,
         }
         _remove_old(context.run)
-        outputs: list[Output] = []
+        outputs: list[Part] = []
         warnings: list[str] = []
         for kind in task.payload["kinds"]:
             with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
@@ -78,23 +95,20 @@ class Export(Stage):
                     warnings.append(f"{kind} was not exported: {error}")
                     continue
                 outputs += _publish(Path(place), context.run)
-        return Done(tuple(outputs), summary={"warnings": warnings, "files": len(outputs)})
+        return Done(tuple(outputs), Exported(warnings, len(outputs)))
 
 
 def _remove_old(run: Folder) -> None:
-    """Take away what another config exported, and its receipt first: the names are the same whatever the config."""
-    for name in run.listing("receipts"):
-        if name.startswith("receipts/export-"):
-            run.remove(name)
+    """Take away what another config exported: the names are the same whatever the config."""
     for name in run.listing("exports"):
         run.remove(name)
 
 
-def _publish(place: Path, run: Folder) -> list[Output]:
+def _publish(place: Path, run: Folder) -> list[Part]:
     outputs = []
     for file in sorted(path for path in place.rglob("*") if path.is_file()):
         name = f"exports/{file.relative_to(place).as_posix()}"
-        outputs.append(parquet.describe(file, name))
+        outputs.append(Part("exports", *parquet.describe(file, name)))
         with run.temporary() as beside:
             shutil.copyfile(file, beside)
             run.publish(beside, name)
@@ -103,7 +117,7 @@ def _publish(place: Path, run: Folder) -> list[Output]:
 
 def _batches(payload: dict[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
     for name in payload["lists"]:
-        yield from parquet.rows(context.run, scored_name(name))
+        yield from parquet.rows(*context.place(name))
 
 
 def _csv(payload: dict[str, Any], context: Context, place: Path) -> None:
@@ -115,14 +129,14 @@ def _csv(payload: dict[str, Any], context: Context, place: Path) -> None:
 def _stdlist(payload: dict[str, Any], context: Context, place: Path) -> None:
     from swsdist.io.nist.systemlist_writing import write_stdlist
 
-    system = context.config.system
+    system = payload["system"]
     write_stdlist(_batches(payload, context), payload["query_ids"], place / "stdlist.xml", system=system)
 
 
 def _kwslist(payload: dict[str, Any], context: Context, place: Path) -> None:
     from swsdist.io.nist.systemlist_writing import write_kwslist
 
-    system = context.config.system
+    system = payload["system"]
     write_kwslist(_batches(payload, context), payload["query_ids"], place / "kwslist.xml", system=system)
 
 
@@ -142,13 +156,13 @@ def _clips(payload: dict[str, Any], context: Context, place: Path) -> None:
     from swsdist.audio.clips import write_clip
 
     (place / "clips").mkdir()
-    for k, row in enumerate(payload["clips"], 1):
+    folder = Folder(payload["store"][0], context.storage)
+    store = Store(folder, require(folder, state_name(payload["store"][1])))
+    for k, row in enumerate(best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"]), 1):
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{row['query_id']}-{row['doc_id']}")[:80]
         out = place / "clips" / f"{k:03d}-{safe}-{row['start']:.2f}.wav"
         try:
-            write_clip(
-                row["path"], row["start"], row["end"], out, channel=row["channel"], storage=context.config.storage
-            )
+            write_clip(row["path"], row["start"], row["end"], out, channel=row["channel"], storage=context.storage)
         except AudioError as error:
             raise UserError(
                 f"a recording has changed since it was indexed: {error.message}",

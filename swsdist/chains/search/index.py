@@ -12,19 +12,21 @@ import pyarrow as pa
 
 from swsdist.audio.clips import write_silence
 from swsdist.audio.reader import probe
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Indexed
 from swsdist.errors import AudioError, StoreError
 from swsdist.features.registry import create, frame_shift
 from swsdist.features.registry import identity as extractor_identity
-from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.state import State, identities
-from swsdist.pipeline.task import Context, Done, Stage, Task
-from swsdist.store import parquet
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Part, Task
+from swsdist.store import digest, parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import documents_name, rejected_name, shard_name, write_shard
-from swsdist.types import DOCUMENTS
+from swsdist.types import DOCUMENTS, FRAMES
 
 #: What a document's features and its row in the store depend on.
 _MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
@@ -35,29 +37,40 @@ class Index(Stage):
 
     name = "index"
     version = 1
-    phase = "index"
     unit = "s"
-    in_store = True
+    # The live documents of all shards are digested, not the files.
+    tables = {
+        "features": Table(FRAMES, None, digested=False),
+        "documents": Table(DOCUMENTS, None, digested=False),
+        "rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
+    }
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def place(self, inputs: Inputs) -> str:
+        """The store."""
+        return inputs.own(SearchInputs).store.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a new shard."""
-        manifest = state.load_manifest(anew=self.name in state.redo)
-        wanted = _wanted(state)
-        known = _known(state, manifest)
-        new = [row for key, row in wanted.items() if not _same(known.get(key), row)]
-        lengths = document_seconds(new, state.config.storage)
-        ranges = cut(lengths, state.config.index.shard_hours * 3600, state.config.index.shards)
+        own, config = inputs.own(SearchInputs), inputs.config
+        manifest = own.load_manifest(anew=inputs.redo)
+        known = _known(own, manifest)
+        new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
+        lengths = document_seconds(new, config.storage)
+        ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
+        features = config.features.model_dump(mode="json")
         for k, chosen in enumerate(ranges):
             rows = new[chosen.start : chosen.stop]
-            matters = [[row[name] for name in _MATTERS] for row in rows]
-            name = fingerprint(self.name, self.version, state.extractor_fingerprint, matters)
-            label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
-            yield Task(self.name, name, label, sum(lengths[chosen.start : chosen.stop]), {"documents": rows})
+            yield inputs.task(
+                own.extractor_fingerprint,
+                [[row[name] for name in _MATTERS] for row in rows],
+                label=f"shard {k + 1} of {len(ranges)}: {len(rows)} documents",
+                work=sum(lengths[chosen.start : chosen.stop]),
+                payload={"documents": rows, "features": features},
+            )
 
-    def warm(self, context: Context) -> None:
+    def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
-        features = context.config.features
-        extractor = create(features.name, features.options)
+        extractor = create(**task.payload["features"])
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
@@ -66,39 +79,37 @@ class Index(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
-        features = context.config.features
-        extractor = create(features.name, features.options)
-        indexed = write_shard(context.store, task.fingerprint, task.payload["documents"], extractor)
+        extractor = create(**task.payload["features"])
+        indexed = write_shard(context.folder(task), task.fingerprint, task.payload["documents"], extractor)
+        frames = sum(indexed.documents["frames"].to_pylist())
+        rows = (frames, indexed.documents.num_rows, indexed.rejected.num_rows)
         return Done(
-            indexed.outputs,
-            summary={
-                "documents": indexed.documents.num_rows,
-                "frames": sum(indexed.documents["frames"].to_pylist()),
-                "seconds": indexed.seconds,
-            },
+            tuple(
+                Part(table, *out, count) for table, out, count in zip(self.tables, indexed.outputs, rows, strict=True)
+            ),
+            Indexed(indexed.documents.num_rows, frames, indexed.seconds),
             rejected=indexed.rejected.drop_columns(["identity"]).to_pylist(),
             bytes_read=indexed.bytes_read,
         )
 
-    def finish(self, state: State) -> None:
+    def finish(self, inputs: Inputs) -> None:
         """Commit the store's new state, if it is new."""
-        old = state.manifest
-        wanted = _wanted(state)
-        store = Store(state.store, old) if old is not None else None
+        own, ended = inputs.own(SearchInputs), inputs.mine
+        old, wanted = own.manifest, own.wanted
+        store = Store(own.store, old) if old is not None else None
         documents = store.documents() if store is not None else DOCUMENTS.empty_table()
         rejected = store.rejected() if store is not None else REJECTED_DOCUMENTS.empty_table()
-        lost = state.lost_shards
+        lost = own.lost_shards
         kept = _current(documents, wanted, "doc_id", "channel", lost)
         still = _current(rejected, wanted, "id", "part", lost)
-        ended = state.ended[self.name]
         same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
         if old is not None and same and not ended.receipts and not old.provisional:
             return
         shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
         parts, refused = [kept], [still]
         for receipt in ended.receipts:
-            parts.append(parquet.read(state.store, documents_name(receipt.fingerprint)))
-            refused.append(parquet.read(state.store, rejected_name(receipt.fingerprint)))
+            parts.append(parquet.read(own.store, documents_name(receipt.fingerprint)))
+            refused.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
             shards[output.name] = Shard(output.name, output.size, output.sha256, 0, 0)
         live = pa.concat_tables(parts).combine_chunks()
@@ -107,7 +118,7 @@ class Index(Stage):
             first = bad.to_pylist()[0] if bad.num_rows else None
             raise StoreError(
                 f"none of the {len(wanted)} documents could be used",
-                where=state.config.corpus.documents,
+                where=inputs.config.corpus.documents,
                 remedy=f"the first: {first['path']}: {first['message']}" if first else "look at the failed tasks",
             )
         counts: dict[str, list[int]] = {}
@@ -115,10 +126,10 @@ class Index(Stage):
             counts.setdefault(name, []).append(frames)
         used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
         # A state that lacks failed shards has not frozen anything: a later, whole one must not depend on what failed before.
-        frozen = parquet.read(state.store, old.statistics) if old is not None and not old.provisional else None
-        extractor = state.extractor
-        state.manifest = commit(
-            state.store,
+        frozen = parquet.read(own.store, old.statistics) if old is not None and not old.provisional else None
+        extractor = own.extractor
+        own.manifest = commit(
+            own.store,
             extractor_identity(extractor),
             extractor.dimension,
             frame_shift(extractor),
@@ -129,28 +140,23 @@ class Index(Stage):
             provisional=bool(ended.failures),
         )
 
-
-def _wanted(state: State) -> dict[tuple[str, int], dict[str, Any]]:
-    """The corpus by key, each row with the identity of its file; plain values."""
-    cached: dict[tuple[str, int], dict[str, Any]] | None = state.__dict__.get("_wanted")
-    if cached is None:
-        rows = state.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
-        found = identities([row["path"] for row in rows], state.config.storage)
-        cached = {(row["doc_id"], row["channel"]): {**row, "identity": i} for row, i in zip(rows, found, strict=True)}
-        state.__dict__["_wanted"] = cached
-    return cached
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Of the live documents and their frames, whatever the shards."""
+        own = inputs.own(SearchInputs)
+        return {} if own.manifest is None else digest.of_store(own.open_store())
 
 
-def _known(state: State, manifest: Manifest | None) -> dict[tuple[str, int], dict[str, Any]]:
+def _known(own: SearchInputs, manifest: Manifest | None) -> dict[tuple[str, int], dict[str, Any]]:
     """What the store holds or has rejected, by key."""
     if manifest is None:
         return {}
-    store = Store(state.store, manifest)
+    store = Store(own.store, manifest)
     columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+    lost = own.lost_shards
     rows = {
         (row["doc_id"], row["channel"]): row
         for row in store.documents(columns=columns).to_pylist()
-        if row["shard"] not in state.lost_shards
+        if row["shard"] not in lost
     }
     for row in store.rejected().to_pylist():
         rows[row["id"], row["part"]] = row

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swsdist.calibrate.qnorm import normalise
-from swsdist.chains.search.reduce import detections_name, statistics_name
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Calibrate
-from swsdist.fingerprint import fingerprint
-from swsdist.pipeline.state import State
-from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
 from swsdist.score import score_limits
-from swsdist.store import parquet
 from swsdist.types import DETECTIONS
-
-
-def normalised_name(fingerprint: str) -> str:
-    """Where a bucket's normalised detections lie in the run folder."""
-    return f"tables/normalised/{fingerprint}.parquet"
 
 
 def _step(settings: Calibrate) -> str:
@@ -30,24 +25,34 @@ class Normalise(Stage):
 
     name = "normalise"
     version = 1
-    phase = "search"
     unit = "detections"
+    tables = {"normalised": Table(DETECTIONS)}
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket."""
-        how = _step(state.config.calibrate)
-        for reduced in state.ended["reduce"].receipts:
-            name = fingerprint(self.name, self.version, how, reduced.fingerprint)
-            payload = {"reduced": reduced.fingerprint, "unit": state.unit, "bucket": reduced.summary["bucket"]}
-            yield Task(self.name, name, f"bucket {payload['bucket']}", reduced.summary["detections"], payload)
+        how, unit = _step(inputs.config.calibrate), inputs.own(SearchInputs).unit(inputs.config)
+        for receipt, told in inputs.told("detections", Bucket):
+            (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
+            yield inputs.task(
+                how,
+                receipt.fingerprint,
+                label=f"bucket {told.bucket}",
+                work=told.rows,
+                payload={
+                    "how": how,
+                    "unit": unit,
+                    "bucket": told.bucket,
+                    "detections": detections.name,
+                    "statistics": statistics.name,
+                    "slots": detections.slots,
+                },
+            )
 
     def run(self, task: Task, context: Context) -> Done:
         """Scores normalised, all else as it was."""
-        detections = parquet.read(context.run, detections_name(task.payload["reduced"]))
-        if _step(context.config.calibrate) == "q-norm":
-            statistics = parquet.read(context.run, statistics_name(task.payload["reduced"]))
-            detections = normalise(detections, statistics, task.payload["unit"])
-        output = parquet.publish(context.run, normalised_name(task.fingerprint), [detections], DETECTIONS)
-        low, high = score_limits(detections["score"].to_numpy())
-        summary = {"bucket": task.payload["bucket"], "detections": detections.num_rows, "low": low, "high": high}
-        return Done((output,), summary=summary)
+        detections = context.read(task.payload["detections"])
+        if task.payload["how"] == "q-norm":
+            detections = normalise(detections, context.read(task.payload["statistics"]), task.payload["unit"])
+        output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(task.payload["slots"]))
+        limits = score_limits(detections["score"].to_numpy())
+        return Done((output,), Bucket(task.payload["bucket"], detections.num_rows, *limits))

@@ -6,34 +6,16 @@ import importlib
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from swsdist.chains.search.search import candidates_name
-from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder
-from swsdist.pipeline.state import State
-from swsdist.pipeline.task import Context, Done, Stage, Task
-from swsdist.reduce.buckets import bucket_of
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Bucket, Extracted
+from swsdist.partition import bucket_of, bucket_slots
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.examples import reduce_examples
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
-
-
-def detections_name(fingerprint: str) -> str:
-    """Where a bucket's detections lie in the run folder."""
-    return f"tables/detections/{fingerprint}.parquet"
-
-
-def statistics_name(fingerprint: str) -> str:
-    """Where a bucket's score statistics lie in the run folder."""
-    return f"tables/statistics/{fingerprint}.parquet"
-
-
-def candidates_of(run: Folder, name: str, bucket: int) -> pa.Table:
-    """The candidates of a bucket in a file, whatever its row groups are."""
-    with parquet.reader(run, name) as file:
-        table = file.read_row_groups(parquet.holding(file, "bucket", bucket), use_threads=False)
-    return table.filter(pc.equal(table["bucket"], bucket))
 
 
 class Reduce(Stage):
@@ -41,58 +23,71 @@ class Reduce(Stage):
 
     name = "reduce"
     version = 1
-    phase = "search"
     unit = "candidates"
+    tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that holds a query."""
-        manifest = state.manifest
-        assert manifest is not None  # index has come to its end
-        settings = state.config.reduce
+        own, config = inputs.own(SearchInputs), inputs.config
+        settings, manifest = config.reduce, own.open_store().manifest
         nbest = settings.nbest.count(manifest.counts["seconds"])
-        searched = sorted(state.ended["search"].receipts, key=lambda receipt: receipt.fingerprint)
+        files = sorted(inputs.parts("candidates"), key=lambda part: part.name)
+        how = config.search.examples
         # A template is one example, and of one the best is that.
-        how = "mean" if state.config.search.examples == "mean" else "best"
-        query_ids = {q for receipt in state.ended["queries"].receipts for q in receipt.summary["query_ids"]}
+        averaged = ["mean"] if how == "mean" else []
+        query_ids = {q for _, group in inputs.told("examples", Extracted) for q in group.query_ids}
+        common = {
+            "nbest": nbest,
+            "shift": manifest.shift,
+            "unit": own.unit(config),
+            "overlap": settings.overlap,
+            "system": config.system,
+        }
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
-            files = [
-                candidates_name(receipt.fingerprint) for receipt in searched if bucket in receipt.summary["buckets"]
-            ]
-            parts = [settings.matters(), nbest, manifest.shift, state.unit, state.config.system, bucket]
-            parts += [how] if how != "best" else []
-            name = fingerprint(self.name, self.version, *parts, files)
-            work = sum(receipt.summary["candidates"] for receipt in searched) / max(1, settings.buckets)
-            payload = {"files": files, "nbest": nbest, "shift": manifest.shift, "unit": state.unit, "bucket": bucket}
-            yield Task(self.name, name, f"bucket {bucket}", round(work), payload)
+            first, last = bucket_slots(bucket, settings.buckets)
+            mine = [part for part in files if part.slots[0] <= last and first <= part.slots[1] and part.rows]
+            yield inputs.task(
+                settings.matters(),
+                common,
+                [first, last],
+                *averaged,
+                [part.name for part in mine],
+                label=f"bucket {bucket}",
+                work=round(sum(part.rows for part in files) / max(1, settings.buckets)),
+                payload={
+                    **common,
+                    "examples": how,
+                    "files": [part.name for part in mine],
+                    "bucket": bucket,
+                    "slots": [first, last],
+                },
+            )
 
-    def warm(self, context: Context) -> None:
+    def warm(self, task: Task, context: Context) -> None:
         """Load the compiled kernel."""
         importlib.import_module("swsdist.kernels.suppression")
 
     def run(self, task: Task, context: Context) -> Done:
         """Overlaps out, the best N kept."""
-        rows = 0
+        payload = task.payload
+        first, last = payload["slots"]
 
         def candidates() -> Iterator[pa.Table]:
-            nonlocal rows
-            rows = 0  # the mean reads them twice
-            for name in task.payload["files"]:
-                table = candidates_of(context.run, name, task.payload["bucket"])
-                rows += table.num_rows
-                yield table
+            for name in payload["files"]:
+                yield parquet.in_slots(*context.place(name), (first, last))
 
         reduced = reduce_examples(
-            context.config.search.examples,
+            payload["examples"],
             candidates,
-            shift=task.payload["shift"],
-            unit=task.payload["unit"],
-            overlap=context.config.reduce.overlap,
-            nbest=task.payload["nbest"],
-            system=context.config.system,
+            shift=payload["shift"],
+            unit=payload["unit"],
+            overlap=payload["overlap"],
+            nbest=payload["nbest"],
+            system=payload["system"],
         )
+        slots = (first, last)
         outputs = (
-            parquet.publish(context.run, detections_name(task.fingerprint), [reduced.detections], DETECTIONS),
-            parquet.publish(context.run, statistics_name(task.fingerprint), [reduced.statistics], QUERY_STATISTICS),
+            context.publish(task, "detections", [reduced.detections], DETECTIONS, slots),
+            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
         )
-        summary = {"bucket": task.payload["bucket"], "detections": reduced.detections.num_rows, "candidates": rows}
-        return Done(outputs, summary=summary)
+        return Done(outputs, Bucket(payload["bucket"], reduced.detections.num_rows))

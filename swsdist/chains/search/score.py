@@ -9,31 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.search.decide import trials_name
-from swsdist.chains.search.fit import operating_point, write_json
-from swsdist.fingerprint import fingerprint
-from swsdist.pipeline.state import State
-from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.chains.search.fit import operating_point
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Fitted, Measured
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
 from swsdist.score import PER_TERM, PROTOCOLS, Counts, atwv, det, mtwv, per_term, total, twv_curve
-from swsdist.store import parquet
 
 #: The curve for drawing: thinned, so that it stays small whatever the number of scores.
 DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
-
-
-def measures_name(fingerprint: str) -> str:
-    """Where the measures lie in the run folder."""
-    return f"tables/measures/{fingerprint}.json"
-
-
-def terms_name(fingerprint: str) -> str:
-    """Where the table of queries lies in the run folder."""
-    return f"tables/terms/{fingerprint}.parquet"
-
-
-def det_name(fingerprint: str) -> str:
-    """Where the DET curve lies in the run folder."""
-    return f"tables/det/{fingerprint}.parquet"
 
 
 class Score(Stage):
@@ -41,21 +26,31 @@ class Score(Stage):
 
     name = "score"
     version = 1
-    phase = "score"
     unit = "trials"
+    tables = {
+        "measures": Table(None, None),
+        "terms": Table(PER_TERM),
+        "det": Table(DET, None, digested=False),
+    }
     in_driver = True
 
-    def plan(self, state: State) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task; none without references."""
-        if state.references is None or state.references.num_rows == 0:
+        references = inputs.own(SearchInputs).references
+        if references is None or references.num_rows == 0:
             return
-        lists = [r.fingerprint for r in state.ended["decide"].receipts if "trials" in r.summary]
-        point = operating_point(state)
-        fitted = state.ended["fit"].receipts
-        calibration = fitted[0].summary if fitted else {"fit": "none", "thresholds": []}
-        name = fingerprint(self.name, self.version, lists, point, calibration)
-        work = sum(r.summary["trials"] for r in state.ended["decide"].receipts if "trials" in r.summary)
-        yield Task(self.name, name, point["protocol"], work, {"lists": lists, "point": point, "fit": calibration})
+        trials = inputs.parts("trials")
+        lists, point = [part.name for part in trials], operating_point(inputs)
+        fitted = [told for _, told in inputs.told("calibration", Fitted)]
+        calibration = fitted[0] if fitted else Fitted("none", [])
+        yield inputs.task(
+            lists,
+            point,
+            calibration._asdict(),
+            label=point["protocol"],
+            work=sum(part.rows for part in trials),
+            payload={"lists": lists, "point": point, "fit": calibration._asdict()},
+        )
 
     def run(self, task: Task, context: Context) -> Done:
         """Counts of every part, rates once."""
@@ -65,7 +60,7 @@ class Score(Stage):
 
         def parts() -> Iterator[Counts]:
             for name in task.payload["lists"]:
-                part = parquet.read(context.run, trials_name(name))
+                part = context.read(name)
                 terms.append(per_term(part, trials=trials, beta=beta))
                 yield Counts.of(part)
 
@@ -91,8 +86,8 @@ class Score(Stage):
         drawn = pa.table([np.asarray(points.threshold), points.pmiss, points.pfa], schema=DET)
         table = pa.concat_tables(terms).sort_by("query_id")
         outputs = (
-            write_json(context.run, measures_name(task.fingerprint), json.dumps(measures, indent=1).encode()),
-            parquet.publish(context.run, terms_name(task.fingerprint), [table], PER_TERM),
-            parquet.publish(context.run, det_name(task.fingerprint), [drawn], DET),
+            context.write(task, "measures", json.dumps(measures, indent=1).encode()),
+            context.publish(task, "terms", [table], PER_TERM),
+            context.publish(task, "det", [drawn], DET),
         )
-        return Done(outputs, summary={"measures": measures, "point": point})
+        return Done(outputs, Measured(measures, point))

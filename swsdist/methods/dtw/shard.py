@@ -21,7 +21,7 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.reduce.buckets import bucket_of
+from swsdist.partition import SLOTS, slot_of
 from swsdist.store.reading import Block, Store
 from swsdist.types import CANDIDATES
 
@@ -134,9 +134,10 @@ def candidate_tables(
 ) -> Iterator[tuple[int, pa.Table]]:
     """What was found as tables of CANDIDATES, one a bucket that has any, by bucket.
 
-    Within a table rows are by query, example, document and end frame, whatever the order in the store.
+    Within a table rows are by slot, query, example, document and end frame, whatever the order in the store.
     """
-    bucket = np.array([bucket_of(example.query_id, buckets) for example in examples], np.int32)
+    slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
+    bucket = slot.astype(np.int64) * buckets // SLOTS
     length = np.array([len(example.frames) for example in examples], np.int32)
     doc_ids = documents["doc_id"].combine_chunks()
     order = np.empty(documents.num_rows, np.int64)
@@ -153,10 +154,11 @@ def candidate_tables(
     channels = documents["channel"].to_numpy()
     for number in np.unique(of_row):
         rows = np.flatnonzero(of_row == number)
-        rows = rows[np.lexsort((found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]]))]
+        keys = (found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]], slot[found.query[rows]])
+        rows = rows[np.lexsort(keys)]
         query, document = found.query[rows], found.document[rows]
         columns = [
-            pa.array(of_row[rows]),
+            pa.array(slot[query]),
             names.take(pa.array(query)),
             pa.array(numbers[query]),
             doc_ids.take(pa.array(document)),

@@ -16,16 +16,31 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from swsdist.accounts.journal import Journal
+from swsdist.config.model import Executor as Settings
 from swsdist.errors import DataError, UserError
+from swsdist.needs import Needs
 from swsdist.pipeline.execution.worker import Worker
-from swsdist.pipeline.task import Context, Failure, Receipt, Task
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 class Executor(Protocol):
-    """Runs tasks somewhere."""
+    """Runs tasks somewhere.
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt | Failure]:
-        """Do all tasks; each comes out once, when it has come to its end."""
+    Attributes:
+        start_seconds, stop_seconds: that starting and stopping took; None where nothing was started.
+    """
+
+    start_seconds: float | None
+    stop_seconds: float | None
+
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+        """Do all tasks; each comes out once, when it has come to its end.
+
+        Args:
+            tasks: of one stage.
+            needs: what a worker must have, alternatives, the best first.
+        """
         ...
 
     def close(self) -> None:
@@ -58,21 +73,24 @@ def pause(attempt: int) -> None:
 class Serial:
     """One task after the other in this process."""
 
-    def __init__(self, context: Context, journal: Journal) -> None:
+    start_seconds: float | None = None
+    stop_seconds: float | None = None
+
+    def __init__(self, context: Context, journal: Journal, settings: Settings) -> None:
         self._context = context
         self._journal = journal
-        self._attempts = context.config.executor.attempts
+        self._settings = settings
         self._worker: Worker | None = None
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt | Failure]:
-        """Do all tasks in their order."""
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+        """Do all tasks in their order; what they need is taken to be here."""
         for task in tasks:
             if self._worker is None:
-                self._worker = Worker(self._context, self._journal, self._context.config.executor.cpus_per_worker)
-            yield self._one(self._worker, task)
+                self._worker = Worker(self._context, self._journal, self._settings.cpus_per_worker)
+            yield task, self._one(self._worker, task)
 
     def _one(self, worker: Worker, task: Task) -> Receipt | Failure:
-        for attempt in range(1, self._attempts + 1):
+        for attempt in range(1, self._settings.attempts + 1):
             try:
                 return worker.run(task)
             except Exception as error:
@@ -80,7 +98,7 @@ class Serial:
                 if what == "stop":
                     raise
                 self._journal.write("error", fingerprint=task.fingerprint, traceback=traceback.format_exc())
-                if what == "fail" or attempt == self._attempts:
+                if what == "fail" or attempt == self._settings.attempts:
                     return failure(task, error, attempt)
             pause(attempt)
         raise AssertionError("attempts is at least 1")

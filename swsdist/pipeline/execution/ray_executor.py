@@ -34,10 +34,13 @@ import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
 from swsdist.accounts.journal import DriverJournal, Journal
+from swsdist.config.model import Executor as Settings
 from swsdist.errors import UserError
+from swsdist.needs import Needs
 from swsdist.pipeline.execution import guard
 from swsdist.pipeline.execution.executor import failure, verdict
-from swsdist.pipeline.task import Context, Failure, Receipt, Task
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
@@ -92,12 +95,11 @@ class RayExecutor:
         stop_seconds: wall seconds of the shutdown.
     """
 
-    def __init__(self, context: Context, journal: DriverJournal) -> None:
+    def __init__(self, context: Context, journal: DriverJournal, settings: Settings) -> None:
         self._context = context
         self._journal = journal
-        self._settings = context.config.executor
-        # Ray hides the GPUs from an actor that asked for none.
-        self._gpus = self._settings.gpus_per_worker if context.config.search.device == "cuda" else 0
+        self._settings = settings
+        self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
         self._restarts = 0
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
@@ -112,34 +114,56 @@ class RayExecutor:
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
         self._journal.move(node_name())
 
-    def _size(self, tasks: int) -> int:
-        """How many actors: as many as wanted and as fit, no more than tasks."""
+    def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
+        """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
+
+        Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones.
+        """
+        fitting = [needs for one in alternatives if self._fit(needs := self._at_least(one))]
+        if not fitting:
+            raise self._nothing_fits(self._at_least(alternatives[-1]))
+        if any(has < wants for has, wants in zip(self._needs, fitting[0], strict=True)):
+            self._end_actors()
+            self._needs = fitting[0]
+        fit = self._fit(self._needs)
+        for _ in range(len(self._slots), max(1, min(self._settings.workers or fit, fit, tasks))):
+            self._new_slot()
+
+    def _at_least(self, needs: Needs) -> Needs:
+        """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
+        settings = self._settings
+        gpus = settings.gpus_per_worker if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
+        return Needs(
+            max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus
+        )
+
+    def _fit(self, needs: Needs) -> int:
+        """How many actors fit into all that Ray has."""
         have = ray.cluster_resources()
-        cpus, memory = self._settings.cpus_per_worker, self._settings.memory_per_worker_gb * 1e9
-        fit = min(int(have.get("CPU", 0) // cpus), int(have.get("memory", 0) // memory))
-        if self._gpus:
-            fit = min(fit, int(have.get("GPU", 0) / self._gpus + 1e-9))
-        if fit == 0:
-            needs, has = (f"{self._gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if self._gpus else ("", "")
-            raise UserError(
-                f"no worker fits: it needs {needs}{cpus} CPUs and {memory / 1e9:g} GB, Ray has "
-                f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
-                where="executor",
-                remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
-                f"{'set search.device to cpu, ' if self._gpus else ''}or add nodes",
-            )
-        return max(1, min(self._settings.workers or fit, fit, tasks))
+        fit = min(int(have.get("CPU", 0) // needs.cpus), int(have.get("memory", 0) // (needs.memory_gb * 1e9)))
+        return min(fit, int(have.get("GPU", 0) / needs.gpus + 1e-9)) if needs.gpus else fit
+
+    def _nothing_fits(self, needs: Needs) -> UserError:
+        have = ray.cluster_resources()
+        wants, has = (f"{needs.gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if needs.gpus else ("", "")
+        return UserError(
+            f"no worker fits: it needs {wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB, Ray has "
+            f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+            where="executor",
+            remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
+            f"{'set search.device to cpu, ' if needs.gpus else ''}or add nodes",
+        )
 
     def _new_slot(self) -> _Slot:
-        cpus = self._settings.cpus_per_worker
+        needs = self._needs
         made = ray.remote(_Actor).options(
-            num_cpus=cpus,
-            num_gpus=self._gpus,
-            memory=int(self._settings.memory_per_worker_gb * 1e9),
+            num_cpus=needs.cpus,
+            num_gpus=needs.gpus,
+            memory=int(needs.memory_gb * 1e9),
             max_restarts=0,
             max_task_retries=0,
         )
-        handle = made.remote(self._context, cpus)
+        handle = made.remote(self._context, needs.cpus)
         slot = _Slot(handle, time.monotonic())
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
@@ -151,6 +175,15 @@ class RayExecutor:
         if self._instance is None:
             return
         try:
+            self._end_actors()
+        finally:
+            disconnect(self._instance)
+            self._instance = None
+        self.stop_seconds = time.perf_counter() - clock
+
+    def _end_actors(self) -> None:
+        """End all actors; they work on nothing."""
+        try:
             closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
             if closing:
                 ray.wait(closing, num_returns=len(closing), timeout=5)
@@ -158,22 +191,18 @@ class RayExecutor:
                 ray.kill(slot.handle)
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
-        finally:
-            disconnect(self._instance)
-            self._instance = None
-        self.stop_seconds = time.perf_counter() - clock
+        self._slots = []
 
     # -- work -----------------------------------------------------------------------------------------------------
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Receipt | Failure]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks, on as many actors as there are, in any order."""
         if not tasks:
             return
         clock = time.perf_counter()
         if self._instance is None:
             self._connect()
-        for _ in range(len(self._slots), self._size(len(tasks))):
-            self._new_slot()
+        self._provide(needs, len(tasks))
         # Largest first: the last to end should be small.
         queue = deque(sorted(tasks, key=lambda task: -task.work))
         suspects: deque[Task] = deque()
@@ -196,19 +225,19 @@ class RayExecutor:
                     outcome_or_none = self._raised(task, error, queue, tried)
                     if outcome_or_none is not None:
                         waiting -= 1
-                        yield outcome_or_none
+                        yield task, outcome_or_none
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
                     for outcome in self._died(slot, error, queue, suspects, tried):
                         waiting -= 1
-                        yield outcome
+                        yield outcome.task, outcome
                     continue
                 slot.flying.remove((ref, task))
                 if task is _READY:
                     self._came_up(slot, value, clock)
                     continue
                 waiting -= 1
-                yield value
+                yield task, value
 
     def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
         up = [slot for slot in self._slots if slot.up]

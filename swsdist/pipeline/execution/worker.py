@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
-from swsdist.chains.search.stages import STAGES
-from swsdist.pipeline.task import Context, Cost, Receipt, Stage, Task, receipt_name
+from swsdist.pipeline.ledger import receipt_name
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Cost, Receipt, Task
 
 
 class Worker:
@@ -28,13 +29,13 @@ class Worker:
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""
-        stage: Stage = STAGES[task.stage]
         context = self._context
-        self._warm_up(stage)
+        stage = context.stages[task.stage]
+        self._warm_up(stage, task)
         reset_peak()
         started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
-        self._journal.write("begin", stage=task.stage, fingerprint=task.fingerprint)
-        with self._journal.phase(stage.phase):
+        self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
+        with self._journal.phase(task.phase):
             try:
                 done = stage.run(task, context)
             except BaseException as error:
@@ -57,7 +58,7 @@ class Worker:
             label=task.label,
             work=task.work,
             outputs=done.outputs,
-            summary=done.summary,
+            told={} if done.told is None else done.told._asdict(),
             rejected=done.rejected,
             cost=cost,
             host=self._journal.host,
@@ -65,17 +66,16 @@ class Worker:
             started=started,
             finished=time.time(),
         )
-        folder = context.store if stage.in_store else context.run
-        folder.write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json())
+        context.folder(task).write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json().encode())
         self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
         return receipt
 
-    def _warm_up(self, stage: Stage) -> None:
+    def _warm_up(self, stage: Stage, task: Task) -> None:
         """Before the first task of a stage: what it loads is accounted for apart."""
         if stage.name in self._warm:
             return
         before = sum(cpu_seconds())
-        stage.warm(self._context)
+        stage.warm(task, self._context)
         self._warm.add(stage.name)
         self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from swsdist.chains.search.report.reporting import build, rejected_rows
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.driver import Outcome
+from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import ReportData
 from swsdist.report.page import render_page
 from swsdist.report.schema import write_report_json
@@ -17,25 +17,29 @@ from swsdist.types import REJECTED
 JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 
 
-def publish_report(outcome: Outcome, force: bool = False) -> ReportData | None:
+FILES = (JSON, PAGE, REJECTED_NAME)
+
+
+def publish_report(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
     """Write report.json, report.html and rejected.parquet.
 
     Args:
-        outcome: of a run that came to its last stage, or stopped earlier by choice.
+        outcome: of the whole run.
+        course: that came to its last step, or stopped earlier by choice.
         force: also when nothing was done and the report is there.
 
     Returns:
         What was written; None if nothing was left to do.
     """
-    run = outcome.state.run
-    if "score" not in outcome.state.ended:
+    run = course.run
+    if "score" not in course.ended:
         return None  # an early stop by choice: there is nothing to report on
     if not force and outcome.did == 0 and not outcome.failures and run.exists(JSON) and run.exists(PAGE):
         return None
-    data = build(outcome)
+    data = build(outcome, course)
     if outcome.did == 0:
         data = _with_times_of(run, data)
-    parquet.publish(run, REJECTED_NAME, [rejected_rows(outcome)], REJECTED)
+    parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     run.write_bytes(PAGE, render_page(data).encode())
     return data

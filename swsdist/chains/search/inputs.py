@@ -1,9 +1,10 @@
-"""What the driver knows of a run: its inputs, what stages have done, and where things lie."""
+"""What the search chain knows before its first step: corpus, queries, references, extractor, and the state of its store."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,49 +18,40 @@ from swsdist.fingerprint import fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.kernels.scales import weighted
-from swsdist.pipeline.task import Context, Failure, Receipt, Stage, Task, receipt_name
-from swsdist.store.manifest import Manifest, load
+from swsdist.pipeline.ledger import Ledger
+from swsdist.store.manifest import Manifest, load, require, state_name
+from swsdist.store.reading import Store
 
 
-@dataclass
-class Ended:
-    """A stage that has come to its end in this run."""
+class SearchInputs:
+    """Tables are read when first asked for. Plans of one ledger that agree on what is said here share it."""
 
-    receipts: list[Receipt] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    done: int = 0
-    skipped: int = 0
-    wall: float = 0.0
-
-    @property
-    def tasks(self) -> int:
-        """How many were planned."""
-        return len(self.receipts) + len(self.failures)
-
-
-class State:
-    """The driver's knowledge. Tables are read when first asked for."""
-
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, ledger: Ledger) -> None:
         self.config = config
-        self.run = Folder(config.run, config.storage)
+        self.ledger = ledger
         self.store = Folder(config.store, config.storage)
-        self.ended: dict[str, Ended] = {}
-        self.redo: frozenset[str] = frozenset()
         self.manifest: Manifest | None = None
-        self._listings: dict[str, dict[str, Info]] = {}
 
-    @property
-    def context(self) -> Context:
-        """What is sent to where the tasks run."""
-        return Context(self.config, self.run, self.store)
+    @classmethod
+    def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
+        """Those of a config, shared where they are the same."""
+        values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage"})
+        values["store"] = config.store
+        return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
-    # -- inputs ---------------------------------------------------------------------------------------------------
+    # -- tables ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
         return read_documents(self.config.corpus.documents, self.config.storage)
+
+    @cached_property
+    def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """The corpus by key, each row with the identity of its file; plain values."""
+        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
+        found = identities([row["path"] for row in rows], self.config.storage)
+        return {(row["doc_id"], row["channel"]): {**row, "identity": i} for row, i in zip(rows, found, strict=True)}
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -71,6 +63,13 @@ class State:
         return read_queries(
             self.config.corpus.queries, self.documents, self.config.corpus.examples, self.config.storage
         )
+
+    @cached_property
+    def examples(self) -> list[dict[str, Any]]:
+        """Rows of `queries`, each with the identity of its file."""
+        rows = self.queries.to_pylist()
+        found = identities([row["path"] for row in rows], self.config.storage)
+        return [{**row, "identity": identity} for row, identity in zip(rows, found, strict=True)]
 
     @cached_property
     def references(self) -> pa.Table | None:
@@ -90,10 +89,9 @@ class State:
         """Of its name, version and options."""
         return fingerprint(extractor_identity(self.extractor))
 
-    @property
-    def unit(self) -> int:
+    def unit(self, config: Config) -> int:
         """The integer that stands for a local distance of 1."""
-        return weighted([(term.distance, term.weight) for term in self.config.search.terms()]).unit
+        return weighted([(term.distance, term.weight) for term in config.search.terms()]).unit
 
     @cached_property
     def seconds(self) -> float:
@@ -103,8 +101,6 @@ class State:
         """
         measured: dict[tuple[str, int], float] = {}
         if self.manifest is not None:
-            from swsdist.store.reading import Store
-
             table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
             measured = {(row["doc_id"], row["channel"]): row["duration"] for row in table.to_pylist()}
         total = 0.0
@@ -114,41 +110,44 @@ class State:
                 total += known
         return round(total, 6)
 
-    # -- what is there --------------------------------------------------------------------------------------------
+    # -- for the pipeline -----------------------------------------------------------------------------------------
 
-    def forget_listings(self) -> None:
-        """List the folders anew when next asked."""
-        self._listings = {}
+    @property
+    def hours(self) -> float:
+        """Hours of audio, as far as the corpus table or the store tells."""
+        if self.manifest is not None:
+            return float(self.manifest.counts["seconds"]) / 3600
+        known: list[float | None] = self.documents["duration"].to_pylist()
+        return sum(value or 0.0 for value in known) / 3600
 
-    def _listing(self, folder: Folder) -> dict[str, Info]:
-        if folder.root not in self._listings:
-            self._listings[folder.root] = folder.listing()
-        return self._listings[folder.root]
+    @property
+    def state(self) -> dict[str, str]:
+        """Where the store is, and its state."""
+        return {"store": self.store.root, "manifest": self.manifest.fingerprint if self.manifest is not None else ""}
 
-    def folder_of(self, stage: Stage) -> Folder:
-        """Where a stage's receipts and outputs lie."""
-        return self.store if stage.in_store else self.run
+    def recall(self, state: Mapping[str, str]) -> None:
+        """Take the store in the state that a plan had."""
+        if state.get("manifest"):
+            self.manifest = require(self.store, state_name(state["manifest"]))
 
-    def receipt(self, stage: Stage, task: Task) -> Receipt | None:
-        """The receipt of a task that is done: it is there, and so are its outputs, in their full size."""
-        folder = self.folder_of(stage)
-        listing = self._listing(folder)
-        name = receipt_name(task.stage, task.fingerprint)
-        if name not in listing:
-            return None
-        try:
-            receipt = Receipt.from_json(folder.read_bytes(name))
-        except (ValueError, TypeError, KeyError):
-            return None  # cut off or of another version: the task is done again
-        whole = all(o.name in listing and listing[o.name].size == o.size for o in receipt.outputs)
-        return receipt if whole else None
+    def read(self, steps: frozenset[str]) -> None:
+        """Read the tables that these steps need."""
+        if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
+            _ = self.references
+
+    # -- the store ------------------------------------------------------------------------------------------------
+
+    @property
+    def listing(self) -> dict[str, Info]:
+        """Files of the store."""
+        return self.ledger.listing(self.store.root)
 
     @property
     def lost_shards(self) -> frozenset[str]:
         """Shards that the manifest names and that are not there, or not in their full size."""
         if self.manifest is None:
             return frozenset()
-        listing = self._listing(self.store)
+        listing = self.listing
         return frozenset(
             shard.name
             for shard in self.manifest.shards
@@ -163,7 +162,7 @@ class State:
         """
         manifest = load(self.store)
         if manifest is None or manifest.extractor_fingerprint == self.extractor_fingerprint:
-            listing = self._listing(self.store)
+            listing = self.listing
             tables = (manifest.documents, manifest.statistics, manifest.rejected) if manifest is not None else ()
             self.manifest = None if anew or any(name not in listing for name in tables) else manifest
             return self.manifest
@@ -175,6 +174,11 @@ class State:
             )
         self.manifest = None  # the run's own store: the new features take the place of the old
         return None
+
+    def open_store(self) -> Store:
+        """The store in the state that `index` has left."""
+        assert self.manifest is not None  # index has come to its end
+        return Store(self.store, self.manifest)
 
 
 def describe(extractor: dict[str, Any]) -> str:

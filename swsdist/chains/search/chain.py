@@ -1,0 +1,68 @@
+"""The search chain: from audio and spoken queries to a scored report.
+
+::
+
+    index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> score -> export
+"""
+
+from __future__ import annotations
+
+from swsdist.chains.search.align import Align
+from swsdist.chains.search.decide import Decide
+from swsdist.chains.search.export import Export
+from swsdist.chains.search.fit import Fit
+from swsdist.chains.search.index import Index
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.normalise import Normalise
+from swsdist.chains.search.queries import Queries
+from swsdist.chains.search.reduce import Reduce
+from swsdist.chains.search.report.publish import FILES, publish_report
+from swsdist.chains.search.score import Score
+from swsdist.chains.search.search import Search
+from swsdist.config import Config
+from swsdist.errors import ConfigError
+from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.ledger import Ledger
+
+_EXAMPLES = {"examples": "queries:examples"}
+
+
+def build(config: Config, ledger: Ledger) -> Chain:
+    """The chain of a config.
+
+    Raises:
+        ConfigError: it has options, of which this chain takes none.
+    """
+    if config.options:
+        raise ConfigError(
+            f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
+        )
+    steps = (
+        Step("index", Index(), "index"),
+        Step("queries", Queries(), "search", digests={"examples": "queries"}),
+        Step("search", Search(), "search", {**_EXAMPLES, "shards": "index:features"}),
+        Step("reduce", Reduce(), "search", {**_EXAMPLES, "candidates": "search:candidates"}),
+        Step(
+            "normalise",
+            Normalise(),
+            "search",
+            {"detections": "reduce:detections", "statistics": "reduce:statistics"},
+        ),
+        Step("align.train", Align(), "score", {"detections": "normalise:normalised"}, {"trials": "aligned"}),
+        Step("fit", Fit(), "score", {"trials": "align.train:trials"}),
+        Step(
+            "decide",
+            Decide(),
+            "score",
+            {"detections": "normalise:normalised", "calibration": "fit:calibration"},
+        ),
+        Step("align.final", Align(), "score", {"detections": "decide:scored"}),
+        Step("score", Score(), "score", {"trials": "align.final:trials", "calibration": "fit:calibration"}),
+        Step(
+            "export",
+            Export(),
+            "score",
+            {**_EXAMPLES, "scored": "decide:scored", "trials": "align.final:trials"},
+        ),
+    )
+    return Chain("search", steps, SearchInputs.of(config, ledger), publish_report, FILES)

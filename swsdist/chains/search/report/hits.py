@@ -1,0 +1,57 @@
+"""The best hits of a run, with sound, for the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swsdist.audio.clips import clip_data_uri
+from swsdist.audio.reader import probe
+from swsdist.chains.search import best
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.errors import AudioError
+from swsdist.pipeline.course import Course
+from swsdist.report.data import Hit
+
+
+def best_hits(course: Course) -> tuple[Hit, ...]:
+    """With the sound of the hit and of the query."""
+    own: SearchInputs = course.chain.own
+    queries: dict[str, dict[str, Any]] = {}
+    if own.manifest is None:
+        return ()
+    if course.config.corpus.queries is not None:
+        for row in own.queries.to_pylist():
+            queries.setdefault(row["query_id"], row)
+    scored, trials = (
+        best.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
+    )
+    hits = []
+    for row in best.rows(course.run, scored, trials, own.open_store(), course.config.report.clips):
+        query = queries.get(row["query_id"], {})
+        hits.append(
+            Hit(
+                query_id=row["query_id"],
+                term=query.get("term"),
+                doc_id=row["doc_id"],
+                channel=row["channel"],
+                start=row["start"],
+                end=row["end"],
+                score=row["score"],
+                verdict=row["verdict"],
+                audio=_sound(course, row["path"], row["channel"], row["start"], row["end"], 0.2),
+                query_audio=_sound(course, query["path"], query["channel"], query.get("start"), query.get("end"), 0.0)
+                if query
+                else None,
+            )
+        )
+    return tuple(hits)
+
+
+def _sound(course: Course, path: str, channel: int, start: float | None, end: float | None, pad: float) -> str | None:
+    """A data URI; None where the recording has gone since it was indexed: the page then shows the hit without sound."""
+    storage = course.config.storage
+    try:
+        last = probe(path, storage).duration if end is None else end
+        return clip_data_uri(path, start or 0.0, last, channel=channel, pad=pad, storage=storage)
+    except AudioError:
+        return None

@@ -1,0 +1,65 @@
+"""What the report shows query by query, and of the scores of all: the table, the DET curve, the histogram."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Bucket
+from swsdist.pipeline.course import Course
+from swsdist.report import data as report
+
+
+def scored_rows(
+    course: Course,
+) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
+    """The table of queries, the DET curve and the histograms; what of them there is."""
+    own: SearchInputs = course.chain.own
+    terms: dict[str, str | None] = {}
+    for row in own.queries.select(["query_id", "term"]).to_pylist():
+        terms.setdefault(row["query_id"], row["term"])
+    durations: dict[str, float] = {}
+    for table in course.read("queries", "examples", ["query_id", "duration"]):
+        for row in table.to_pylist():
+            durations[row["query_id"]] = durations.get(row["query_id"], 0.0) + row["duration"]
+    detections: Counter[str] = Counter()
+    for table in course.read("decide", "scored", ["query_id"]):
+        for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
+            detections[value["values"]] += value["counts"]
+    rates: dict[str, dict[str, Any]] = {}
+    det = scores = None
+    for table in course.read("score", "terms"):
+        rates.update({row["query_id"]: row for row in table.drop_columns(["best_threshold"]).to_pylist()})
+    for curve in course.read("score", "det"):
+        det = report.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))
+        scores = _histogram(course)
+    rows = tuple(
+        report.QueryRow(
+            **{"query_id": query_id, **rates.get(query_id, {})},
+            term=terms.get(query_id),
+            duration=durations.get(query_id),
+            detections=detections[query_id],
+        )
+        for query_id in sorted({*terms, *rates})
+    )
+    return rows, det, scores
+
+
+def _histogram(course: Course) -> report.ScoreHistogram | None:
+    """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
+    lists = [bucket for bucket in course.told("decide", Bucket) if bucket.rows]
+    if not lists:
+        return None
+    low, high = min(one.low for one in lists), max(one.high for one in lists)
+    edges = np.linspace(low, high if high > low else low + 1.0, 61)
+    true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
+    for table in course.read("align.final", "trials", ["score", "ref_start"]):
+        found = table.filter(pc.is_valid(table["score"]))
+        paired = pc.is_valid(found["ref_start"])
+        true += np.histogram(found.filter(paired)["score"].to_numpy(), edges)[0]
+        false += np.histogram(found.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
+    return report.ScoreHistogram(edges, true, false)

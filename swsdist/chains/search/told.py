@@ -1,0 +1,66 @@
+"""What the stages of the search chain tell the driver of a task: what later stages and the report need to know."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Indexed(NamedTuple):
+    """A shard: documents, frames and seconds that went into it."""
+
+    documents: int
+    frames: int
+    seconds: float
+
+
+class Extracted(NamedTuple):
+    """A group of queries: examples that can be searched, whose they are, their frames and seconds."""
+
+    examples: int
+    query_ids: list[str]
+    frames: int
+    seconds: float
+
+
+class Searched(NamedTuple):
+    """Candidates that were found.
+
+    Attributes:
+        candidates: how many.
+        fill: how much of the lanes was frames of documents, 0 to 1; None where no lanes were used.
+        saturated: frames of both sides that the distance's cap has shortened.
+    """
+
+    candidates: int
+    fill: float | None
+    saturated: int
+
+
+class Bucket(NamedTuple):
+    """A list of one bucket of queries: its rows, and the least and greatest of its scores."""
+
+    bucket: int
+    rows: int
+    low: float = 0.0
+    high: float = 0.0
+
+
+class Fitted(NamedTuple):
+    """What decides: `crossfit`, `oracle`, `file` or `none`, and its thresholds, one a fold or one for all."""
+
+    fit: str
+    thresholds: list[float | None]
+
+
+class Measured(NamedTuple):
+    """Measures by name, and the operating point that they are of."""
+
+    measures: dict[str, Any]
+    point: dict[str, Any]
+
+
+class Exported(NamedTuple):
+    """Warnings of what could not be exported, and the number of files."""
+
+    warnings: list[str]
+    files: int

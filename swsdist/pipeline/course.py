@@ -1,0 +1,266 @@
+"""A plan as it goes: its chain, which steps are chosen, and what they have made so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from swsdist.config import Config, without_secrets
+from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline import elsewhere
+from swsdist.pipeline.chain import Chain, Source, Step
+from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.inputs import Inputs, Made
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.plan import ONLY, Plan, load_plans
+from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.task import Failure, Part, Receipt, Task, Told, Values
+from swsdist.registries import CHAINS
+from swsdist.store import parquet
+
+T = TypeVar("T", bound=Told)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which steps to run.
+
+    Attributes:
+        until: the last one; all by default.
+        redo_from: this one and all later ones are done again.
+        only: this one, and no other; earlier ones must be done.
+    """
+
+    until: str | None = None
+    redo_from: str | None = None
+    only: str | None = None
+
+    def steps(self, chain: Chain) -> list[Step]:
+        """Those of a chain, in their order.
+
+        Raises:
+            UserError: the chain has no step of a name.
+        """
+        for name in (self.until, self.redo_from, self.only):
+            if name is not None:
+                chain.step(name)
+        last = self.only or self.until
+        names = [step.name for step in chain.steps]
+        return list(chain.steps[: len(names) if last is None else names.index(last) + 1])
+
+    def redoes(self, chain: Chain, step: Step) -> bool:
+        """Whether a step is done again although it was done."""
+        names = [one.name for one in chain.steps]
+        return self.redo_from is not None and names.index(step.name) >= names.index(self.redo_from)
+
+
+@dataclass
+class Course:
+    """A plan as it goes: what its steps have made."""
+
+    name: str
+    config: Config
+    chain: Chain
+    plan: Plan
+    ledger: Ledger
+    steps: list[Step]
+    redo: frozenset[str] = frozenset()
+    ended: dict[str, Ended] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Folder:
+        """The run folder."""
+        return self.ledger.run
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last step of the chain has ended."""
+        return self.chain.steps[-1].name in self.ended
+
+    def inputs(self, step: Step, round: int = 0, points: tuple[Values, ...] = ()) -> Inputs:
+        """What a step may look at."""
+        stage = step.stage
+        inputs = Inputs(
+            self.config,
+            self.ledger,
+            self.chain.own,
+            (stage.name, stage.version),
+            step.phase,
+            {word: tuple(self._made(source) for source in step.sources(word)) for word in step.reads},
+            self.ended.get(step.name, Ended()),
+            round,
+            points,
+            step.name in self.redo,
+        )
+        inputs.place = stage.place(inputs)
+        return inputs
+
+    def _made(self, source: Source) -> Made:
+        if isinstance(source, Elsewhere):
+            return self.ledger.remember(("elsewhere", *source), lambda: elsewhere.read(source, self.run.storage))
+        name, _, table = source.partition(":")
+        step = self.chain.step(name)
+        return Made(source, table, self.receipts(name), self.place(step))
+
+    def place(self, step: Step) -> str:
+        """Root of the folder that a step writes to; the run folder if empty."""
+        stage = step.stage
+        return stage.place(Inputs(self.config, self.ledger, self.chain.own, (stage.name, stage.version)))
+
+    def receipts(self, step: str) -> list[Receipt]:
+        """Of a step's tasks; none if it has not run."""
+        return self.ended[step].receipts if step in self.ended else []
+
+    def told(self, step: str, kind: type[T]) -> list[T]:
+        """What a step's tasks told."""
+        return [receipt.tells(kind) for receipt in self.receipts(step)]
+
+    def parts(self, step: str, table: str) -> list[Part]:
+        """Files of a table in the folder that the step writes to."""
+        return [part for receipt in self.receipts(step) for part in receipt.parts(table)]
+
+    def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """A table, file by file."""
+        place = self.place(self.chain.step(step))
+        for part in self.parts(step, table):
+            yield parquet.read(self.ledger.folder(place), part.name, columns)
+
+
+@dataclass
+class Outcome:
+    """How a run went.
+
+    Attributes:
+        courses: its plans, by name.
+        began: seconds since 1970.
+        wall: seconds it took.
+        ray_start, ray_stop: seconds; None without Ray.
+    """
+
+    ledger: Ledger
+    courses: dict[str, Course]
+    began: float
+    wall: float = 0.0
+    ray_start: float | None = None
+    ray_stop: float | None = None
+    reports: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def course(self) -> Course:
+        """The only plan.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (only,) = self.courses.values()
+        return only
+
+    @property
+    def did(self) -> int:
+        """Tasks that were done now."""
+        return sum(ended.done for course in self.courses.values() for ended in course.ended.values())
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Tasks that failed, each once."""
+        found: dict[tuple[str, str], Failure] = {}
+        for course in self.courses.values():
+            for ended in course.ended.values():
+                for failure in ended.failures:
+                    found.setdefault((failure.task.stage, failure.task.fingerprint), failure)
+        return list(found.values())
+
+
+def begin(name: str, config: Config, ledger: Ledger, choice: Choice) -> Course:
+    """A plan before its first step."""
+    chain: Chain = CHAINS[config.chain].load()(config, ledger)
+    steps = choice.steps(chain)
+    redo = frozenset(step.name for step in steps if choice.redoes(chain, step))
+    plan = Plan(config.chain, without_secrets(config).model_dump(mode="json"), [step.name for step in chain.steps])
+    return Course(name, config, chain, plan, ledger, steps, redo)
+
+
+def look(config: Config) -> Outcome:
+    """What is done of a run, without doing anything: of the steps that were begun, what is left counts as failed.
+
+    Raises:
+        StoreError: nothing was run in its folder.
+    """
+    ledger = Ledger(Folder(config.run, config.storage))
+    course = begin(ONLY, config, ledger, Choice())
+    begun = load_plans(ledger.run)[ONLY].steps
+    for step in course.steps:
+        if step.name not in begun:
+            break
+        ended = course.ended[step.name] = Ended()
+        for one in rounds(course, step):
+            ended.receipts += [one.receipts[task.fingerprint] for task in one.tasks if task.fingerprint in one.receipts]
+            ended.failures += [Failure(task, "not done", "it is not done", 0) for task in one.left]
+        ended.skipped = len(ended.receipts)
+    return Outcome(ledger, {ONLY: course}, time.time())
+
+
+class Round(NamedTuple):
+    """A round of a step in a plan: its tasks, and the receipts of those that are done."""
+
+    tasks: list[Task]
+    receipts: dict[str, Receipt]
+
+    @property
+    def left(self) -> list[Task]:
+        """Those that are not done."""
+        return [task for task in self.tasks if task.fingerprint not in self.receipts]
+
+
+def rounds(course: Course, step: Step, points: tuple[Values, ...] = ()) -> Iterator[Round]:
+    """The rounds of a step, each with its tasks and the receipts of those that are done.
+
+    The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
+    the first that has a task left to do.
+    """
+    for number in range(1_000_000):
+        tasks = list(step.stage.plan(course.inputs(step, number, points)))
+        receipts: dict[str, Receipt] = {}
+        if step.name not in course.redo:
+            for task in tasks:
+                receipt = course.ledger.receipt(task)
+                if receipt is not None:
+                    receipts[task.fingerprint] = receipt
+        if tasks or number == 0:
+            yield Round(tasks, receipts)
+        if not tasks or not step.stage.rounds or course.ended[step.name].failures:
+            return
+
+
+def points_of(course: Course, courses: Mapping[str, Course], name: str) -> tuple[Values, ...]:
+    """Of a vectorised stage: the values of its keys in all plans that differ from this one in these only."""
+    stage = course.chain.step(name).stage
+    if not stage.over:
+        return ()
+    mine, point = _apart(course, name, stage)
+    points = {fingerprint(point): point}
+    for other in courses.values():
+        rest, value = _apart(other, name, stage)
+        if rest == mine:
+            points[fingerprint(value)] = value
+    return tuple(points[key] for key in sorted(points))
+
+
+def _apart(course: Course, name: str, stage: Stage) -> tuple[str, Values]:
+    """A name for all that a step depends on but the keys it is vectorised over, and their values."""
+    values = course.config.model_dump(mode="json")
+    point: Values = {}
+    for key in stage.over:
+        *path, last = key.split(".")
+        section = values
+        for part in path:
+            section = section[part]
+        point[key] = section.pop(last)
+    inputs = course.inputs(course.chain.step(name))
+    made = [[receipt.fingerprint for receipt in inputs.receipts(word)] for word in sorted(inputs.made)]
+    return fingerprint(values, made), point

@@ -1,0 +1,108 @@
+"""What a stage may look at while it plans: the config, what its chain knows, and what earlier steps have made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from swsdist.config import Config
+from swsdist.errors import UserError
+from swsdist.fingerprint import fingerprint
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.task import Part, Receipt, Task, Told, Values
+
+T = TypeVar("T", bound=Told)
+Own = TypeVar("Own")
+
+
+class Made(NamedTuple):
+    """A table that a step reads.
+
+    Attributes:
+        source: where it comes from, as the chain says.
+        table: its name there.
+        receipts: of the tasks that made its files.
+        root: of the folder that they lie in; empty for the run folder.
+    """
+
+    source: str
+    table: str
+    receipts: list[Receipt]
+    root: str = ""
+
+    @property
+    def parts(self) -> list[Part]:
+        """Its files; `name` is as `Context.place` takes it."""
+        found = [part for receipt in self.receipts for part in receipt.parts(self.table)]
+        return [part._replace(name=f"{self.root}/{part.name}") for part in found] if self.root else found
+
+
+@dataclass
+class Inputs:
+    """Of one step of one plan.
+
+    Attributes:
+        config: of the plan.
+        ledger: of the run.
+        knows: what the chain knows before its first step; see `own`.
+        stage: name and version of the step's stage.
+        phase: what the step's cost counts as.
+        made: the tables that it reads, by the stage's words.
+        mine: what this step itself has come to so far.
+        round: of a stage in rounds, from 0; earlier rounds' receipts are those of `mine`.
+        points: of a stage that is vectorised: for each of the plans that share its tasks, the values of its keys.
+        redo: everything is to be done again.
+        place: root of the folder that the step writes to; the run folder if empty.
+    """
+
+    config: Config
+    ledger: Ledger
+    knows: object
+    stage: tuple[str, int]
+    phase: str = ""
+    made: Mapping[str, tuple[Made, ...]] = field(default_factory=dict)
+    mine: Ended = field(default_factory=Ended)
+    round: int = 0
+    points: tuple[Values, ...] = ()
+    redo: bool = False
+    place: str = ""
+
+    def own(self, kind: type[Own]) -> Own:
+        """What the chain knows before its first step, as a value of the type that the stage needs.
+
+        Raises:
+            UserError: the chain knows something else.
+        """
+        if not isinstance(self.knows, kind):
+            raise UserError(
+                f"the stage {self.stage[0]} needs {kind.__name__}, which this chain does not have",
+                remedy="use the stage in a chain that has",
+            )
+        return self.knows
+
+    def has(self, word: str) -> bool:
+        """Whether the step reads such a table."""
+        return bool(self.made.get(word))
+
+    def receipts(self, word: str) -> list[Receipt]:
+        """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
+        return [receipt for made in self.made.get(word, ()) for receipt in made.receipts]
+
+    def told(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
+        """The same, each with what its task told."""
+        return [(receipt, receipt.tells(kind)) for receipt in self.receipts(word)]
+
+    def parts(self, word: str) -> list[Part]:
+        """Files of a table; `name` is as `Context.place` takes it."""
+        return [part for made in self.made.get(word, ()) for part in made.parts]
+
+    def task(self, *matters: Any, label: str, work: float, payload: Values) -> Task:
+        """A task of this step.
+
+        Args:
+            matters: JSON values, all that its outputs depend on besides the stage and its version.
+            label, work, payload: see `Task`.
+        """
+        name = fingerprint(*self.stage, *matters)
+        return Task(self.stage[0], name, label, work, payload, self.phase, self.place)

@@ -1,0 +1,60 @@
+"""A plan as it was run, from its folder alone: for digests, comparisons, and whoever looks at it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from swsdist.config import Config
+from swsdist.errors import StoreError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Step
+from swsdist.pipeline.course import Choice, Course, begin
+from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.plan import ONLY, load_plans
+from swsdist.pipeline.task import Receipt, Task
+
+
+def recorded(run: Folder, name: str = ONLY) -> Course:
+    """A plan of a run folder, as it was run: its chain, and the receipts of the tasks that are planned.
+
+    Raises:
+        StoreError: it is not a run folder, it has no such plan, or a planned task is not done.
+    """
+    plans = load_plans(run)
+    if name not in plans:
+        raise StoreError(f"there is no plan {name!r}", where=run.path(), remedy=f"its plans are: {', '.join(plans)}")
+    plan = plans[name]
+    ledger = Ledger(run)
+    # Where it lies is where it is looked at, wherever it was made.
+    values = {**plan.config, "run": run.root, "storage": dict(run.storage)}
+    made_in = str(plan.config["run"]).rstrip("/") + "/"
+    config = Config.model_validate(values)
+    course = begin(name, config, ledger, Choice())
+    course.plan = plan
+    for step in course.steps:
+        planned = plan.steps.get(step.name)
+        if planned is None:
+            break
+        place = planned.place
+        if (place + "/").startswith(made_in):
+            place = f"{run.root}/{place[len(made_in) :]}".rstrip("/")
+        course.ended[step.name] = Ended(_receipts(course, step, planned.tasks, place, planned.planned))
+    course.chain.own.recall(plan.state)
+    return course
+
+
+def _receipts(course: Course, step: Step, names: Iterable[str], place: str, planned: int) -> list[Receipt]:
+    found, left = [], 0
+    for name in names:
+        receipt = course.ledger.receipt(Task(step.stage.name, name, "", 0, {}, place=place))
+        if receipt is not None:
+            found.append(receipt)
+        elif not place:
+            left += 1  # what lies in a store may have been compacted since: the store's state tells what there is
+    if left or (len(found) + left < planned and not place):
+        raise StoreError(
+            f"stage {step.name} is not done: {planned - len(found)} of {planned} tasks are left",
+            where=course.run.path(),
+            remedy="run it again to its end; then it has a digest",
+        )
+    return found

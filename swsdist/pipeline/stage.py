@@ -1,0 +1,176 @@
+"""A stage: how one arrow in the way of the data is cut into tasks, and what a task does.
+
+::
+
+    plan(inputs)         -> iterator of Task   pure: the same inputs give the same tasks in the same order
+    run(task, context)   -> Done               reads its inputs, publishes its outputs
+    finish(inputs)       -> None               after the last task, in the driver: commit what the tasks made
+
+A stage knows no other stage. It reads tables by words of its own; the chain says which step of it makes each of them
+(`swsdist.pipeline.chain`). A stage in **rounds** plans again after each round, and sees what its earlier rounds made; it ends
+with the first round that has no task.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from swsdist.config import Config
+from swsdist.io.filesystem import Folder, locate
+from swsdist.needs import Needs
+from swsdist.partition import SLOTS
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.task import Done, Part, Task
+from swsdist.store import parquet
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a stage makes.
+
+    Attributes:
+        schema: of its rows; None for files of another kind, whose digest is of their bytes.
+        key: column that it is partitioned by; None: it is not.
+        order: columns that put the rows of one key into a canonical order; none where each key's rows lie in one file, in
+            total order.
+        digested: whether it is a part of the run's digest.
+    """
+
+    schema: pa.Schema | None
+    key: str | None = "query_id"
+    order: tuple[str, ...] = ()
+    digested: bool = True
+
+
+@dataclass
+class Context:
+    """What a task may use: the folders, and a memory of its process.
+
+    Attributes:
+        run: the run folder.
+        stages: of the chains whose tasks come, by name.
+        memory: whatever a stage keeps for its next task here.
+    """
+
+    run: Folder
+    stages: Mapping[str, Stage]
+    memory: dict[Hashable, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "memory": {}}
+
+    @property
+    def storage(self) -> Mapping[str, Any]:
+        """Options for S3."""
+        return self.run.storage
+
+    def folder(self, task: Task) -> Folder:
+        """Where a task's receipt and outputs lie."""
+        return Folder(task.place, self.storage) if task.place else self.run
+
+    def place(self, name: str) -> tuple[Folder, str]:
+        """Folder and name of a file as `Inputs.files` names it: in this run, or a whole path."""
+        return locate(name, self.storage) if "://" in name or name.startswith("/") else (self.run, name)
+
+    def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """A whole table.
+
+        Raises:
+            StoreError: it is missing or damaged.
+        """
+        return parquet.read(*self.place(name), columns)
+
+    def read_bytes(self, name: str) -> bytes:
+        """A whole file."""
+        folder, rest = self.place(name)
+        return folder.read_bytes(rest)
+
+    def publish(
+        self,
+        task: Task,
+        table: str,
+        rows: Iterable[pa.Table],
+        schema: pa.Schema,
+        slots: tuple[int, int] = (0, SLOTS - 1),
+    ) -> Part:
+        """Write a table's file of a task: a row group a table of `rows`."""
+        count = 0
+
+        def counted() -> Iterator[pa.Table]:
+            nonlocal count
+            for some in rows:
+                count += some.num_rows
+                yield some
+
+        name = f"tables/{table}/{task.fingerprint}.parquet"
+        output = parquet.publish(self.folder(task), name, counted(), schema)
+        return Part(table, output.name, output.size, output.sha256, count, slots)
+
+    def write(self, task: Task, table: str, data: bytes, suffix: str = ".json", place: str = "tables/") -> Part:
+        """Write a small file of a task."""
+        folder, name = self.folder(task), f"{place}{table}/{task.fingerprint}{suffix}"
+        with folder.temporary(suffix) as path:
+            path.write_bytes(data)
+            output = parquet.describe(path, name)
+            folder.publish(path, name)
+        return Part(table, output.name, output.size, output.sha256)
+
+
+class Stage(ABC):
+    """One arrow in the way of the data. Its instances have no state: all that a task needs is in the task.
+
+    Attributes:
+        name: in fingerprints, files and receipts.
+        version: raised whenever the same inputs give other bytes.
+        unit: of a task's work: `s` of audio, `cells`, or rows of some kind.
+        tables: what it makes, by name.
+        in_driver: its tasks are few and small, and run in the driver.
+        rounds: it plans again after each round of tasks, until none is left.
+        replaces: the names of its outputs are fixed, so one config's take the place of another's.
+        over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
+            hold a value each (`Inputs.points`).
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    unit: ClassVar[str]
+    tables: ClassVar[Mapping[str, Table]] = {}
+    in_driver: ClassVar[bool] = False
+    rounds: ClassVar[bool] = False
+    replaces: ClassVar[bool] = False
+    over: ClassVar[tuple[str, ...]] = ()
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What a worker must have: alternatives, the best first."""
+        return (Needs(),)
+
+    def place(self, inputs: Inputs) -> str:
+        """Root of the folder that its receipts and outputs lie in; the run folder if empty."""
+        return ""
+
+    @abstractmethod
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
+
+    @abstractmethod
+    def run(self, task: Task, context: Context) -> Done:
+        """Do one."""
+
+    def warm(self, task: Task, context: Context) -> None:  # noqa: B027 (most stages have nothing to load)
+        """Load what the first task would have to load, so that no task is charged for it."""
+
+    def finish(self, inputs: Inputs) -> None:  # noqa: B027 (most stages have nothing to commit)
+        """All its tasks have come to their end: commit what they made."""
+
+    def expected(self, inputs: Inputs) -> float | None:
+        """How much work there may be, before it can be planned; None if that cannot be told."""
+        return None
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """SHA-256 of what it made that is in none of its `tables`, by name."""
+        return {}

@@ -1,0 +1,50 @@
+"""Digests of rows: equal ones prove equal results, however the rows were cut."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.store.reading import Store
+
+
+def of_store(store: Store) -> dict[str, str]:
+    """SHA-256 of a store's live documents, and of their frames. What tells how they lie (paths, shards, rows) is left out."""
+    columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance"]
+    table = store.documents(columns=columns).sort_by([("doc_id", "ascending"), ("channel", "ascending")])
+    frames: dict[tuple[str, int], Any] = {}
+    for shard in store.manifest.shards:
+        for block in store.blocks(shard.name):
+            # One running hash a document: frames of one are consecutive, so blocks add up to the whole.
+            running = frames.setdefault((block.doc_id, block.channel), hashlib.sha256())
+            running.update(block.features.tobytes())
+    whole = hashlib.sha256()
+    for key in sorted(frames):
+        whole.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
+    return {"documents": of_rows(table), "features": whole.hexdigest()}
+
+
+def of_rows(table: pa.Table) -> str:
+    """SHA-256 of a table's rows in their order, column by column."""
+    running = hashlib.sha256()
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        running.update(f"{name} {column.type} {len(column)}\n".encode())
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            running.update(pc.is_valid(column).to_numpy(zero_copy_only=False).tobytes())
+            running.update(pc.fill_null(column, 0).to_numpy().tobytes())
+        elif pa.types.is_large_binary(column.type):
+            for value in column:
+                running.update(hashlib.sha256(value.as_buffer()).digest())
+        else:
+            running.update(json.dumps(column.to_pylist(), default=str).encode())
+    return running.hexdigest()
+
+
+def combined(parts: dict[str, str]) -> str:
+    """One SHA-256 of several, by name."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
