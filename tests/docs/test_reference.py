@@ -16,7 +16,7 @@ from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
 from swsdist.chains.search.stages import STAGES
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.features.mfcc import Mfcc
-from swsdist.kernels.scales import UNITS
+from swsdist.registries import DISTANCES
 from swsdist.score import PROTOCOLS
 
 SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
@@ -97,7 +97,7 @@ def _section(page: str, title: str) -> str:
 
 def test_distances() -> None:
     table = rows(sections(DOCS / "concepts/exact-numbers.md")["The distances"])
-    assert {_plain(row[0]): int(row[4]) for row in table} == UNITS
+    assert {_plain(row[0]): int(row[4]) for row in table} == {name: DISTANCES[name].unit for name in DISTANCES}
 
 
 def test_protocols() -> None:

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from swsdist.chains.search.decide import scored_name
-from swsdist.errors import AudioError, UserError
+from swsdist.errors import UserError
+from swsdist.exports.interface import Material
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.registries import EXPORTS
 from swsdist.store import parquet
 from swsdist.store.parquet import Output
-from swsdist.types import DETECTIONS
 
 
 class Export(Stage):
-    """CSV, the NIST programs' system lists, Audacity labels, and clips of the best hits.
+    """Each export that the config names, see `swsdist.registries.EXPORTS`.
 
-    What was not decided is NO in the NIST lists, which know nothing else. Labels show what was decided YES, or everything where
-    nothing was decided. A list that a NIST program could not read (a file name that it takes for a pattern, say) is left out
-    with a warning; the other exports are made.
+    One that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out with a
+    warning; the others are made.
     """
 
     name = "export"
@@ -45,12 +42,13 @@ class Export(Stage):
         if not kinds or not lists:
             return
         query_ids = sorted({row for receipt in state.ended["queries"].receipts for row in receipt.summary["query_ids"]})
-        name = fingerprint(self.name, self.version, kinds, lists, state.config.report.clips, query_ids)
-        clips: list[dict[str, Any]] = []
+        written = [EXPORTS.identity(kind) for kind in kinds]
+        name = fingerprint(self.name, self.version, written, lists, state.config.report.clips, query_ids)
+        best: list[dict[str, Any]] = []
         task = Task(self.name, name, ", ".join(kinds), len(lists), {})
-        if "clips" in kinds and state.receipt(self, task) is None:
-            clips = best_rows(state, state.config.report.clips)
-        payload = {"lists": lists, "kinds": list(kinds), "query_ids": query_ids, "clips": clips}
+        if any(EXPORTS[kind].best_hits for kind in kinds) and state.receipt(self, task) is None:
+            best = best_rows(state, state.config.report.clips)
+        payload = {"lists": lists, "kinds": list(kinds), "query_ids": query_ids, "best": best}
         yield Task(self.name, name, task.label, len(lists), payload)
 
     def finish(self, state: State) -> None:
@@ -60,20 +58,21 @@ class Export(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Write each kind to a temporary folder, then publish its files."""
-        makers: dict[str, Callable[[dict[str, Any], Context, Path], None]] = {
-            "csv": _csv,
-            "stdlist": _stdlist,
-            "kwslist": _kwslist,
-            "labels": _labels,
-            "clips": _clips,
-        }
+        payload = task.payload
+        material = Material(
+            lambda: (batch for name in payload["lists"] for batch in parquet.rows(context.run, scored_name(name))),
+            payload["query_ids"],
+            context.config.system,
+            payload["best"],
+            context.config.storage,
+        )
         _remove_old(context.run)
         outputs: list[Output] = []
         warnings: list[str] = []
-        for kind in task.payload["kinds"]:
+        for kind in payload["kinds"]:
             with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
                 try:
-                    makers[kind](task.payload, context, Path(place))
+                    EXPORTS[kind].load()(material, Path(place))
                 except UserError as error:
                     warnings.append(f"{kind} was not exported: {error}")
                     continue
@@ -99,59 +98,3 @@ def _publish(place: Path, run: Folder) -> list[Output]:
             shutil.copyfile(file, beside)
             run.publish(beside, name)
     return outputs
-
-
-def _batches(payload: dict[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    for name in payload["lists"]:
-        yield from parquet.rows(context.run, scored_name(name))
-
-
-def _csv(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.tables import write_csv
-
-    write_csv(_batches(payload, context), DETECTIONS, place / "detections.csv")
-
-
-def _stdlist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist.systemlist_writing import write_stdlist
-
-    system = context.config.system
-    write_stdlist(_batches(payload, context), payload["query_ids"], place / "stdlist.xml", system=system)
-
-
-def _kwslist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist.systemlist_writing import write_kwslist
-
-    system = context.config.system
-    write_kwslist(_batches(payload, context), payload["query_ids"], place / "kwslist.xml", system=system)
-
-
-def _labels(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.labels import write_labels
-
-    def shown() -> Iterator[pa.RecordBatch]:
-        for batch in _batches(payload, context):
-            decision = batch.column("decision")
-            yield batch if decision.null_count else batch.filter(pc.fill_null(decision, False))
-
-    (place / "labels").mkdir()
-    write_labels(shown(), place / "labels")
-
-
-def _clips(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.audio.clips import write_clip
-
-    (place / "clips").mkdir()
-    for k, row in enumerate(payload["clips"], 1):
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{row['query_id']}-{row['doc_id']}")[:80]
-        out = place / "clips" / f"{k:03d}-{safe}-{row['start']:.2f}.wav"
-        try:
-            write_clip(
-                row["path"], row["start"], row["end"], out, channel=row["channel"], storage=context.config.storage
-            )
-        except AudioError as error:
-            raise UserError(
-                f"a recording has changed since it was indexed: {error.message}",
-                where=row["path"],
-                remedy="index again, or leave clips out of report.exports",
-            ) from None

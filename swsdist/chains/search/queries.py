@@ -9,10 +9,11 @@ from typing import Any
 from swsdist.audio.clips import write_silence
 from swsdist.features.registry import create
 from swsdist.fingerprint import fingerprint
-from swsdist.kernels.scales import LONGEST_QUERY, longest_query
+from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import extract, groups
 from swsdist.pipeline.state import State, identities
 from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.registries import RECURRENCES
 from swsdist.store import parquet
 from swsdist.types import EXAMPLES, QUERIES
 
@@ -38,7 +39,7 @@ class Queries(Stage):
         """A task a group."""
         rows = state.queries.to_pylist()
         search = state.config.search
-        longest = longest_query(search.recurrence, search.band)
+        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
         # What refuses long examples; with neither, the name of a group is what it is for any search.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
