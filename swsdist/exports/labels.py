@@ -8,14 +8,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.errors import DataError, UserError
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
 
 
 def write(material: Material, folder: Path) -> None:
-    """Write `labels/`."""
+    """Write `labels/`.
+
+    Raises:
+        UserError: a name cannot stand in a label.
+    """
     (folder / "labels").mkdir()
-    write_labels(_shown(material), folder / "labels")
+    try:
+        write_labels(_shown(material), folder / "labels")
+    except DataError as error:
+        raise UserError(error.message, where=error.where, remedy=error.remedy) from None
 
 
 def _shown(material: Material) -> Iterator[pa.RecordBatch]:
