@@ -16,6 +16,7 @@ from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task
+from swsdist.registries import FIRST_PASSES
 from swsdist.store import parquet
 from swsdist.store.manifest import Shard, require, state_name
 from swsdist.store.reading import Store
@@ -75,7 +76,7 @@ class Search(Stage):
         if settings.proposer.name != "none" and settings.proposer.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             searched = [([shard for shard, _ in shards], sorted(content for _, content in shards))]
-        elif settings.proposer.name == "quantised":
+        elif settings.proposer.name != "none" and FIRST_PASSES[settings.proposer.name].landmarks:
             everything = sorted(row for rows in by_shard.values() for row in rows)
             landmarks = landmark_documents([(row[0], row[1]) for row in everything])
             common = fingerprint(common, [row for row in everything if (row[0], row[1]) in landmarks])
