@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from swsdist.errors import ConfigError
@@ -30,9 +29,12 @@ class Configured(Entry):
     options: str = ""
 
     def model(self) -> type[BaseModel] | None:
-        """The model of its options; None where it takes none."""
-        module, _, name = self.options.partition(":")
-        return getattr(import_module(module), name) if module else None
+        """The model of its options; None where it takes none.
+
+        Raises:
+            ConfigError: it cannot be imported.
+        """
+        return Entry(self.options, self.version).load() if self.options else None
 
     def takes(self) -> tuple[str, ...]:
         """Names of its options."""

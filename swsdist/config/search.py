@@ -108,7 +108,7 @@ class Proposer(Section):
             given: dict[str, Any] = {"factors": self.factors}
         elif "factor" in takes and len(self.factors) == 1:
             given = {"factor": self.factors[0]}
-        elif self.factors != (5,):
+        elif self.factors != type(self).model_fields["factors"].default:
             raise ConfigError(f"{self.name} takes {'one of' if 'factor' in takes else 'no'} factors")
         else:
             given = {}
@@ -116,6 +116,9 @@ class Proposer(Section):
             given["visit"] = self.visit
         elif not self.visit:
             raise ConfigError(f"visit: false is not for the proposer {self.name}")
+        own = {"factor", "factors", "visit"} & set(self.options)
+        if own:
+            raise ConfigError(f"{', '.join(sorted(own))} in options: factors and visit are keys of their own")
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")
@@ -232,7 +235,7 @@ class Search(Section):
                 one.distance or self.distance,
                 one.weight,
                 one.normalise or self.normalise,
-                _given(floor=one.floor, cap=one.cap) | one.options,
+                _once(_given(floor=one.floor, cap=one.cap), one.options),
             )
             for one in self.streams
         )
@@ -250,7 +253,7 @@ class Search(Section):
 
     def _common(self) -> dict[str, Any]:
         """Options that are given for all distances that take them."""
-        return _given(floor=self.floor, cap=self.cap) | self.distance_options
+        return _once(_given(floor=self.floor, cap=self.cap), self.distance_options)
 
     def of_recurrence(self) -> dict[str, Any]:
         """All options of the recurrence.
@@ -258,7 +261,7 @@ class Search(Section):
         Raises:
             ConfigError: it does not take what is given.
         """
-        return checked(RECURRENCES, self.recurrence, _given(band=self.band) | self.recurrence_options)
+        return checked(RECURRENCES, self.recurrence, _once(_given(band=self.band), self.recurrence_options))
 
     @model_validator(mode="after")
     def _recurrence_takes_what_is_given(self) -> Search:
@@ -280,7 +283,7 @@ class Search(Section):
 
     @model_validator(mode="after")
     def _distances_take_what_is_given(self) -> Search:
-        terms = self.terms()
+        terms = _of_the_model(self.terms)
         for k, term in enumerate(terms):
             place = f"streams[{k}]: " if self.streams else ""
             if term.stop is not None and term.stop <= term.first:
@@ -309,3 +312,10 @@ class Search(Section):
 def _given(**options: object) -> dict[str, Any]:
     """Those that are not None."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _once(keys: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Options that have keys of their own, and others; none may be given as both."""
+    if both := sorted(set(keys) & set(options)):
+        raise ConfigError(f"{', '.join(both)} is given twice: as a key, and among options")
+    return keys | options

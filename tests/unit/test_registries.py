@@ -80,6 +80,15 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
         ),
         ({"recurrence": "rigid", "device": "cuda"}, "device: cuda knows recurrence: bounded-slope only, not rigid"),
         ({"proposer": {"name": "ears", "factors": [3]}}, "search.proposer: ears takes no factors"),
+        (
+            {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
+            "floor is given twice",
+        ),
+        ({"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}}, "search: band is given twice"),
+        (
+            {"proposer": {"name": "averaged", "options": {"factors": [3]}}},
+            "factors in options: factors and visit are keys",
+        ),
         ({"proposer": {"name": "quantised", "options": {"reach": 2}}}, "reach of quantised is 1 or less"),
     ],
 )
@@ -152,7 +161,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[swsdist.distances]\nstrange = strange:ENTRY\nbare = strange:Bare\ncosine = strange:Bare\n"
+        "[swsdist.distances]\nstrange = strange:ENTRY\nbare = strange:Bare\ngone = strange:Gone\ncosine = strange:Bare\n"
         "[swsdist.features]\nears = strange:Bare\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -171,6 +180,8 @@ def test_entry_points_add_to_a_registry(installed: None) -> None:
     assert FEATURES["ears"] == Entry("strange:Bare", 1)  # of an extractor its class is enough
     with pytest.raises(ConfigError, match="strange:Bare is no distance: it is not of the type DistanceEntry"):
         create("bare", 3)
+    with pytest.raises(ConfigError, match="the distance gone cannot be loaded from strange:Gone"):
+        create("gone", 3)
 
 
 def test_all_names_are_words_of_a_config() -> None:
