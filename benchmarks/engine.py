@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.corpora import base
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.accounts.journal import read_journals
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create

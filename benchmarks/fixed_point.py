@@ -19,7 +19,8 @@ from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.qnorm import normalise
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.config.model import Config, Reduce, Search
+from swsdist.config.model import Config, Reduce
+from swsdist.config.search import Search
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.reading import make_system, make_task
 from swsdist.features.statistics import Statistics

@@ -28,7 +28,8 @@ from benchmarks.rows import Row, at_least, say, table, write_json
 from swsdist.calibrate.qnorm import moments, normalise
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config import load_config
-from swsdist.config.model import Reduce, Search
+from swsdist.config.model import Reduce
+from swsdist.config.search import Search
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
@@ -235,7 +236,7 @@ def _plain(scene: Scene) -> list[Row]:
     """The search on averaged frames alone."""
     rows = []
     for factor in (2, 3):
-        options = {"factors": (factor,), "visited": False}
+        options = {"factors": (factor,), "visit": False}
         found, examples, work, cpu = scene.timed("averaged", options, Budget(10, 0.03, "collection"))
         label = f"{10 * factor} ms alone, not visited"
         rows += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swsdist.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
 from swsdist.registry import Entry, Registry
 
 #: Samples to frames.
@@ -12,4 +13,75 @@ FEATURES: Registry[Entry] = Registry(
 #: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
 CHAINS: Registry[Entry] = Registry(
     "chain", "swsdist.chains", "chain", {"search": Entry("swsdist.chains.search.chain:build", 1)}
+)
+
+_D = "swsdist.kernels.distances"
+_FLOOR, _LEAST, _CAP = f"{_D}.options:Floor", f"{_D}.options:FloorOfProduct", f"{_D}.options:Cap"
+
+#: Frames to a local distance.
+DISTANCES: Registry[DistanceEntry] = Registry(
+    "distance",
+    "swsdist.distances",
+    "search.distance",
+    {
+        "cosine": DistanceEntry(f"{_D}.cosine:plain", 1),
+        "cosine-squared": DistanceEntry(f"{_D}.cosine:squared", 1, unit=1024),
+        "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
+        "bhattacharyya-squared": DistanceEntry(f"{_D}.bhattacharyya:squared", 1, unit=1024, posteriors=True),
+        "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),
+        "log-posterior-cosine-squared": DistanceEntry(f"{_D}.log_posterior:squared", 1, _FLOOR, 1024, posteriors=True),
+        "kl": DistanceEntry(f"{_D}.kl:directed", 1, _FLOOR, 128, posteriors=True),
+        "kl-symmetric": DistanceEntry(f"{_D}.kl:symmetric", 1, _FLOOR, 128, posteriors=True),
+        "inner-product": DistanceEntry(f"{_D}.inner_product:negative_log", 1, _LEAST, 256, posteriors=True),
+        "euclidean": DistanceEntry(f"{_D}.euclidean:plain", 1, _CAP),
+        "euclidean-squared": DistanceEntry(f"{_D}.euclidean:squared", 1, _CAP, 1024),
+    },
+    DistanceEntry,
+)
+
+_R = "swsdist.kernels.recurrences"
+
+#: Distances to the costs of paths.
+RECURRENCES: Registry[RecurrenceEntry] = Registry(
+    "recurrence",
+    "swsdist.recurrences",
+    "search.recurrence",
+    {
+        "bounded-slope": RecurrenceEntry(f"{_R}.bounded_slope:recurrence", 1, first_pass=True, gpu=True),
+        "asymmetric": RecurrenceEntry(f"{_R}.asymmetric:recurrence", 1),
+        "averages": RecurrenceEntry(f"{_R}.averages:recurrence", 1, longest_query=1 << 15),
+        "non-segmental": RecurrenceEntry(f"{_R}.nonsegmental:recurrence", 1, longest_query=1 << 14),
+        "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_R}.options:Band", 1 << 18, "band"),
+    },
+    RecurrenceEntry,
+)
+
+_P = "swsdist.methods.first_pass"
+
+#: Where to search.
+FIRST_PASSES: Registry[FirstPassEntry] = Registry(
+    "first pass",
+    "swsdist.first_passes",
+    "search.proposer.name",
+    {
+        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
+        "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 1, f"{_P}.options:Quantised", landmarks=True),
+    },
+    FirstPassEntry,
+)
+
+#: Detections to files.
+EXPORTS: Registry[ExportEntry] = Registry(
+    "export",
+    "swsdist.exports",
+    "report.exports",
+    {
+        "csv": ExportEntry("swsdist.exports.table:write", 1),
+        "stdlist": ExportEntry("swsdist.exports.stdlist:write", 1),
+        "kwslist": ExportEntry("swsdist.exports.kwslist:write", 1),
+        "labels": ExportEntry("swsdist.exports.labels:write", 1),
+        "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
+    },
+    ExportEntry,
 )

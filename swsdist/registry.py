@@ -92,7 +92,7 @@ class Registry(Generic[E]):
         """The entry of a name.
 
         Raises:
-            ConfigError: there is none, or an added one is not an entry.
+            ConfigError: there is none, or an added one cannot be loaded, or is not an entry.
         """
         if name in self._own:
             return self._own[name]
@@ -103,7 +103,14 @@ class Registry(Generic[E]):
                 f"there is no {self.kind} {name!r}{hint}", where=self.where, remedy=f"there are: {', '.join(self)}"
             )
         point = self._added[name]
-        loaded = point.load()
+        try:
+            loaded = point.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"the {self.kind} {name} cannot be loaded from {point.value} ({error})",
+                where=f"entry point {self.group}: {name}",
+                remedy="install its package again, or uninstall it",
+            ) from error
         if isinstance(loaded, self._type):
             return loaded
         version = getattr(loaded, "version", None)

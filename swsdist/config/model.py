@@ -7,35 +7,14 @@ any fingerprint.
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from swsdist.config.distances import TAKES, DistanceName
-
-#: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
-IsPath = Annotated[str, "path", Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    def matters(self) -> dict[str, Any]:
-        """The part of this section that results depend on (see `effort` above), as plain JSON values."""
-        effort = {
-            name
-            for name, field in type(self).model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
-        }
-        return self.model_dump(mode="json", exclude=effort)
-
-
-def effort(default: Any, description: str) -> Any:
-    """A field that changes how the work is cut or where it runs, never what comes out."""
-    return Field(default, description=description, json_schema_extra={"effort": True})
+from swsdist.config.names import NameIn
+from swsdist.config.search import Keep, Search
+from swsdist.config.section import IsPath, Section, effort
+from swsdist.registries import EXPORTS
 
 
 class Corpus(Section):
@@ -73,234 +52,11 @@ class Index(Section):
     shards: PositiveInt | None = effort(None, "cut into this many shards instead (for experiments)")
 
 
-class Keep(Section):
-    """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
-
-    least: PositiveInt = Field(2, description="keep at least this many")
-    per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
-
-    def count(self, seconds: float) -> int:
-        """How many to keep of what was found in so many seconds."""
-        return max(self.least, int(self.per_second * seconds))
-
-
 class KeepDetections(Keep):
     """The same of a query's detections, over the whole collection."""
 
     least: PositiveInt = Field(1000, description="keep at least this many")
     per_second: float = Field(0.1, ge=0, description="and this many a second of the collection")
-
-
-#: What may be taken out of features before a distance.
-Normalise = Literal["none", "mean", "mean-variance"]
-
-#: Steps of the warping path, and how paths are compared.
-Recurrence = Literal["bounded-slope", "asymmetric", "averages", "non-segmental", "segmental"]
-
-#: Added to probabilities, or to their inner product, before the logarithm.
-Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
-
-
-class FeatureStream(Section):
-    """Columns of the features with a distance of their own; what is not given is as for the whole search."""
-
-    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
-        description="first column, from 0, and the one after the last"
-    )
-    distance: DistanceName | None = Field(None, description="local distance between these columns")
-    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
-    normalise: Normalise | None = Field(None, description="what is taken out of these columns")
-    floor: Floor | None = Field(None, description="as search.floor")
-    cap: PositiveFloat | None = Field(None, description="as search.cap")
-
-
-class Term(NamedTuple):
-    """A term of the search's distance, nothing left open but the last column."""
-
-    first: int
-    stop: int | None
-    distance: DistanceName
-    weight: int
-    normalise: Normalise
-    options: dict[str, float]
-
-
-class KeepWindows(Keep):
-    """The same of a first pass's windows."""
-
-    least: PositiveInt = Field(10, description="keep at least this many")
-    per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
-
-
-class Proposer(Section):
-    """A first pass that proposes where to search; what it does not propose is not found."""
-
-    name: Literal["none", "coarse", "averaged", "quantised"] = Field(
-        "none", description="none: everything is searched; see docs/concepts/proposers.md"
-    )
-    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
-        (5,),
-        description="frames that are averaged in the first pass; averaged takes several, falling, and passes in turn",
-    )
-    windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
-    over: Literal["collection", "document"] = Field(
-        "collection",
-        description="the best windows are those of the whole collection (a task a group of queries), or of "
-        "each document (a task a group and shard)",
-    )
-    visit: bool = Field(
-        True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
-    )
-
-    @model_validator(mode="after")
-    def _factors_fall(self) -> Proposer:
-        if any(after >= before for before, after in pairwise(self.factors)):
-            raise ValueError(f"factors {', '.join(map(str, self.factors))} do not fall")
-        if self.name == "averaged" and self.factors[-1] == 1:
-            raise ValueError("factors: of 1 frame there is no average")
-        if self.name != "averaged" and len(self.factors) > 1:
-            raise ValueError(f"{self.name} takes one of factors")
-        if not self.visit and self.name != "averaged":
-            raise ValueError("visit: false is for the proposer averaged")
-        return self
-
-
-class Search(Section):
-    """Distances, recurrence and candidates."""
-
-    distance: DistanceName = Field(
-        "cosine",
-        description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
-        "log-posterior-cosine, kl, inner-product (-ln of it); euclidean",
-    )
-    normalise: Normalise = Field(
-        "mean-variance",
-        description="what is taken out of each feature dimension before the distance; none for posteriors",
-    )
-    streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
-        (),
-        description="sum of distances over columns, for example [{columns: [0, 39], distance: cosine, weight: 2}, "
-        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
-    )
-    floor: Floor | None = Field(
-        None,
-        description="log-posterior-cosine, kl: added to probabilities before their logarithm; inner-product: added to "
-        "it, at least 1e-4; default: 1e-4",
-    )
-    cap: PositiveFloat | None = Field(
-        None,
-        description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
-        "default: 2.5 sqrt(dimension)",
-    )
-    documents_by: Literal["document", "speaker", "collection"] = Field(
-        "document", description="whose statistics normalise a document"
-    )
-    queries_by: Literal["speaker", "collection"] = Field(
-        "speaker",
-        description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
-    )
-    examples: Literal["best", "mean", "template"] = Field(
-        "best",
-        description="several examples of a query: the best one counts, or the mean of their normalised scores, "
-        "or one template is searched that is their average; see docs/how-to/use-several-examples.md",
-    )
-    recurrence: Recurrence = Field(
-        "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
-    )
-    band: PositiveInt | None = Field(
-        None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
-    )
-    candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        10, description="a candidate's cost is the least within plus or minus this many frames"
-    )
-    candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
-    lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
-    piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
-    product: Literal["auto", "int16", "numpy", "torch"] = effort(
-        "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
-    )
-    device: Literal["cpu", "cuda"] = effort(
-        "cpu", "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope"
-    )
-    device_memory_gb: PositiveFloat | None = effort(
-        None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
-    )
-
-    def matters(self) -> dict[str, Any]:
-        """What the search of examples depends on: their mean is taken after it."""
-        values = super().matters()
-        if self.examples != "template":
-            del values["examples"]
-        return values
-
-    def terms(self) -> tuple[Term, ...]:
-        """The distance as a sum of terms: one, over all columns, or those of `streams`."""
-        if not self.streams:
-            return (self._term(0, None, self.distance, 1, self.normalise, {}),)
-        return tuple(
-            self._term(
-                *one.columns,
-                one.distance or self.distance,
-                one.weight,
-                one.normalise or self.normalise,
-                {name: value for name, value in (("floor", one.floor), ("cap", one.cap)) if value is not None},
-            )
-            for one in self.streams
-        )
-
-    def _term(
-        self, first: int, stop: int | None, name: DistanceName, weight: int, normalise: Normalise, own: dict[str, float]
-    ) -> Term:
-        common = {"floor": self.floor} if TAKES[name].least_floor is not None else {}
-        common |= {"cap": self.cap} if TAKES[name].cap else {}
-        options = {key: value for key, value in common.items() if value is not None} | own
-        return Term(first, stop, name, weight, normalise, options)
-
-    @model_validator(mode="after")
-    def _band_is_of_segmental(self) -> Search:
-        if self.band is not None and self.recurrence != "segmental":
-            raise ValueError(f"{self.recurrence} takes no band")
-        return self
-
-    @model_validator(mode="after")
-    def _windows_can_be_visited(self) -> Search:
-        if self.proposer.name != "none" and self.recurrence != "bounded-slope":
-            raise ValueError(f"a proposer needs recurrence: bounded-slope, not {self.recurrence}")
-        if self.device != "cpu" and self.recurrence != "bounded-slope":
-            raise ValueError(f"device: {self.device} knows recurrence: bounded-slope only, not {self.recurrence}")
-        if self.device != "cpu" and self.proposer.name != "none":
-            raise ValueError(f"a proposer searches on the CPU: set device: cpu, not {self.device}")
-        return self
-
-    @model_validator(mode="after")
-    def _distances_take_what_is_given(self) -> Search:
-        terms = self.terms()
-        for k, term in enumerate(terms):
-            place, takes = f"streams[{k}]: " if self.streams else "", TAKES[term.distance]
-            if term.stop is not None and term.stop <= term.first:
-                raise ValueError(f"{place}columns {term.first} to {term.stop} are none")
-            if takes.posteriors and term.normalise != "none":
-                raise ValueError(
-                    f"{place}{term.distance} is between posteriors, which normalise: {term.normalise} would spoil; "
-                    "set normalise: none"
-                )
-            for option, floor in term.options.items():
-                least = takes.least_floor if option == "floor" else 0.0 if takes.cap else None
-                if least is None:
-                    raise ValueError(f"{place}{term.distance} takes no {option}")
-                if floor < least:
-                    raise ValueError(f"{place}{option} of {term.distance} is {least:g} or more")
-        for term, other in combinations(terms, 2):
-            common = max(term.first, other.first), min(term.stop or 0, other.stop or 0)
-            if common[0] < common[1] and term.normalise != other.normalise:
-                raise ValueError(
-                    f"columns {common[0]} to {common[1]} are in two streams that normalise them differently"
-                )
-        for option in ("floor", "cap"):
-            if getattr(self, option) is not None and not any(option in term.options for term in terms):
-                raise ValueError(f"{terms[0].distance} takes no {option}")
-        return self
 
 
 class Reduce(Section):
@@ -358,7 +114,7 @@ class Score(Section):
 class Report(Section):
     """Exports and the page."""
 
-    exports: tuple[Literal["csv", "stdlist", "kwslist", "labels", "clips"], ...] = Field(
+    exports: tuple[Annotated[str, NameIn(EXPORTS)], ...] = Field(
         ("csv", "stdlist", "kwslist", "labels", "clips"), description="what is written to RUN/exports"
     )
     clips: Annotated[int, Field(ge=0)] = Field(20, description="how many best hits get an audio clip")

@@ -17,7 +17,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from swsdist.config.model import Config, Section
+from swsdist.config.model import Config
+from swsdist.config.names import NameIn
+from swsdist.config.section import Section
 
 Place = tuple[str | int, ...]
 
@@ -131,7 +133,7 @@ def is_mapping(field: FieldInfo) -> bool:
 def words(field: FieldInfo, element: bool = False, index: int = 0) -> tuple[str, ...]:
     """The words that a field (or, with `element`, the element of its list at `index`) allows by name."""
     return tuple(
-        word for kind, _ in _kinds(field, element, index) if get_origin(kind) is Literal for word in get_args(kind)
+        word for kind, marks in _kinds(field, element, index) for word in (*_literals(kind), *_registered(marks))
     )
 
 
@@ -187,6 +189,14 @@ def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tu
     return [(annotation, marks)]
 
 
+def _literals(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _registered(marks: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(name for mark in marks if isinstance(mark, NameIn) for name in mark)
+
+
 def _either(members: list[tuple[Any, tuple[Any, ...]]]) -> str:
     return " | ".join(_describe(*member) for member in members)
 
@@ -203,6 +213,8 @@ def _describe(kind: Any, marks: tuple[Any, ...]) -> str:
         return "mapping"
     if section := _section(kind):
         return f"section with the keys {', '.join(section.model_fields)}"
+    if names := _registered(marks):
+        return " | ".join(names)
     if kind is str:
         return "path" if "path" in marks else "text"
     name = {NoneType: "null", bool: "true | false", int: "integer", float: "number"}[kind]

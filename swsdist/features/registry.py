@@ -1,8 +1,8 @@
 """What an extractor is, and which are installed.
 
-An extractor turns samples into frames. It is a small class with an options model, found by its name in the entry points
-`swsdist.features`; a third party adds one by a class and a line in its own `pyproject.toml`. Whether it is right is told by
-`swsdist.testing.conformance.check_extractor`.
+An extractor turns samples into frames. It is a small class with an options model, found by its name in
+`swsdist.registries.FEATURES`; a third party adds one by a class and a line in its own `pyproject.toml`. Whether it is right is
+told by `swsdist.testing.conformance.check_extractor`.
 
 Long recordings are computed in fixed blocks of `BLOCK_FRAMES` frames with the context that the extractor asks for, so memory
 is bounded; the block is part of the fingerprint, since where a block ends may change the last bits.
@@ -11,7 +11,6 @@ is bounded; the block is part of the fingerprint, since where a block ends may c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.errors import AudioError, ConfigError
+from swsdist.registries import FEATURES
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
@@ -65,8 +65,8 @@ def frame_shift(extractor: Extractor) -> float:
 
 
 def installed() -> dict[str, str]:
-    """Names of the installed extractors, and where each comes from."""
-    return {entry.name: entry.value for entry in sorted(entry_points(group="swsdist.features"), key=lambda e: e.name)}
+    """Names of the extractors that there are, and where each comes from."""
+    return {name: FEATURES[name].target for name in sorted(FEATURES)}
 
 
 def create(name: str, options: dict[str, Any]) -> Extractor:
@@ -75,20 +75,13 @@ def create(name: str, options: dict[str, Any]) -> Extractor:
     Raises:
         ConfigError: there is none of that name, or it does not take these options.
     """
-    for entry in entry_points(group="swsdist.features"):
-        if entry.name == name:
-            try:
-                extractor = entry.load()(**options)
-            except ValidationError as error:
-                first = error.errors()[0]
-                place = ".".join(["features.options", *(str(part) for part in first["loc"])])
-                raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
-            return extractor  # type: ignore[no-any-return]
-    raise ConfigError(
-        f"no feature extractor is called {name!r}",
-        where="features.name",
-        remedy=f"installed are: {', '.join(installed())}",
-    )
+    try:
+        extractor: Extractor = FEATURES[name].load()(**options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(["features.options", *(str(part) for part in first["loc"])])
+        raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
+    return extractor
 
 
 def identity(extractor: Extractor) -> dict[str, Any]:

@@ -15,6 +15,9 @@ import pyarrow as pa
 from swsdist.errors import DataError
 from swsdist.types import DETECTIONS
 
+#: Bytes of a file's name, in all common file systems.
+_LONGEST_NAME = 255
+
 
 def label_file(doc_id: str, channel: int) -> str:
     """Name of a document's label file, for example `talks/monday.1.txt`; no two documents share one.
@@ -38,7 +41,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
         the names of the files in the folder, sorted.
 
     Raises:
-        DataError: a query id holds a tab or a line break.
+        DataError: a query id holds a tab or a line break, or a document's id is too long for a file's name.
     """
     names: set[str] = set()
     for batch in batches:
@@ -54,6 +57,11 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
                 )
             lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score!r}\n")
         for name, text in lines.items():
+            if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
+                raise DataError(
+                    f"no file can have the name {name[:40]}...",
+                    remedy="give the document a shorter id, or leave labels out of report.exports",
+                )
             file = folder / name
             if name not in names:
                 file.parent.mkdir(parents=True, exist_ok=True)

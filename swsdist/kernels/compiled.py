@@ -53,11 +53,21 @@ def _enclosed(function: Any) -> str:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if not cells:
         return ""
-    said = [
-        f"{one.__module__}.{one.__qualname__}{_enclosed(one)}" if isinstance(one, FunctionType) else repr(one)
-        for one in cells
-    ]
+    said = [_said(one) if isinstance(one, FunctionType) else repr(one) for one in cells]
     return "_" + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+
+def _said(function: FunctionType) -> str:
+    """A function's name, and its code where that is another package's: the folder's name tells of ours only."""
+    name = f"{function.__module__}.{function.__qualname__}{_enclosed(function)}"
+    if function.__module__.startswith("swsdist.kernels."):
+        return name
+    code = function.__code__
+    try:
+        text = Path(code.co_filename).read_bytes()
+    except OSError:
+        text = code.co_code + repr((code.co_consts, code.co_names)).encode()  # of a notebook
+    return f"{name} {hashlib.sha256(text).hexdigest()}"
 
 
 @cache

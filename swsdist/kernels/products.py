@@ -12,7 +12,7 @@ Layouts, all flat and C-contiguous:
 - distances, int16 (frames, rows, 16 lanes): what a recurrence reads, in the order that it reads it.
 
 A *fill* writes the distances of one query to some frames. There are two for every map: from documents as above (`source`
-"int16"), and from float32 products (rows, frames, 16 lanes) that numpy or torch made ("float32"; their bytes pass as int16).
+"int16"), and from float32 products (rows, frames, 16 lanes) that numpy made ("float32"; their bytes pass as int16).
 
 The inner loop takes some query frames and `_FRAMES` document frames at once, so that each value is loaded for several products
 and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").

@@ -1,7 +1,7 @@
-"""The integers that stand for distances, and how long a query may be, for who must know them without loading the kernels.
+"""The integers that stand for distances, for who must know them without loading the kernels.
 
-A local distance has 12 bits. `UNITS` names, for each distance, the integer that stands for a distance of 1; all are
-powers of two, so that weighted sums of distances are exact.
+A local distance has 12 bits. The integer that stands for a distance of 1 is a power of two for all (`DistanceEntry.unit`), so
+that weighted sums of distances are exact.
 """
 
 from __future__ import annotations
@@ -10,28 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swsdist.errors import ConfigError
-from swsdist.kernels.distances.registry import REGISTRY
+from swsdist.registries import DISTANCES
 
 #: Largest local distance.
 MAX_DISTANCE = 4095
 
 #: Frames of a query: what a packed 64-bit state holds with ease.
 LONGEST_QUERY = 1 << 20
-
-#: Recurrences whose state holds less: query frames, with segmental those and the band together.
-LONGEST = {"averages": 1 << 15, "non-segmental": 1 << 14, "segmental": 1 << 18}
-
-#: R of the recurrence segmental, where nothing else is said.
-BAND = 10
-
-#: Distance -> the integer that stands for a distance of 1.
-UNITS = {name: entry.unit for name, entry in REGISTRY.items()}
-
-
-def longest_query(recurrence: str, band: int | None = None) -> int:
-    """Most frames of a query that a recurrence can hold; 0 if the band of segmental (default `BAND`) leaves none."""
-    most = LONGEST.get(recurrence, LONGEST_QUERY)
-    return max(0, most - (band or BAND)) if recurrence == "segmental" else most
 
 
 class Weighted(NamedTuple):
@@ -57,13 +42,12 @@ def weighted(terms: Sequence[tuple[str, int]]) -> Weighted:
     Raises:
         ConfigError: the weights are so unlike that the sum has no 12 bits.
     """
-    finest = max(UNITS[name] for name, _ in terms)
-    weights = tuple(weight * (finest // UNITS[name]) for name, weight in terms)
+    finest = max(DISTANCES[name].unit for name, _ in terms)
+    weights = tuple(weight * (finest // DISTANCES[name].unit) for name, weight in terms)
     shift = (sum(weights) - 1).bit_length()
     if finest >> shift == 0:
         raise ConfigError(
             f"{' + '.join(f'{weight} {name}' for name, weight in terms)} cannot be summed in 12 bits",
-            where="search.streams",
-            remedy="give less unlike weights",
+            remedy="give the streams less unlike weights",
         )
     return Weighted(weights, shift, finest >> shift)

@@ -7,6 +7,8 @@ frame are those of the search, and the path of a detection is the one that it wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +17,10 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences import tracing
-from swsdist.methods.dtw.patterns import pattern
+from swsdist.kernels.recurrences.registry import create
 from swsdist.methods.dtw.query_distances import local_distances
 
-_TABLES = {
-    "bounded-slope": tracing.bounded_slope,
-    "asymmetric": tracing.asymmetric,
-    "averages": tracing.averages,
-    "non-segmental": tracing.non_segmental,
-    "segmental": tracing.segmental,
-}
+_DEFAULT: Mapping[str, object] = MappingProxyType({})
 
 
 class Curve(NamedTuple):
@@ -44,21 +40,22 @@ def curve(
     document: NDArray[np.float32],
     distance: Distance,
     recurrence: str = "bounded-slope",
-    band: int = 1,
+    options: Mapping[str, object] = _DEFAULT,
 ) -> Curve:
     """Cost and document frames of the path that ends at each frame of a document.
 
     Args:
         query, document: float32 (frames, columns), prepared by the distance; at least one frame each.
         distance: between frames.
-        recurrence: name in `search.patterns.PATTERNS`.
-        band: R of segmental.
+        recurrence: its name.
+        options: of the recurrence.
 
     Raises:
         UserError: the query is too long for the recurrence.
     """
-    pattern(recurrence, band).packing(len(query))  # refuses queries that the search refuses
-    return _traced(local_distances(query, document, distance), _TABLES[recurrence], band)[0]
+    known = create(recurrence, options)
+    known.packing(len(query))  # refuses queries that the search refuses
+    return traced(local_distances(query, document, distance), known.trace, known.option)[0]
 
 
 def path(
@@ -67,7 +64,7 @@ def path(
     end_frame: int,
     distance: Distance,
     recurrence: str = "bounded-slope",
-    band: int = 1,
+    options: Mapping[str, object] = _DEFAULT,
 ) -> NDArray[np.int64]:
     """The path that ends at a document frame: its cells (query frame, document frame), int64 (cells, 2), in order.
 
@@ -79,7 +76,7 @@ def path(
     Raises:
         UserError: no path ends there, or the query is too long for the recurrence.
     """
-    known = pattern(recurrence, band)
+    known = create(recurrence, options)
     known.packing(len(query))
     if not 0 <= end_frame < len(document):
         raise UserError(
@@ -87,25 +84,26 @@ def path(
         )
     first = 0 if known.reach is None else max(0, end_frame - known.reach(len(query))) // known.grid * known.grid
     table = local_distances(query, document[first : end_frame + 1], distance)
-    found, steps = _traced(table, _TABLES[recurrence], band)
+    found, steps = traced(table, known.trace, known.option)
     frames = int(found.frames[-1])
     if frames == 0:
         raise UserError(
             f"no path ends at frame {end_frame}",
             remedy="give the end of a detection; a query of bounded slope needs half as many frames before it",
         )
-    if recurrence == "segmental":
+    if known.trace_path is not None:
         first = end_frame - frames + 1
-        _, steps = _traced(np.ascontiguousarray(table[:, -frames:]), tracing.segment, band)
+        _, steps = traced(np.ascontiguousarray(table[:, -frames:]), known.trace_path, known.option)
     cells = _walked(steps)
     cells[:, 1] += first
     return cells
 
 
-def _traced(table: NDArray[np.int16], recurrence: Any, band: int) -> tuple[Curve, NDArray[np.uint8]]:
+def traced(table: NDArray[np.int16], twin: Any, option: int) -> tuple[Curve, NDArray[np.uint8]]:
+    """The curve of a table of distances by a recurrence's plain twin, and the step into every cell."""
     found = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)
-    tracing.traced(recurrence)(table, band, found.cost, found.frames, steps)
+    tracing.traced(twin)(table, option, found.cost, found.frames, steps)
     return found, steps
 
 

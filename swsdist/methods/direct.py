@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.calibrate.qnorm import normalise
-from swsdist.config.model import Reduce, Search
+from swsdist.config.model import Reduce
+from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.features.registry import create
 from swsdist.kernels.distances.interface import Distance
@@ -239,7 +240,7 @@ class _Pair:
         self.query = prepared(extracted, store.statistics(), config, manifest.dimension)[0].frames
         self.distance, self.document = _document(store, doc_id, channel, config)
         settings = engine_settings(config, self.distance, manifest.shift)
-        self.recurrence = settings.pattern, settings.band
+        self.recurrence = settings.recurrence, settings.options
 
 
 def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:

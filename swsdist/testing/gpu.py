@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.distances.registry import REGISTRY, create
+from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.dtw import device, engine
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
+from swsdist.registries import DISTANCES
 
 
 class Case(NamedTuple):
@@ -67,7 +68,7 @@ CASES = {
     "one document": Case((5,), (33,)),
     "64-bit states": Case((400, 20), (900, 100)),
     "three streams": Case((1, 9, 20), (5, 50), ("cosine", "kl", "euclidean-squared")),
-} | {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in REGISTRY if name != "cosine"}
+} | {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
 
 
 class Outcome(NamedTuple):

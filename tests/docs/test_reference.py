@@ -17,9 +17,8 @@ from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.scales import UNITS
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registries import CHAINS
+from swsdist.registries import CHAINS, DISTANCES
 from swsdist.score import PROTOCOLS
 
 SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
@@ -100,7 +99,7 @@ def _section(page: str, title: str) -> str:
 
 def test_distances() -> None:
     table = rows(sections(DOCS / "concepts/exact-numbers.md")["The distances"])
-    assert {_plain(row[0]): int(row[4]) for row in table} == UNITS
+    assert {_plain(row[0]): int(row[4]) for row in table} == {name: DISTANCES[name].unit for name in DISTANCES}
 
 
 def test_protocols() -> None:

@@ -18,7 +18,6 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,9 +29,10 @@ import soundfile
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict
-from swsdist.features import registry
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.registries import FEATURES
+from swsdist.registry import Entry
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
@@ -120,9 +120,8 @@ def make_corpus(root: Path) -> None:
 def outcome(tmp_path_factory) -> Iterator[Outcome]:
     root = tmp_path_factory.mktemp("golden")
     make_corpus(root)
-    entry = EntryPoint("reshape", f"{__name__}:Reshape", "swsdist.features")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entry_points", lambda group: [entry])
+    FEATURES.add("reshape", Entry(f"{__name__}:Reshape", 1))
+    try:
         values = {
             "run": str(root / "run"),
             "corpus": {"documents": str(root / "docs.csv"), "queries": str(root / "queries.csv"), "examples": "all"}
@@ -134,6 +133,8 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
             "executor": {"kind": "serial"},
         }
         yield run_stages(config_from_dict(values, root), Choice(), Progress())
+    finally:
+        FEATURES.remove("reshape")
 
 
 def digest(outcome: Outcome, name: str) -> str:

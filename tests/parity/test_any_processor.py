@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import subprocess
@@ -70,9 +69,3 @@ def test_any_kernel_of_openblas(ours: str) -> None:
 @pytest.mark.parametrize("processor", ["x86-64", "haswell", "skylake-avx512"])
 def test_code_for_other_processors(processor: str, ours: str) -> None:
     assert searched("int16", NUMBA_CPU_NAME=processor)[0] == ours
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-def test_torch(ours: str) -> None:
-    assert searched("torch")[0] == ours

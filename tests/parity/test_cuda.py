@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.errors import UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.methods.dtw.found import pruned
 from swsdist.methods.dtw.lanes import Piece
-from swsdist.methods.dtw.patterns import PATTERNS
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.methods.dtw.warps import batches
 from swsdist.methods.query.example import Example
+from swsdist.registries import RECURRENCES
 from swsdist.testing.gpu import CASES
 from swsdist.testing.synthesis import make_corpus
 
@@ -109,7 +109,7 @@ def test_no_gpu_is_told() -> None:
     assert "remedy: set search.device to cpu" in done.stderr
 
 
-@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "bounded-slope"])
+@pytest.mark.parametrize("name", [name for name in RECURRENCES if not RECURRENCES[name].gpu])
 def test_other_recurrences_are_refused(name: str) -> None:
     settings = Settings(create("cosine", 1), 1, 1, 1, name, device="cuda")
     frame = np.zeros((1, 1), np.float32)

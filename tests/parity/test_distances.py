@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from types import FunctionType
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.config.distances import TAKES, DistanceName
 from swsdist.config.loader import config_from_dict
-from swsdist.config.model import Search
+from swsdist.config.search import Search
+from swsdist.entries import those
 from swsdist.errors import ConfigError, DataError, UserError
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.cosine import NORM
@@ -22,21 +21,22 @@ from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
-from swsdist.kernels.distances.registry import REGISTRY, create
+from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.scales import UNITS, weighted
+from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
+from swsdist.registries import DISTANCES
 from swsdist.testing import oracles_distances as oracle
 from swsdist.testing import oracles_search
 from swsdist.types import EXAMPLES
 
-NAMES = sorted(REGISTRY)
+NAMES = sorted(DISTANCES)
 NAME = st.sampled_from(NAMES)
-ON_POSTERIORS = {name for name, takes in TAKES.items() if takes.posteriors}
+ON_POSTERIORS = set(those(DISTANCES, "posteriors"))
 #: Floors and caps that the tests use.
 FLOORS, CAPS = (1e-4, 3e-3, 0.1), (0.5, 4.0, 30.0)
 
@@ -62,9 +62,9 @@ def features(name: str, kind: str, frames: int, dimension: int, seed: int) -> np
 
 def given_options(name: str, choice: int, dimension: int) -> tuple[dict[str, float], dict[str, float]]:
     """Options for `create`, and the same with the defaults written out, for the oracle."""
-    if "floor" in REGISTRY[name].options:
+    if "floor" in DISTANCES[name].takes():
         return ({"floor": FLOORS[choice]},) * 2 if choice < 3 else ({}, {"floor": 1e-4})
-    if "cap" in REGISTRY[name].options:
+    if "cap" in DISTANCES[name].takes():
         return ({"cap": CAPS[choice]},) * 2 if choice < 3 else ({}, {"cap": default_cap(dimension)})
     return {}, {}
 
@@ -206,7 +206,7 @@ WORST = [(name, dimension) for name in NAMES for dimension in (1, 2, 39, 138, 10
 @pytest.mark.parametrize(("name", "dimension"), WORST)
 def test_bounds_of_the_worst_frames(name: str, dimension: int) -> None:
     """One class alone, all alike, all at the edge of rounding up, opposite, and beyond every range."""
-    floor = {"floor": 1e-10 if name != "inner-product" else 1e-4} if "floor" in REGISTRY[name].options else {}
+    floor = {"floor": 1e-10 if name != "inner-product" else 1e-4} if "floor" in DISTANCES[name].takes() else {}
     distance = create(name, dimension, floor)
     rng = np.random.default_rng(dimension)
     if name in ON_POSTERIORS:
@@ -321,21 +321,17 @@ def test_logarithm(x: float) -> None:
     assert compiled_ln(x) == ln(x)
 
 
-def test_names_are_the_same_everywhere() -> None:
-    assert list(REGISTRY) == list(get_args(DistanceName)) == list(TAKES) == list(UNITS)
-    for name, takes in TAKES.items():
-        assert ("floor" in REGISTRY[name].options) == (takes.least_floor is not None)
-        assert ("cap" in REGISTRY[name].options) == takes.cap
-        assert create(name, 3).unit == UNITS[name]
-        assert UNITS[name].bit_count() == 1
+def test_equal_options_are_the_same_distance() -> None:
+    for name in DISTANCES:
         assert create(name, 3) is create(name, 3)
+    assert create("kl", 3, {"floor": 1e-4}) is create("kl", 3)
 
 
 def test_wrong_names_and_options() -> None:
     for name, options, complaint in (
-        ("hamming", {}, "there is no distance hamming"),
+        ("hamming", {}, "there is no distance 'hamming'"),
         ("cosine", {"cap": 1.0}, "the distance cosine takes no cap"),
-        ("inner-product", {"floor": 1e-5}, "below 0.0001"),
+        ("inner-product", {"floor": 1e-5}, "floor of inner-product is 0.0001 or more"),
     ):
         with pytest.raises(ConfigError, match=complaint):
             create(name, 3, options)
@@ -387,7 +383,7 @@ def test_weights_of_a_sum() -> None:
 
 
 def test_columns_that_are_not_there() -> None:
-    with pytest.raises(ConfigError, match=re.escape("search.streams[1].columns: there are no columns 3 to 6")):
+    with pytest.raises(ConfigError, match=re.escape("streams[1].columns: there are no columns 3 to 6")):
         weighted_sum([Part(create("cosine", 3), 0, 3, 1), Part(create("cosine", 3), 3, 6, 1)], 5)
 
 
@@ -414,15 +410,15 @@ def test_streams_in_a_config(tmp_path) -> None:
     ("search", "complaint"),
     [
         ({"distance": "kl"}, "search: kl is between posteriors, which normalise: mean-variance would spoil"),
-        ({"cap": 2.0}, "search: cosine takes no cap"),
-        ({"distance": "euclidean", "floor": 0.01}, "search: euclidean takes no floor"),
+        ({"cap": 2.0}, "search: the distance cosine takes no cap"),
+        ({"distance": "euclidean", "floor": 0.01}, "search: the distance euclidean takes no floor"),
         ({"distance": "inner-product", "normalise": "none", "floor": 1e-5}, "floor of inner-product is 0.0001 or more"),
         ({"distance": "kl", "normalise": "none", "floor": 0.5}, "search.floor"),
         ({"distance": "euclidean", "cap": 0.0}, "search.cap"),
         ({"streams": [{"columns": [3, 3]}]}, "columns 3 to 3 are none"),
         ({"streams": [{"columns": [0, 3]}, {"columns": [3, 5], "distance": "kl"}]}, r"streams\[1\]: kl is between"),
         ({"streams": [{"columns": [0, 3]}, {"columns": [2, 5], "normalise": "mean"}]}, "columns 2 to 3 are in two"),
-        ({"streams": [{"columns": [0, 3], "cap": 1.0}]}, r"streams\[0\]: cosine takes no cap"),
+        ({"streams": [{"columns": [0, 3], "cap": 1.0}]}, r"streams\[0\]: the distance cosine takes no cap"),
         ({"streams": [{"columns": [0, 3], "weight": 0}]}, r"search.streams\[0\]"),
         ({"streams": [{"columns": [-1, 3]}]}, r"search.streams\[0\]"),
         ({"streams": [{"columns": [0, 3]}] * 9}, "search.streams"),
@@ -483,8 +479,8 @@ def test_the_engine_searches_sums() -> None:
         [
             oracle.weighted(
                 [
-                    (oracle.distance("cosine", q[:3], x[:3], {}), UNITS["cosine"], 2),
-                    (oracle.distance("kl", q[3:], x[3:], {}), UNITS["kl"], 1),
+                    (oracle.distance("cosine", q[:3], x[:3], {}), DISTANCES["cosine"].unit, 2),
+                    (oracle.distance("kl", q[3:], x[3:], {}), DISTANCES["kl"].unit, 1),
                 ],
                 distance.unit,
             )

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from swsdist.kernels.recurrences import asymmetric, averages, nonsegmental, quotients, segmental
 from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
-from swsdist.methods.dtw.patterns import pattern
 from swsdist.testing import oracles_patterns as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest", "zeros"])
@@ -91,7 +91,7 @@ RUN = {
 
 def curves(name: str, tables: list[np.ndarray], block: int, band: int = 3, wide: bool = False) -> list:
     """(cost, frames) of each lane at each frame, None where no path ends; by blocks of frames."""
-    made = pattern(name, band)
+    made = create(name, {"band": band} if name == "segmental" else {})
     n, longest = tables[0].shape[0], max(t.shape[1] for t in tables)
     distances = np.zeros((longest, n, WIDTH), np.int16)
     for lane, table in enumerate(tables):

@@ -7,18 +7,19 @@ from hypothesis import strategies as st
 
 from swsdist.errors import UserError
 from swsdist.kernels.distances.registry import create
+from swsdist.kernels.recurrences import registry as recurrences
 from swsdist.methods.dtw import engine
-from swsdist.methods.dtw import patterns as known
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
+from swsdist.registries import RECURRENCES
 from swsdist.testing import oracles_patterns as oracle
 from swsdist.testing.oracles_search import bounded_slope, candidates, keep_best
 
 COSINE = create("cosine", 3)
 EUCLIDEAN = create("euclidean", 3)
 
-PATTERN = st.sampled_from(known.PATTERNS)
+PATTERN = st.sampled_from(list(RECURRENCES))
 KIND = st.sampled_from(["random", "few", "constant", "zeros", "opposite"])
 
 
@@ -35,6 +36,10 @@ def frames(rng: np.random.Generator, kind: str, length: int, distance=COSINE, si
 def local(distance, query: np.ndarray, document: np.ndarray) -> list[list[int]]:
     dots = query.astype(int) @ document.astype(int).T
     return [[distance.streams[0].distance(dot) for dot in row] for row in dots.tolist()]
+
+
+def options(name: str, band: int) -> dict[str, int]:
+    return {"band": band} if name == "segmental" else {}
 
 
 def curve(name: str, table: list[list[int]], band: int) -> list[tuple[int, int] | None]:
@@ -106,7 +111,7 @@ def test_engine_is_the_oracle(
             examples,
             ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
             np.full(len(data), most),
-            Settings(distance, window, lanes, piece, name, product, threads, band),
+            Settings(distance, window, lanes, piece, name, product, threads, options(name, band)),
         )
     assert as_rows(found) == expected(name, band, examples, data, distance, window, most)
 
@@ -130,7 +135,7 @@ def test_cuts_segments_and_lanes_change_nothing(
     data = [frames(rng, "few", n) for n in lengths]
     examples = [Example(f"q{k}", 1, frames(rng, "random", n)) for k, n in enumerate((1, 4, 5, 17, 300))]
     most = np.full(len(data), 1000)
-    chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, band)
+    chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, options(name, band))
     whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     shuffled = rng.permutation(len(data))
     with pytest.MonkeyPatch.context() as patch:
@@ -145,12 +150,12 @@ def test_cuts_segments_and_lanes_change_nothing(
     assert len(whole.cost) > 0
 
 
-@pytest.mark.parametrize("name", known.PATTERNS)
+@pytest.mark.parametrize("name", list(RECURRENCES))
 def test_a_thousand_documents(name: str) -> None:
     rng = np.random.default_rng(3)
     data = [frames(rng, "random", int(n)) for n in rng.integers(1, 12, 1000)]
     query = Example("q", 1, frames(rng, "random", 3))
-    chosen = Settings(COSINE, 2, 64, 99, name, band=2)
+    chosen = Settings(COSINE, 2, 64, 99, name, options=options(name, 2))
     found = search([query], ((k, [d]) for k, d in enumerate(data)), np.full(len(data), 3), chosen)
     assert as_rows(found) == expected(name, 2, [query], data, COSINE, 2, 3)
 
@@ -163,11 +168,11 @@ def test_long_documents_have_wider_sums(monkeypatch: pytest.MonkeyPatch) -> None
     most = np.full(len(data), 50)
     chosen = Settings(COSINE, 3, 64, 99, "averages")
     narrow = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
-    made = known.pattern("averages")
-    monkeypatch.setattr(engine, "pattern", lambda name, band: made._replace(int32_frames=100))
+    made = recurrences.create("averages")
+    monkeypatch.setattr(engine, "create", lambda name, options: made._replace(int32_frames=100))
     wide = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     assert as_rows(wide) == as_rows(narrow)
-    monkeypatch.setattr(engine, "pattern", lambda name, band: made._replace(most_frames=299))
+    monkeypatch.setattr(engine, "create", lambda name, options: made._replace(most_frames=299))
     with pytest.raises(UserError, match="a document of 300 frames is too long for the recurrence averages"):
         search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
 
@@ -196,7 +201,7 @@ def test_a_path_longer_than_int32_holds() -> None:
     ("name", "longest"), [("averages", 1 << 15), ("non-segmental", 1 << 14), ("segmental", (1 << 18) - 10)]
 )
 def test_queries_that_are_too_long(name: str, longest: int) -> None:
-    recurrence = known.pattern(name, 10)
+    recurrence = recurrences.create(name)
     assert recurrence.packing(longest).infinity > 0
     with pytest.raises(UserError, match=f"too long for the recurrence {name}"):
         recurrence.packing(longest + 1)

@@ -161,7 +161,7 @@ def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
 PROPOSERS = [
     ("averaged", {"factors": (3,)}),
     ("averaged", {"factors": (4, 2), "widen": 2}),
-    ("averaged", {"factors": (2,), "visited": False}),
+    ("averaged", {"factors": (2,), "visit": False}),
     ("coarse", {"factor": 1}),
     ("coarse", {"factor": 2}),
     ("quantised", {"factor": 2, "codewords": 30, "reach": 0.2, "widen": 2}),
@@ -195,7 +195,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
         assert parts == expected
 
 
-@pytest.mark.parametrize(("name", "options"), [p for p in PROPOSERS if p[1].get("visited", True)])
+@pytest.mark.parametrize(("name", "options"), [p for p in PROPOSERS if p[1].get("visit", True)])
 def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, options: dict) -> None:
     rng = np.random.default_rng(8)
     # Sounds of six frames and some noise: a coarse pass can follow them.

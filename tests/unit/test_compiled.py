@@ -116,8 +116,23 @@ def test_functions_of_one_name_from_different_processes_stay_apart(tmp_path: Pat
 
 def test_what_a_function_encloses_is_in_its_name() -> None:
     from swsdist.kernels import products
-    from swsdist.kernels.distances.registry import REGISTRY, create
+    from swsdist.kernels.distances.registry import create
+    from swsdist.registries import DISTANCES
 
-    maps = {create(name, 3).streams[0].from_dot for name in REGISTRY}
+    maps = {create(name, 3).streams[0].from_dot for name in DISTANCES}
     fills = [products.fill(from_dot, source) for from_dot in maps for source in ("int16", "float32")]
     assert len({fill.py_func.__qualname__ for fill in fills}) == len(fills) == 2 * len(maps)
+
+
+def test_the_code_of_another_packages_map_is_in_its_name(tmp_path: Path) -> None:
+    """The folder is named by what our kernels say; a stranger's map that is mended must not meet its old code."""
+    from swsdist.kernels.compiled import _enclosed
+
+    def enclosing(text: str) -> str:
+        (tmp_path / "theirs.py").write_text(text)
+        space: dict[str, object] = {"__name__": "theirs"}
+        exec(compile(text, tmp_path / "theirs.py", "exec"), space)
+        from_dot = space["from_dot"]
+        return _enclosed(lambda: from_dot)
+
+    assert enclosing("def from_dot(dot): return dot") != enclosing("def from_dot(dot): return dot + 1")

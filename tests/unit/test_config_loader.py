@@ -6,13 +6,14 @@ import pickle
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from swsdist.config import Config, load_config
-from swsdist.config.model import FeatureStream, Search
+from swsdist.config.search import FeatureStream, Search
 from swsdist.errors import ConfigError
+from swsdist.registries import RECURRENCES
 
 #: Two lines that make any config complete.
 LEAST = "run: out\ncorpus: {documents: docs.csv}\n"
@@ -106,7 +107,7 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         "  my.yaml:6: search.distnace: no such key; did you mean search.distance? Allowed here: "
         + ", ".join(Search.model_fields),
         "  my.yaml:7: search.recurrence: bounded-slop is not allowed; did you mean bounded-slope? "
-        "Allowed: " + " | ".join(get_args(Search.model_fields["recurrence"].annotation)),
+        "Allowed: " + " | ".join(RECURRENCES),
         "  my.yaml:9: executor.workers: many is not allowed; allowed: integer > 0 | null",
         "  my.yaml:11: calibrate.folds: 1 is not allowed; allowed: integer >= 2",
     ]
@@ -179,7 +180,7 @@ def test_a_wrong_value_names_the_allowed_ones(load: Load, line: str, told_: str)
         (
             "{columns: [0, 13], wieght: 2}",
             ".wieght: no such key; did you mean search.streams[1].weight? "
-            "Allowed here: columns, distance, weight, normalise, floor, cap\n",
+            "Allowed here: columns, distance, weight, normalise, floor, cap, options\n",
         ),
         ("{columns: [0, 13], lanes: 2}", ".lanes: no such key; did you mean search.lanes? Allowed here: columns"),
         ("3", ": 3 is not allowed; allowed: section with the keys columns, distance"),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.config.suggest import allowed, dotted, find, is_path, keys, meant, shown
-from swsdist.kernels.scales import UNITS
+from swsdist.registries import DISTANCES
 
 FIELDS = {key.dotted: key.field for key in keys()}
 
@@ -22,7 +22,7 @@ FIELDS = {key.dotted: key.field for key in keys()}
         ("strict", "true | false"),
         ("storage", "mapping"),
         ("search.lanes", "integer > 0"),
-        ("search.distance", " | ".join(UNITS)),
+        ("search.distance", " | ".join(DISTANCES)),
         ("reduce.overlap", "number >= 0 and <= 1"),
         ("score.tolerance", "number >= 0 | null"),
         ("calibrate.fit", "none | crossfit | oracle | path"),

@@ -15,11 +15,11 @@ from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.curve import curve, path
-from swsdist.methods.dtw.patterns import PATTERNS
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
+from swsdist.registries import RECURRENCES
 from swsdist.testing.oracles_patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
 
 COSINE = create("cosine", 3)
@@ -62,7 +62,7 @@ def check_path(cells: np.ndarray, table: np.ndarray, name: str, end: int, cost: 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    name=st.sampled_from(PATTERNS),
+    name=st.sampled_from(list(RECURRENCES)),
     query=st.tuples(KIND, st.integers(1, 12)),
     document=st.tuples(KIND, st.integers(1, 90)),
     distance=st.sampled_from([COSINE, SUM]),
@@ -74,30 +74,31 @@ def test_curve_and_paths_are_the_candidates(name, query, document, distance, ban
     left, right = frames(rng, *query, distance, "query"), frames(rng, *document, distance, "document")
     table = local_distances(left, right, distance)
     assert table.shape == (query[1], document[1])
-    whole = curve(left, right, distance, name, band)
+    options = {"band": band} if name == "segmental" else {}
+    whole = curve(left, right, distance, name, options)
     assert ((whole.cost == -1) == (whole.frames == 0)).all()
-    chosen = Settings(distance, 2, 16, 30, name, band=band)
+    chosen = Settings(distance, 2, 16, 30, name, options=options)
     found = search([Example("q", 1, left)], [(0, [right])], np.array([99]), chosen)
     assert whole.cost[found.end_frame].tolist() == found.cost.tolist()
     assert whole.frames[found.end_frame].tolist() == found.frames.tolist()
     assert (len(found.cost) > 0) == bool((whole.frames > 0).any())
     for end in range(document[1]):
         if whole.frames[end] > 0:
-            cells = path(left, right, end, distance, name, band)
+            cells = path(left, right, end, distance, name, options)
             check_path(cells, table, name, end, int(whole.cost[end]), int(whole.frames[end]))
             if name == "segmental":
                 assert cells[0, 1] % band == 0
                 assert (np.abs(cells[:, 0] - (cells[:, 1] - cells[0, 1])) <= band).all()
         else:
             with pytest.raises(UserError, match=f"no path ends at frame {end}"):
-                path(left, right, end, distance, name, band)
+                path(left, right, end, distance, name, options)
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", list(RECURRENCES))
 def test_a_long_query_at_the_largest_distances(name: str) -> None:
     query = frames(np.random.default_rng(0), "constant", 600, COSINE, "query")
     document = -query[:1].repeat(900, axis=0)
-    whole = curve(query, document, COSINE, name, 10)
+    whole = curve(query, document, COSINE, name)
     # All cells are equal; non-segmental takes diagonal steps, which count double in the length.
     assert whole.cost[-1] == (candidate_cost(600 * 4095, 1200, 600) if name == "non-segmental" else 600 * 4095)
 
@@ -140,7 +141,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", list(RECURRENCES))
 @pytest.mark.parametrize("documents_by", ["document", "collection"])
 def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) -> None:
     store, query = str(place / "run" / "store"), str(place / "hello.wav")
@@ -178,7 +179,7 @@ def test_mistakes(place: Path) -> None:
         swsdist.curve(store, query, "d9")
     with pytest.raises(StoreError, match="no document 'd1', channel 2"):
         swsdist.warping_path(store, query, "d1", 1.0, channel=2)
-    with pytest.raises(ConfigError, match="asymmetric takes no band"):
+    with pytest.raises(ConfigError, match="the recurrence asymmetric takes no band"):
         swsdist.curve(store, query, "d1", options={"recurrence": "asymmetric", "band": 3})
     with pytest.raises(UserError, match="no path ends at frame 0"):
         swsdist.warping_path(store, query, "d1", 0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,18 +10,19 @@ import pytest
 from pydantic import ValidationError
 
 from swsdist import api
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.errors import ConfigError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
-from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
+from swsdist.methods.first_pass.quantised import POSTINGS, build
 from swsdist.methods.first_pass.recall import present, recall
-from swsdist.methods.first_pass.registry import PROPOSERS, create
+from swsdist.methods.first_pass.registry import create
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
+from swsdist.registries import FIRST_PASSES
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 7, 50])
@@ -88,9 +90,9 @@ def test_work_adds() -> None:
 
 
 def test_every_proposer_is_made_by_its_name() -> None:
-    for name in PROPOSERS:
+    for name in FIRST_PASSES:
         assert type(create(name)).__name__.lower() == name
-    with pytest.raises(ConfigError, match="no proposer 'oracle'"):
+    with pytest.raises(ConfigError, match="no first pass 'oracle'"):
         create("oracle")
 
 
@@ -115,14 +117,14 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     examples = [next(iter(material.documents(1, None)))[1][0][40:70]]
     material = material._replace(examples=lambda factor: [Example("q", 1, examples[0][::factor])])
     budget = Budget(3, 0.0, "collection")
-    anew = Quantised(factor=2, codewords=40).propose(material, budget)
+    anew = create("quantised", factor=2, codewords=40).propose(material, budget)
     index = build(material, 2, material.landmarks(2, 40))
-    again = Quantised(factor=2, codewords=40, index=index).propose(material, budget)
+    again = replace(create("quantised", factor=2, codewords=40), index=index).propose(material, budget)
     assert kept(anew.windows) == kept(again.windows)
     assert anew.indexing == Work(distances=350 * 40)
     assert again.indexing == Work()
     assert again.work.postings > 0
-    fewer = Quantised(factor=2, codewords=40, index=index, slower=True)
+    fewer = replace(create("quantised", factor=2, codewords=40, slower=True), index=index)
     slower = fewer.propose(material._replace(collection=400 * 3600.0), budget)
     assert slower.work.postings < again.work.postings
 
@@ -175,7 +177,7 @@ def test_recall_counts_what_is_the_same_in_every_number() -> None:
         ({"name": "averaged", "factors": [3, 1]}, "no average"),
         ({"name": "coarse", "factors": [4, 2]}, "takes one of factors"),
         ({"name": "coarse", "factors": [2], "visit": False}, "visit: false"),
-        ({"name": "best"}, "Input should be"),
+        ({"name": "best"}, "there is no such name"),
     ],
 )
 def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,19 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search
+from swsdist.entries import checked
 from swsdist.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels import scales
 from swsdist.kernels.distances.registry import create
-from swsdist.methods.dtw.patterns import PATTERNS, pattern
+from swsdist.kernels.recurrences import registry as recurrences
 from swsdist.methods.query import extraction as queries
 from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.methods.query.template import template
+from swsdist.registries import RECURRENCES
 from swsdist.types import EXAMPLES, QUERIES
 
 RATE = 8000
@@ -158,7 +160,8 @@ def test_a_recurrence_has_its_longest_query(
 ) -> None:
     """One that is longer is rejected and the others are extracted, whatever the recurrence holds of them."""
     most = 150 + settings.get("band", 0)
-    monkeypatch.setitem(scales.LONGEST, settings["recurrence"], most)
+    name = settings["recurrence"]
+    monkeypatch.setitem(RECURRENCES._own, name, replace(RECURRENCES[name], longest_query=most))
     names = (("fits", 0.0, 1.5), ("longer", 0.0, 2.0))
     frames = [len(frames_of(recording, *place)) for _, *place in names]
     assert frames[0] <= 150 < frames[1]
@@ -177,20 +180,21 @@ def test_a_recurrence_has_its_longest_query(
 
 @pytest.mark.parametrize(
     "recurrence",
-    [(name, 1) for name in PATTERNS if name != "segmental"] + [("segmental", band) for band in (1, 10, 999)],
+    [(name, {}) for name in RECURRENCES] + [("segmental", {"band": band}) for band in (1, 999)],
     ids=str,
 )
-def test_what_planning_takes_is_what_the_recurrence_holds(recurrence: tuple[str, int]) -> None:
-    most = scales.longest_query(*recurrence)
-    packing = pattern(*recurrence).packing
+def test_what_planning_takes_is_what_the_recurrence_holds(recurrence: tuple[str, dict[str, int]]) -> None:
+    most = RECURRENCES[recurrence[0]].longest(checked(RECURRENCES, *recurrence))
+    packing = recurrences.create(*recurrence).packing
     packing(most)
     with pytest.raises(UserError, match="too long"):
         packing(most + 1)
 
 
 def test_the_band_where_none_is_given() -> None:
-    assert scales.longest_query("segmental") == scales.longest_query("segmental", scales.BAND) == 2**18 - 10
-    assert scales.longest_query("segmental", 2**19) == 0
+    assert Search(recurrence="segmental").of_recurrence() == {"band": 10}
+    assert RECURRENCES["segmental"].longest({"band": 10}) == 2**18 - 10
+    assert RECURRENCES["segmental"].longest({"band": 2**19}) == 0
 
 
 def test_a_template_of_each_query(recording: str) -> None:

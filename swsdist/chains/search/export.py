@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdist.chains.search import best
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Exported, Extracted
-from swsdist.errors import AudioError, UserError
+from swsdist.errors import UserError
+from swsdist.exports.interface import BestHit, Material
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Done, Part, Task, Values
+from swsdist.registries import EXPORTS
 from swsdist.store import parquet
 from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
-from swsdist.types import DETECTIONS
 
 
 class Export(Stage):
-    """CSV, the NIST programs' system lists, Audacity labels, and clips of the best hits.
+    """Each export that the config names, see `swsdist.registries.EXPORTS`.
 
-    What was not decided is NO in the NIST lists, which know nothing else. Labels show what was decided YES, or everything where
-    nothing was decided. A list that a NIST program could not read (a file name that it takes for a pattern, say) is left out
-    with a warning; the other exports are made.
+    One that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out with a
+    warning; the others are made.
     """
 
     name = "export"
@@ -50,7 +46,7 @@ class Export(Stage):
         )
         store = [own.store.root, own.open_store().manifest.fingerprint]
         yield inputs.task(
-            report.exports,
+            [EXPORTS.identity(kind) for kind in report.exports],
             scored,
             report.clips,
             query_ids,
@@ -58,7 +54,6 @@ class Export(Stage):
             label=", ".join(report.exports),
             work=len(scored),
             payload={
-                "lists": [name for name, _ in scored],
                 "scored": scored,
                 "trials": trials,
                 "store": store,
@@ -77,25 +72,36 @@ class Export(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Write each kind to a temporary folder, then publish its files."""
-        makers: dict[str, Callable[[dict[str, Any], Context, Path], None]] = {
-            "csv": _csv,
-            "stdlist": _stdlist,
-            "kwslist": _kwslist,
-            "labels": _labels,
-            "clips": _clips,
-        }
+        payload = task.payload
+        material = Material(
+            lambda: (batch for name, _ in payload["scored"] for batch in parquet.rows(*context.place(name))),
+            payload["query_ids"],
+            payload["system"],
+            self._best(payload, context),
+            context.storage,
+        )
         _remove_old(context.run)
         outputs: list[Part] = []
         warnings: list[str] = []
-        for kind in task.payload["kinds"]:
+        for kind in payload["kinds"]:
             with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
                 try:
-                    makers[kind](task.payload, context, Path(place))
+                    EXPORTS[kind].load()(material, Path(place))
                 except UserError as error:
                     warnings.append(f"{kind} was not exported: {error}")
                     continue
                 outputs += _publish(Path(place), context.run)
         return Done(tuple(outputs), Exported(warnings, len(outputs)))
+
+    def _best(self, payload: Values, context: Context) -> list[BestHit]:
+        """The best hits, for exports that read them."""
+        if not any(EXPORTS[kind].best_hits for kind in payload["kinds"]):
+            return []
+        root, state = payload["store"]
+        folder = Folder(root, context.storage)
+        store = Store(folder, require(folder, state_name(state)))
+        hits = best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"])
+        return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 
 
 def _remove_old(run: Folder) -> None:
@@ -113,59 +119,3 @@ def _publish(place: Path, run: Folder) -> list[Part]:
             shutil.copyfile(file, beside)
             run.publish(beside, name)
     return outputs
-
-
-def _batches(payload: dict[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    for name in payload["lists"]:
-        yield from parquet.rows(*context.place(name))
-
-
-def _csv(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.tables import write_csv
-
-    write_csv(_batches(payload, context), DETECTIONS, place / "detections.csv")
-
-
-def _stdlist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist.systemlist_writing import write_stdlist
-
-    system = payload["system"]
-    write_stdlist(_batches(payload, context), payload["query_ids"], place / "stdlist.xml", system=system)
-
-
-def _kwslist(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.nist.systemlist_writing import write_kwslist
-
-    system = payload["system"]
-    write_kwslist(_batches(payload, context), payload["query_ids"], place / "kwslist.xml", system=system)
-
-
-def _labels(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.io.labels import write_labels
-
-    def shown() -> Iterator[pa.RecordBatch]:
-        for batch in _batches(payload, context):
-            decision = batch.column("decision")
-            yield batch if decision.null_count else batch.filter(pc.fill_null(decision, False))
-
-    (place / "labels").mkdir()
-    write_labels(shown(), place / "labels")
-
-
-def _clips(payload: dict[str, Any], context: Context, place: Path) -> None:
-    from swsdist.audio.clips import write_clip
-
-    (place / "clips").mkdir()
-    folder = Folder(payload["store"][0], context.storage)
-    store = Store(folder, require(folder, state_name(payload["store"][1])))
-    for k, row in enumerate(best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"]), 1):
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{row['query_id']}-{row['doc_id']}")[:80]
-        out = place / "clips" / f"{k:03d}-{safe}-{row['start']:.2f}.wav"
-        try:
-            write_clip(row["path"], row["start"], row["end"], out, channel=row["channel"], storage=context.storage)
-        except AudioError as error:
-            raise UserError(
-                f"a recording has changed since it was indexed: {error.message}",
-                where=row["path"],
-                remedy="index again, or leave clips out of report.exports",
-            ) from None

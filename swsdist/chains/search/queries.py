@@ -9,13 +9,14 @@ from typing import Any
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.features.registry import create
-from swsdist.kernels.scales import LONGEST_QUERY, longest_query
+from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import extract, groups
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.registries import RECURRENCES
 from swsdist.types import EXAMPLES, QUERIES
 
 
@@ -34,7 +35,7 @@ class Queries(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
-        longest = longest_query(search.recurrence, search.band)
+        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
         # What refuses long examples; with neither, the name of a group is what it is for any search.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []

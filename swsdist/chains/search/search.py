@@ -11,7 +11,7 @@ import pyarrow as pa
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
-from swsdist.config.model import Search as Settings
+from swsdist.config.search import Search as Settings
 from swsdist.errors import DataError
 from swsdist.fingerprint import fingerprint
 from swsdist.methods.first_pass.landmarks import landmark_documents
@@ -21,6 +21,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard, require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import CANDIDATES
@@ -76,7 +77,7 @@ class Search(Stage):
         if settings.proposer.name != "none" and settings.proposer.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             searched = [([shard for shard, _ in shards], sorted(content for _, content in shards))]
-        elif settings.proposer.name == "quantised":
+        elif settings.proposer.name != "none" and FIRST_PASSES[settings.proposer.name].landmarks:
             everything = sorted(row for rows in by_shard.values() for row in rows)
             landmarks = landmark_documents([(row[0], row[1]) for row in everything])
             common = fingerprint(common, [row for row in everything if (row[0], row[1]) in landmarks])

@@ -109,13 +109,13 @@ def from_dot_squared(dot: Any) -> Any:
     return least(most((2048 - dot) >> 12, 0), 4095)
 
 
-def plain(name: str, unit: int, dimension: int, cap: float | None = None) -> Distance:
+def plain(name: str, unit: int, dimension: int, cap: float | None) -> Distance:
     """Euclidean distance."""
     fill = partial(_fill, default_cap(dimension) if cap is None else cap)
     return single(name, dimension, unit, dimension + 4, LARGEST_SUM, fill, from_dot=from_dot)
 
 
-def squared(name: str, unit: int, dimension: int, cap: float | None = None) -> Distance:
+def squared(name: str, unit: int, dimension: int, cap: float | None) -> Distance:
     """Its square."""
     fill = partial(_fill, default_cap(dimension) if cap is None else cap)
     return single(name, dimension, unit, dimension + 4, LARGEST_SUM, fill, from_dot=from_dot_squared)

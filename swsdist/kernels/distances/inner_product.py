@@ -32,13 +32,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
 from swsdist.kernels.arithmetic import least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
-
-#: What is added to an inner product, where the config gives no other, and the least that it may give.
-FLOOR = LEAST_FLOOR = 1e-4
 
 #: What stands for a probability of 1.
 OF_ONE = 3840
@@ -73,18 +69,8 @@ def _fill(name: str, added: int, values: NDArray[np.float64], side: Side, where:
     return Prepared(out, 0)
 
 
-def negative_log(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
-    """-ln of the inner product.
-
-    Raises:
-        ConfigError: the floor is below 1e-4.
-    """
-    if floor < LEAST_FLOOR:
-        raise ConfigError(
-            f"the distance {name} cannot tell inner products below {LEAST_FLOOR:g} apart, and the floor is {floor:g}",
-            where="search.floor",
-            remedy=f"{LEAST_FLOOR:g} or more",
-        )
+def negative_log(name: str, unit: int, dimension: int, floor: float) -> Distance:
+    """-ln of the inner product; the floor is at least 1e-4."""
     added = round(floor * OF_ONE * OF_ONE / _OF_FLOOR)
     bound = whole((OF_ONE + sqrt(dimension) / 2) ** 2) + _OF_FLOOR * added
     fill = partial(_fill, name, added)

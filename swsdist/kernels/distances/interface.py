@@ -154,8 +154,7 @@ def single(
     if bound > LARGEST_SUM:
         raise UserError(
             f"{dimension} dimensions are too many for the distance {name}: its sums would not be exact",
-            where="search.distance",
-            remedy="cut the features into streams (search.streams), or raise search.floor",
+            remedy="cut the features into streams, each with a distance of its own, or raise the floor where it has one",
         )
     stream = Stream(0, columns, from_dot, 1, bound)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)

@@ -34,9 +34,6 @@ from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM,
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
 from swsdist.kernels.distances.probabilities import totals
 
-#: Added to a probability, where the config gives no other.
-FLOOR = 1e-4
-
 #: What stands for a probability of 1, and for one nat of a logarithm.
 OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0
 
@@ -98,13 +95,13 @@ def _bound(dimension: int, floor: float, of_nat: float) -> int:
     return int(max(ceil(total) * largest, 2 * of_nat * entropy))
 
 
-def directed(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
+def directed(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """KL(q || x)."""
     largest, fill = _bound(dimension, floor, OF_NAT), partial(_fill, name, floor)
     return single(name, dimension, unit, dimension + 1, largest, fill, from_dot=from_dot)
 
 
-def symmetric(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
+def symmetric(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """The mean of KL(q || x) and KL(x || q)."""
     largest, fill = 2 * _bound(dimension, floor, OF_NAT_SYMMETRIC), partial(_fill_symmetric, name, floor)
     return single(name, dimension, unit, 2 * dimension + 2, largest, fill, from_dot=from_dot)

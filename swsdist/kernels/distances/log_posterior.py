@@ -24,9 +24,6 @@ from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln
 from swsdist.kernels.distances.probabilities import totals
 
-#: Added to a probability before its logarithm, where the config gives no other.
-FLOOR = 1e-4
-
 #: Frames whose centred logarithms have no larger norm say nothing: it is what rounding leaves of equal probabilities.
 NOTHING = 1e-6
 
@@ -52,13 +49,13 @@ def _fill(name: str, floor: float, values: NDArray[np.float64], side: Side, wher
     return Prepared(out, 0)
 
 
-def plain(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
+def plain(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """1 - cosine of centred logarithms."""
     fill = partial(_fill, name, floor)
     return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot)
 
 
-def squared(name: str, unit: int, dimension: int, floor: float = FLOOR) -> Distance:
+def squared(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """Its square."""
     fill = partial(_fill, name, floor)
     return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot_squared)

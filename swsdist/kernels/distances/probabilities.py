@@ -49,6 +49,6 @@ def totals(values: NDArray[np.float64], name: str, where: str | None) -> NDArray
             f"the features are not posteriors, as the distance {name} needs: frame {bad} {what}",
             where=where,
             remedy="it needs probabilities that sum to 1, and normalise: none; where posteriors of several nets lie "
-            "side by side, name each net's columns in search.streams",
+            "side by side, give each net's columns a stream of their own",
         )
     return out

@@ -27,12 +27,13 @@ class Part(NamedTuple):
     weight: int
 
 
-def weighted_sum(parts: Sequence[Part], dimension: int) -> Distance:
+def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") -> Distance:
     """The distance that is a weighted sum of others. Columns may be in several parts, or in none.
 
     Args:
         parts: at least one; their distances are single, not sums.
         dimension: of the features.
+        where: what errors call the parts.
 
     Raises:
         ConfigError: a part has columns that the features lack.
@@ -41,7 +42,7 @@ def weighted_sum(parts: Sequence[Part], dimension: int) -> Distance:
         if not 0 <= part.first < part.stop <= dimension:
             raise ConfigError(
                 f"there are no columns {part.first} to {part.stop}: the features have {dimension}",
-                where=f"search.streams[{k}].columns",
+                where=f"{where}[{k}].columns",
                 remedy=f"[first, stop] with 0 <= first < stop <= {dimension}",
             )
     total = weighted([(part.distance.name, part.weight) for part in parts])

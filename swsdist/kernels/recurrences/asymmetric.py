@@ -22,8 +22,12 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 from swsdist.kernels.arithmetic import least
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, NO_PATH, SKIP, STAY, unpacked
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
@@ -74,3 +78,28 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
     """Forget the past: no path has begun."""
     for k in range(3 * n * WIDTH):
         columns[at + k] = infinity
+
+
+def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The plain twin, see `kernels.recurrences.tracing`."""
+    n, length = distances.shape
+    states = np.full((3, n), NO_PATH)
+    for t in range(length):
+        out, older, newest = states[t % 3], states[(t + 1) % 3], states[(t + 2) % 3]
+        out[0] = (distances[0, t] << BITS) + 1
+        steps[0, t] = BEGIN
+        for i in range(1, n):
+            d = distances[i, t] << BITS
+            out[i] = cell(out[i - 1], newest[i - 1], older[i - 1], d)
+            if out[i] == newest[i - 1] + 1 + d:
+                steps[i, t] = DIAGONAL
+            elif out[i] == older[i - 1] + 2 + d:
+                steps[i, t] = SKIP
+            else:
+                steps[i, t] = STAY
+        cost[t], frames[t] = unpacked(out[n - 1])
+
+
+def recurrence() -> Recurrence:
+    """The recurrence as the search takes it."""
+    return Recurrence(packing, advance, restart, columns, lambda n: 2 * n, trace)

@@ -32,13 +32,15 @@ import numpy as np
 
 from swsdist.errors import UserError
 from swsdist.kernels.arithmetic import choose
+from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing
 from swsdist.kernels.recurrences.quotients import share, single, wide
-from swsdist.kernels.scales import LONGEST
+from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+from swsdist.registries import RECURRENCES
 
 #: A query may have so many frames: then `share` is exact for documents of 2^24 frames.
-LONGEST_QUERY = LONGEST["averages"]
+LONGEST_QUERY = RECURRENCES["averages"].longest_query
 
 #: 4095 times these and the longest query is below 2^31.
 INT32_FRAMES = (1 << 19) - LONGEST_QUERY
@@ -83,7 +85,6 @@ def packing(n: int) -> Packing:
     if n > LONGEST_QUERY:
         raise UserError(
             f"a query of {n} frames is too long for the recurrence averages",
-            where="search.recurrence",
             remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
         )
     return Packing(np.int64, _FRAME_BITS, 1 << 60)
@@ -139,3 +140,37 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
             columns[at + 3 * i * WIDTH + lane] = NOWHERE
             columns[at + (3 * i + 1) * WIDTH + lane] = 1
             columns[at + (3 * i + 2) * WIDTH + lane] = 0
+
+
+def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The plain twin, see `kernels.recurrences.tracing`."""
+    n, length = distances.shape
+    column = np.zeros((n, 3), np.int64)
+    column[:, 0] = NOWHERE
+    column[:, 1] = 1
+    for t in range(length):
+        diagonal = (column[0, 0], column[0, 1], column[0, 2])
+        state = (np.int64(distances[0, t]), np.int64(1), t)
+        column[0, 0], column[0, 1], column[0, 2] = state
+        steps[0, t] = BEGIN
+        for i in range(1, n):
+            d = np.int64(distances[i, t])
+            left = (column[i, 0], column[i, 1], column[i, 2])
+            above = state
+            state = cell(diagonal, left, above, d)
+            column[i, 0], column[i, 1], column[i, 2] = state
+            if state == (diagonal[0] + d, diagonal[1] + 1, diagonal[2]):
+                steps[i, t] = DIAGONAL
+            elif state == (left[0] + d, left[1] + 1, left[2]):
+                steps[i, t] = LEFT
+            else:
+                steps[i, t] = STAY
+            diagonal = left
+        cost[t] = share(state[0], n, state[1])
+        frames[t] = t + 1 - state[2]
+
+
+def recurrence() -> Recurrence:
+    """The recurrence as the search takes it."""
+    frames = {"int32_frames": INT32_FRAMES, "most_frames": MOST_FRAMES}
+    return Recurrence(packing, advance, restart, columns, None, trace, **frames)

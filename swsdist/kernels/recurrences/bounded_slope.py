@@ -26,8 +26,12 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 from swsdist.kernels.arithmetic import least
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.tracing import BITS, DIAGONAL, FAST, NO_PATH, SKIP, unpacked
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
@@ -96,3 +100,30 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any = 0) -> No
             columns[at + column * size + k] = infinity
         for k in range(WIDTH):
             columns[at + column * size + WIDTH + k] = 0
+
+
+def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The plain twin. A step into a query's first or second frame may come from before the query."""
+    n, length = distances.shape
+    states = np.full((3, n + 2), NO_PATH)  # row i + 2 is query frame i
+    states[:, 1] = 0
+    for t in range(length):
+        out, older, newest = states[t % 3], states[(t + 1) % 3], states[(t + 2) % 3]
+        before = 0
+        for i in range(n):
+            d = distances[i, t] << BITS
+            state = cell(newest[i + 1], older[i + 1], newest[i], d, before)
+            if state == newest[i + 1] + 1 + d:
+                steps[i, t] = DIAGONAL
+            elif state == older[i + 1] + 2 + d:
+                steps[i, t] = SKIP
+            else:
+                steps[i, t] = FAST
+            out[i + 2] = state
+            before = d
+        cost[t], frames[t] = unpacked(out[n + 1])
+
+
+def recurrence() -> Recurrence:
+    """The recurrence as the search takes it."""
+    return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace)

@@ -29,19 +29,22 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 from swsdist.errors import UserError
 from swsdist.kernels.arithmetic import choose
 from swsdist.kernels.recurrences import packing as packed
+from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.quotients import share, wide
-from swsdist.kernels.scales import LONGEST
+from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+from swsdist.registries import RECURRENCES
 
 #: Bits of the document frames below a path's length.
 SHIFT = 16
 
 #: Query frames whose lengths, up to 2 N, fit above and below.
-LONGEST_QUERY = LONGEST["non-segmental"]
+LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
 NOWHERE = 1 << 14
@@ -73,7 +76,6 @@ def packing(n: int) -> packed.Packing:
     if n > LONGEST_QUERY:
         raise UserError(
             f"a query of {n} frames is too long for the recurrence non-segmental",
-            where="search.recurrence",
             remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
         )
     return packed.packing(n)
@@ -127,3 +129,34 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
         for lane in range(WIDTH):
             columns[at + 2 * k * WIDTH + lane] = NOWHERE
             columns[at + (2 * k + 1) * WIDTH + lane] = 1 << SHIFT
+
+
+def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The plain twin, see `kernels.recurrences.tracing`."""
+    n, length = distances.shape
+    sums = np.full((3, n), NOWHERE)
+    shapes = np.full((3, n), 1 << SHIFT)
+    for t in range(length):
+        out, older, newest = t % 3, (t + 1) % 3, (t + 2) % 3
+        sums[out, 0], shapes[out, 0] = distances[0, t], (2 << SHIFT) + 1
+        steps[0, t] = BEGIN
+        for i in range(1, n):
+            d = np.int64(distances[i, t])
+            diagonal = (sums[newest, i - 1], shapes[newest, i - 1])
+            skip = (sums[older, i - 1], shapes[older, i - 1])
+            state = cell((sums[out, i - 1], shapes[out, i - 1]), diagonal, skip, d)
+            sums[out, i], shapes[out, i] = state
+            if state == (diagonal[0] + d, diagonal[1] + ((2 << SHIFT) + 1)):
+                steps[i, t] = DIAGONAL
+            elif state == (skip[0] + d, skip[1] + ((1 << SHIFT) + 2)):
+                steps[i, t] = SKIP
+            else:
+                steps[i, t] = STAY
+        shape = shapes[out, n - 1]
+        cost[t] = share(sums[out, n - 1], n, shape >> SHIFT)
+        frames[t] = shape & ((1 << SHIFT) - 1)
+
+
+def recurrence() -> Recurrence:
+    """The recurrence as the search takes it."""
+    return Recurrence(packing, advance, restart, columns, lambda n: 2 * n, trace)

@@ -30,13 +30,16 @@ import numpy as np
 
 from swsdist.errors import UserError
 from swsdist.kernels.arithmetic import choose, least
+from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing
 from swsdist.kernels.recurrences.quotients import narrow, share, wide
-from swsdist.kernels.scales import LONGEST, MAX_DISTANCE
+from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY
+from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
+from swsdist.registries import RECURRENCES
 
 #: Query frames and R together: `share` is exact, and 64 bits are enough.
-LONGEST_SUM = LONGEST["segmental"]
+LONGEST_SUM = RECURRENCES["segmental"].longest_query
 
 
 def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
@@ -56,7 +59,6 @@ def packing(n: int, band: int) -> Packing:
     if n + band > LONGEST_SUM:
         raise UserError(
             f"a query of {n} frames and a band of {band} are too long for the recurrence segmental",
-            where="search.recurrence",
             remedy=f"cut it into shorter queries; {LONGEST_SUM} frames are the most, both together",
         )
     longest = 2 * n + band
@@ -124,3 +126,63 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, band: Any) -> None:
     """Forget the past: no segment has begun."""
     for k in range(((n - 1) // band + 2) * (2 * band + 2) * WIDTH):
         columns[at + k] = infinity
+
+
+def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The plain twin; `option` is R. The steps are those of no segment in particular: see `trace_path`."""
+    n, length = distances.shape
+    cost[:] = -1
+    frames[:] = 0
+    ended, sizes = np.empty(length, np.int64), np.empty(length, np.int64)
+    for start in range(0, length, option):
+        stop = min(length, start + n + option)
+        _segment(distances[:, start:stop], option, ended, sizes, steps[:, start:stop])
+        for t in range(start, stop):
+            here = ended[t - start], sizes[t - start]
+            if here[1] > 0 and (frames[t] == 0 or here < (cost[t], frames[t])):
+                cost[t], frames[t] = here
+
+
+def trace_path(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+    """The one segment that begins with the table's first document frame."""
+    _segment(distances, option, cost, frames, steps)
+
+
+@numba.extending.register_jitable
+def _segment(distances: Any, band: int, cost: Any, frames: Any, steps: Any) -> None:
+    n, length = distances.shape
+    column = np.full(n + 1, NO_PATH)  # row i + 1 is query frame i
+    column[0] = 0
+    for t in range(length):
+        low, high = max(0, t - band), min(n - 1, t + band)
+        diagonal, above = column[low], np.int64(NO_PATH)
+        for i in range(low, high + 1):
+            left = column[i + 1] if i < t + band else np.int64(NO_PATH)
+            d = distances[i, t] << BITS
+            state = cell(diagonal, left, above, d)
+            if state == diagonal + d + 1:
+                steps[i, t] = DIAGONAL if i + t > 0 else BEGIN
+            elif state == left + d + 1:
+                steps[i, t] = LEFT
+            else:
+                steps[i, t] = STAY
+            column[i + 1] = state
+            diagonal, above = left, state
+        column[0] = NO_PATH
+        frames[t] = t + 1 if low < n <= high + 1 else 0
+        cost[t] = share(column[n] >> BITS, n, column[n] & ((1 << BITS) - 1)) if frames[t] > 0 else -1
+
+
+def recurrence(band: int) -> Recurrence:
+    """The recurrence as the search takes it; `band` is R."""
+    return Recurrence(
+        lambda n: packing(n, band),
+        advance,
+        restart,
+        lambda n: columns(n, band),
+        lambda n: n + band,
+        trace,
+        trace_path,
+        option=band,
+        grid=band,
+    )

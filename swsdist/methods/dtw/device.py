@@ -21,19 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.entries import those
 from swsdist.errors import UserError
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.found import Found, gathered, pruned
 from swsdist.methods.dtw.lanes import cut
-from swsdist.methods.dtw.patterns import pattern
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.warps import Batch, Queries, batches, queries
 from swsdist.methods.query.example import Example
-
-#: Recurrences that the kernels know.
-PATTERNS = ("bounded-slope",)
+from swsdist.registries import RECURRENCES
 
 #: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
 BUDGET = 4_000_000_000
@@ -71,13 +70,13 @@ def require(recurrence: str) -> None:
     """Refuse what cannot be searched on a GPU here.
 
     Raises:
-        UserError: the extra `gpu` is not installed, there is no GPU, or the recurrence is not one of `PATTERNS`.
+        UserError: the extra `gpu` is not installed, there is no GPU, or its kernels do not know the recurrence.
     """
-    if recurrence not in PATTERNS:
+    if not RECURRENCES[recurrence].gpu:
         raise UserError(
             f"the recurrence {recurrence} is not there on a GPU",
             where="search.device",
-            remedy=f"set search.device to cpu, or search.recurrence to {' or '.join(PATTERNS)}",
+            remedy=f"set search.device to cpu, or search.recurrence to {' or '.join(those(RECURRENCES, 'gpu'))}",
         )
     if importlib.util.find_spec("numba_cuda") is None:
         raise UserError(
@@ -117,11 +116,11 @@ def search(
     Raises:
         UserError: as `require`, or the budget does not hold one query and the smallest batch.
     """
-    require(settings.pattern)
+    require(settings.recurrence)
     if not examples:
         return gathered([], most, 1.0), Account(0, 0, 0, 0)
-    recurrence, window = pattern(settings.pattern), settings.window
-    assert recurrence.reach is not None  # of all in PATTERNS
+    recurrence, window = create(settings.recurrence, settings.options), settings.window
+    assert recurrence.reach is not None  # of all that the GPU knows
     before = recurrence.reach(max(len(example.frames) for example in examples)) + window
     piece = max(settings.piece, 4 * before)
     pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))

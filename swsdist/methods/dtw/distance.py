@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search, Term
+from swsdist.errors import UserError
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
@@ -21,12 +22,20 @@ def distance_of(search: Search, dimension: int) -> Distance:
     """
     if not search.streams:
         (term,) = search.terms()
-        return create(term.distance, dimension, term.options)
+        return _made(term, dimension, "search.distance")
     parts = []
-    for term in search.terms():
+    for k, term in enumerate(search.terms()):
         stop = dimension if term.stop is None else term.stop
-        parts.append(Part(create(term.distance, stop - term.first, term.options), term.first, stop, term.weight))
-    return weighted_sum(parts, dimension)
+        part = _made(term, stop - term.first, f"search.streams[{k}].distance")
+        parts.append(Part(part, term.first, stop, term.weight))
+    return weighted_sum(parts, dimension, "search.streams")
+
+
+def _made(term: Term, dimension: int, where: str) -> Distance:
+    try:
+        return create(term.distance, dimension, term.options)
+    except UserError as error:
+        raise type(error)(error.message, where=where, remedy=error.remedy) from None
 
 
 def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scan import room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.found import Found, gathered, pruned
 from swsdist.methods.dtw.lanes import Batch, batches, cut
-from swsdist.methods.dtw.patterns import Pattern, pattern
 from swsdist.methods.dtw.product import Multiply, multiplier
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -73,7 +74,7 @@ def search(
     """
     if not examples:
         return gathered([], most, 1.0)
-    recurrence = pattern(settings.pattern, settings.band)
+    recurrence = create(settings.recurrence, settings.options)
     multiply = multiplier(settings.product)
     layout = products.layout(settings.distance)
     longest = max(len(example.frames) for example in examples)
@@ -92,7 +93,7 @@ def search(
 
     def scan(batch: Batch) -> list[NDArray[np.int64]]:
         if recurrence.most_frames is not None and batch.frames > recurrence.most_frames:
-            raise _too_long(batch, settings.pattern, recurrence.most_frames)
+            raise _too_long(batch, settings.recurrence, recurrence.most_frames)
         wide = recurrence.int32_frames is not None and batch.frames > recurrence.int32_frames
         if wide not in groups:
             groups[wide] = _groups(examples, settings, recurrence, layout, wide=True)
@@ -147,7 +148,7 @@ class _Room:
 
 
 def _groups(
-    examples: list[Example], settings: Settings, recurrence: Pattern, layout: products.Layout, *, wide: bool
+    examples: list[Example], settings: Settings, recurrence: Recurrence, layout: products.Layout, *, wide: bool
 ) -> list[_Group]:
     """Examples of similar length and the same type of state, together; `wide`: for documents that int32 does not hold."""
     packed: dict[Any, list[int]] = {}
@@ -164,7 +165,7 @@ def _group(
     chosen: list[int],
     examples: list[Example],
     settings: Settings,
-    recurrence: Pattern,
+    recurrence: Recurrence,
     layout: products.Layout,
     wide: bool,
 ) -> _Group:
@@ -207,7 +208,7 @@ def _group(
 def _scan(
     batch: Batch,
     groups: list[_Group],
-    recurrence: Pattern,
+    recurrence: Recurrence,
     most: NDArray[np.int64],
     settings: Settings,
     layout: products.Layout,

@@ -6,7 +6,6 @@ speed. A library is trusted only after it multiplied known integers of the large
 - `int16`: `kernels.products`, in registers, fused with the map. The fastest where the CPU has vectors of 512 bits; see
   docs/concepts/engine.md for figures.
 - `numpy`: numpy's BLAS, one product for a group of queries and a segment of frames.
-- `torch`: the same by torch's CPU build (MKL), if it is installed.
 - `auto`: `int16` on x86, `numpy` elsewhere.
 """
 
@@ -25,7 +24,7 @@ from swsdist.kernels.products import Layout
 from swsdist.kernels.vectors import WIDTH
 
 #: Names that the config knows.
-PRODUCTS = ("auto", "int16", "numpy", "torch")
+PRODUCTS = ("auto", "int16", "numpy")
 
 
 class Multiply(NamedTuple):
@@ -69,13 +68,13 @@ def multiplier(name: str) -> Multiply | None:
     """The library of that name; None for the project's own product.
 
     Raises:
-        UserError: it is not installed, or its float32 product is not exact on integers below 2^24.
+        UserError: its float32 product is not exact on integers below 2^24.
     """
     if name == "auto":
         name = "int16" if platform.machine().lower() in ("x86_64", "amd64") else "numpy"
     if name == "int16":
         return None
-    chosen = Multiply(name, _torch() if name == "torch" else _numpy)
+    chosen = Multiply(name, _numpy)
     probe(chosen)
     return chosen
 
@@ -84,7 +83,7 @@ def probe(chosen: Multiply) -> None:
     """Multiply known integers of the largest size that search uses.
 
     Raises:
-        UserError: a product came out wrong (TF32, bfloat16 or a broken BLAS).
+        UserError: a product came out wrong (reduced precision, or a broken BLAS).
     """
     k = np.arange(39 * 64, dtype=np.int64).reshape(64, 39)
     left, right = k * 2654435761 % 927 - 463, k * 40503 % 925 - 462
@@ -94,23 +93,9 @@ def probe(chosen: Multiply) -> None:
         raise UserError(
             f"the float32 matrix product of {chosen.name} is not exact on integers below 2^24 on this machine",
             where="search.product",
-            remedy="switch off TF32 or reduced precision, or set search.product to int16",
+            remedy="switch off reduced precision, or set search.product to int16",
         )
 
 
 def _numpy(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     np.matmul(left, right, out=out)
-
-
-def _torch() -> Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]], None]:
-    try:
-        import torch
-    except ImportError:
-        raise UserError(
-            "torch is not installed", where="search.product", remedy="install torch, or set search.product to auto"
-        ) from None
-
-    def into(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-        torch.matmul(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(out))
-
-    return into

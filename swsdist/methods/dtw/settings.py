@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.scales import BAND
 
 
 class Settings(NamedTuple):
@@ -16,10 +17,10 @@ class Settings(NamedTuple):
         window: frames on either side that a candidate must be the least of.
         lanes: pieces side by side.
         piece: frames a piece reports on; longer where queries are long, so that the overlap stays small.
-        pattern: name in `search.patterns.PATTERNS`.
-        product: who multiplies, see `search.multiply`.
+        recurrence: its name.
+        product: who multiplies, see `methods.dtw.product`.
         threads: that search at once.
-        band: R of the pattern segmental.
+        options: of the recurrence, those that are not as they are by default.
         device: cpu or cuda.
         device_memory: bytes of a GPU's memory at most; None: as `search.device` has it.
     """
@@ -28,9 +29,9 @@ class Settings(NamedTuple):
     window: int
     lanes: int
     piece: int
-    pattern: str = "bounded-slope"
+    recurrence: str = "bounded-slope"
     product: str = "auto"
     threads: int = 1
-    band: int = BAND
+    options: Mapping[str, object] = MappingProxyType({})
     device: str = "cpu"
     device_memory: int | None = None

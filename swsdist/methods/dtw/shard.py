@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.scales import BAND
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
@@ -123,7 +122,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.recurrence,
         search_config.product,
         numba.get_num_threads(),
-        search_config.band or BAND,
+        search_config.of_recurrence(),
         search_config.device,
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )

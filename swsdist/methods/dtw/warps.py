@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.cuda.threads import LANE, SPAN, TASK, WARP
+from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.lanes import Piece
-from swsdist.methods.dtw.patterns import Pattern
 from swsdist.methods.query.example import Example
 
 
@@ -38,7 +38,7 @@ class Queries(NamedTuple):
         return self.tasks, self.tops, self.tiles
 
 
-def queries(examples: list[Example], recurrence: Pattern, reach: Any, window: int) -> list[Queries]:
+def queries(examples: list[Example], recurrence: Recurrence, reach: Any, window: int) -> list[Queries]:
     """All examples, a group for each type of state.
 
     Args:
@@ -53,7 +53,7 @@ def queries(examples: list[Example], recurrence: Pattern, reach: Any, window: in
     return [_queries(chosen, examples, recurrence, reach, window) for chosen in groups.values()]
 
 
-def _queries(chosen: list[int], examples: list[Example], recurrence: Pattern, reach: Any, window: int) -> Queries:
+def _queries(chosen: list[int], examples: list[Example], recurrence: Recurrence, reach: Any, window: int) -> Queries:
     tasks, tops, tiles = np.zeros((len(chosen), len(TASK)), np.int64), [], []
     first = 0
     for row, k in enumerate(chosen):

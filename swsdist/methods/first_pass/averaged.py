@@ -5,8 +5,8 @@ a smaller one, is searched only in the windows of the level before, as the exact
 path that ends in averaged frame e proposes the end frames r e - margin to r e + r + margin: between two levels the least
 cost may move to another place that fits as well.
 
-Measured: docs/concepts/proposers.md. A first pass at 30 ms and 0.2 s of margin: "What makes query-by-example search good", the
-project's notes on Mboshi; the idea of coarse to fine is Salvador and Chan's (2007, FastDTW), without their bound to one path.
+Measured: docs/concepts/proposers.md. The idea of coarse to fine is Salvador and Chan's (2007, FastDTW),
+without their bound to one path.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Averaged:
         factors: each smaller than the one before, at least 2.
         margin: frames on either side of an averaged end frame.
         widen: the first of several levels keeps so many times the windows of the last.
-        visited: False: what the last level finds is the answer, its times in frames that are not averaged.
+        visit: False: what the last level finds is the answer, its times in frames that are not averaged.
     """
 
-    factors: tuple[int, ...] = (5,)
-    margin: int = 20
-    widen: int = 6
-    visited: bool = True
+    factors: tuple[int, ...]
+    margin: int
+    widen: int
+    visit: bool
 
     def propose(self, material: Material, budget: Budget) -> Proposed:
         """Windows around the ends of the best coarse paths."""
@@ -46,7 +46,7 @@ class Averaged:
             times = self.widen if level + 1 < len(self.factors) else 1
             found, cells = self._level(material, budget, factor, times, windows if level else None)
             work += Work(cells=cells)
-            if not self.visited and level + 1 == len(self.factors):
+            if not self.visit and level + 1 == len(self.factors):
                 return Proposed(no_windows(), work, _in_frames(found, factor, material), factor)
             windows = budget.choose(around(found, factor, self.margin), material, times)
         return Proposed(windows, work)
@@ -58,7 +58,7 @@ class Averaged:
         examples = material.examples(factor)
         near = max(1, round(material.window / factor))
         lengths = -(-material.lengths // factor)
-        last = not self.visited and factor == self.factors[-1]
+        last = not self.visit and factor == self.factors[-1]
         most = material.most if last else budget.most(material, times)
         if windows is not None:
             coarse = windows._replace(first=windows.first // factor, stop=-(-windows.stop // factor))

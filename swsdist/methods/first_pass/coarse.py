@@ -32,11 +32,13 @@ from swsdist.methods.first_pass.rescoring import Limits
 
 @dataclass(frozen=True)
 class Coarse:
-    """Attributes:
-    factor: frames that are averaged first.
+    """Slides windows over the least distances.
+
+    Attributes:
+        factor: frames that are averaged first.
     """
 
-    factor: int = 1
+    factor: int
 
     def propose(self, material: Material, budget: Budget) -> Proposed:
         """The windows of least estimate."""

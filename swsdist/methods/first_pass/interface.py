@@ -177,7 +177,7 @@ class Proposed(NamedTuple):
 
 
 class Proposer(Protocol):
-    """A first pass; made by its name in `registry.PROPOSERS` from its options."""
+    """A first pass; made from its options, see `swsdist.registries.FIRST_PASSES`."""
 
     def propose(self, material: Material, budget: Budget) -> Proposed:
         """Windows of all examples in all documents, in memory that does not grow with a document's length."""

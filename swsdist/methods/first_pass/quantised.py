@@ -61,12 +61,12 @@ class Quantised:
         index: of `build`, if it was made before.
     """
 
-    factor: int = 4
-    codewords: int = 1024
-    reach: float = 0.05
-    slower: bool = False
-    widen: int = 10
-    margin: int = 20
+    factor: int
+    codewords: int
+    reach: float
+    slower: bool
+    widen: int
+    margin: int
     index: pa.Table | None = None
 
     def propose(self, material: Material, budget: Budget) -> Proposed:

@@ -1,35 +1,22 @@
-"""The proposers by name. A new one is a file here, and a line in `PROPOSERS`."""
+"""A first pass by its name: see `swsdist.registries.FIRST_PASSES`."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from swsdist.errors import ConfigError
+from swsdist.entries import checked
+from swsdist.registries import FIRST_PASSES
 
 if TYPE_CHECKING:
     from swsdist.methods.first_pass.interface import Proposer
 
-#: Name -> `module:class` in this package.
-PROPOSERS = {
-    "coarse": "coarse:Coarse",
-    "averaged": "averaged:Averaged",
-    "quantised": "quantised:Quantised",
-}
 
-
-def create(name: str, **options: Any) -> Proposer:
-    """The proposer of that name; options are its fields.
+def create(name: str, **options: object) -> Proposer:
+    """The first pass of that name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it does not take such an option.
     """
-    if name not in PROPOSERS:
-        raise ConfigError(
-            f"there is no proposer {name!r}",
-            where="search.proposer.name",
-            remedy=f"one of none, {', '.join(PROPOSERS)}",
-        )
-    module, made = PROPOSERS[name].split(":")
-    proposer: Proposer = getattr(import_module(f"swsdist.methods.first_pass.{module}"), made)(**options)
+    complete = checked(FIRST_PASSES, name, options)
+    proposer: Proposer = FIRST_PASSES[name].load()(**complete)
     return proposer

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.shard import Documents
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposer, Work, here
@@ -51,7 +51,7 @@ def search_proposed(
     documents, material = material_of(store, shards, examples, search_config)
     wanted = search_config.proposer
     budget = Budget(wanted.windows.least, wanted.windows.per_second, wanted.over)
-    found, kept, work, indexing = run(_proposer(search_config), material, budget)
+    found, kept, work, indexing = run(create(wanted.name, **wanted.complete()), material, budget)
     return Searched(documents.table, kept, found._replace(saturated=documents.saturated), work, indexing)
 
 
@@ -91,13 +91,6 @@ def run(proposer: Proposer, material: Material, budget: Budget) -> tuple[Found, 
         material.window,
     )
     return visited.found, examples, proposed.work + visited.work, proposed.indexing
-
-
-def _proposer(search_config: Search) -> Proposer:
-    wanted = search_config.proposer
-    if wanted.name == "averaged":
-        return create("averaged", factors=wanted.factors, visited=wanted.visit)
-    return create(wanted.name, factor=wanted.factors[0])
 
 
 def landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:

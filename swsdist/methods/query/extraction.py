@@ -14,15 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
-from swsdist.config.model import Search
+from swsdist.config.search import Search
 from swsdist.errors import AudioError, DataError
 from swsdist.features.registry import Extractor, frame_count, frame_shift, in_blocks
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.scales import BAND, LONGEST_QUERY, longest_query
+from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
+from swsdist.registries import RECURRENCES
 from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
@@ -159,11 +160,12 @@ def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
 
 
 def _bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
-    longest = longest_query(search.recurrence, search.band)
+    options = search.of_recurrence()
+    longest = RECURRENCES[search.recurrence].longest(options)
     use, remedy = "searched", "cut it into shorter queries"
     if longest != LONGEST_QUERY:
-        band = f" and band: {search.band or BAND}" if search.recurrence == "segmental" else ""
-        use += f" with search.recurrence: {search.recurrence}{band}"
+        use += f" with search.recurrence: {search.recurrence}"
+        use += "".join(f" and {name}: {value}" for name, value in options.items())
         remedy += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
     if average and longest > LONGEST_AVERAGED:
         longest, use, remedy = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"

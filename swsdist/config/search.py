@@ -1,0 +1,321 @@
+"""The section `search` of a config: distances, recurrence, first pass and candidates.
+
+Names are those of `swsdist.registries`. What a named thing takes as options its entry says; a few of them have keys of their
+own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping beside the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from swsdist.config.names import NameIn
+from swsdist.config.section import Section, effort
+from swsdist.entries import checked, those
+from swsdist.errors import ConfigError
+from swsdist.registries import DISTANCES, FIRST_PASSES, RECURRENCES
+
+T = TypeVar("T")
+
+
+class Keep(Section):
+    """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
+
+    least: PositiveInt = Field(2, description="keep at least this many")
+    per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
+
+    def count(self, seconds: float) -> int:
+        """How many to keep of what was found in so many seconds."""
+        return max(self.least, int(self.per_second * seconds))
+
+
+#: What may be taken out of features before a distance.
+Normalise = Literal["none", "mean", "mean-variance"]
+
+#: Local distances.
+DistanceName = Annotated[str, NameIn(DISTANCES)]
+
+#: Added to probabilities, or to their inner product, before the logarithm.
+Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
+
+
+class FeatureStream(Section):
+    """Columns of the features with a distance of their own; what is not given is as for the whole search."""
+
+    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
+        description="first column, from 0, and the one after the last"
+    )
+    distance: DistanceName | None = Field(None, description="local distance between these columns")
+    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
+    normalise: Normalise | None = Field(None, description="what is taken out of these columns")
+    floor: Floor | None = Field(None, description="as search.floor")
+    cap: PositiveFloat | None = Field(None, description="as search.cap")
+    options: dict[str, Any] = Field(default_factory=dict, description="as search.distance_options")
+
+
+class Term(NamedTuple):
+    """A term of the search's distance, nothing left open but the last column; its options are as they are given."""
+
+    first: int
+    stop: int | None
+    distance: str
+    weight: int
+    normalise: Normalise
+    options: dict[str, Any]
+
+
+class KeepWindows(Keep):
+    """The same of a first pass's windows."""
+
+    least: PositiveInt = Field(10, description="keep at least this many")
+    per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
+
+
+class Proposer(Section):
+    """A first pass that proposes where to search; what it does not propose is not found."""
+
+    name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
+        "none", description="none: everything is searched; see docs/concepts/proposers.md"
+    )
+    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
+        (5,),
+        description="frames that are averaged in the first pass; averaged takes several, falling, and passes in turn",
+    )
+    windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
+    over: Literal["collection", "document"] = Field(
+        "collection",
+        description="the best windows are those of the whole collection (a task a group of queries), or of "
+        "each document (a task a group and shard)",
+    )
+    visit: bool = Field(
+        True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="its options that have no key here; see docs/concepts/proposers.md"
+    )
+
+    def complete(self) -> dict[str, Any]:
+        """All options of the first pass that is named; it is not none.
+
+        Raises:
+            ConfigError: it does not take what is given.
+        """
+        takes = FIRST_PASSES[self.name].takes()
+        if "factors" in takes:
+            given: dict[str, Any] = {"factors": self.factors}
+        elif "factor" in takes and len(self.factors) == 1:
+            given = {"factor": self.factors[0]}
+        elif self.factors != type(self).model_fields["factors"].default:
+            raise ConfigError(f"{self.name} takes {'one of' if 'factor' in takes else 'no'} factors")
+        else:
+            given = {}
+        if "visit" in takes:
+            given["visit"] = self.visit
+        elif not self.visit:
+            raise ConfigError(f"visit: false is not for the proposer {self.name}")
+        own = {"factor", "factors", "visit"} & set(self.options)
+        if own:
+            raise ConfigError(f"{', '.join(sorted(own))} in options: factors and visit are keys of their own")
+        return checked(FIRST_PASSES, self.name, given | self.options)
+
+    @model_validator(mode="after")
+    def _options_are_taken(self) -> Proposer:
+        if self.name != "none":
+            _of_the_model(self.complete)
+        return self
+
+
+def _of_the_model(check: Callable[[], T]) -> T:
+    """What a check gives; what it refuses is refused as pydantic wants it."""
+    try:
+        return check()
+    except ConfigError as error:
+        raise ValueError(error.message) from None
+
+
+class Search(Section):
+    """Distances, recurrence and candidates."""
+
+    distance: DistanceName = Field(
+        "cosine",
+        description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
+        "log-posterior-cosine, kl, inner-product (-ln of it); euclidean",
+    )
+    normalise: Normalise = Field(
+        "mean-variance",
+        description="what is taken out of each feature dimension before the distance; none for posteriors",
+    )
+    streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
+        (),
+        description="sum of distances over columns, for example [{columns: [0, 39], distance: cosine, weight: 2}, "
+        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
+    )
+    floor: Floor | None = Field(
+        None,
+        description="log-posterior-cosine, kl: added to probabilities before their logarithm; inner-product: added to "
+        "it, at least 1e-4; default: 1e-4",
+    )
+    cap: PositiveFloat | None = Field(
+        None,
+        description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
+        "default: 2.5 sqrt(dimension)",
+    )
+    distance_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the distance that have no key here"
+    )
+    documents_by: Literal["document", "speaker", "collection"] = Field(
+        "document", description="whose statistics normalise a document"
+    )
+    queries_by: Literal["speaker", "collection"] = Field(
+        "speaker",
+        description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
+    )
+    examples: Literal["best", "mean", "template"] = Field(
+        "best",
+        description="several examples of a query: the best one counts, or the mean of their normalised scores, "
+        "or one template is searched that is their average; see docs/how-to/use-several-examples.md",
+    )
+    recurrence: Annotated[str, NameIn(RECURRENCES)] = Field(
+        "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
+    )
+    band: PositiveInt | None = Field(
+        None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
+    )
+    recurrence_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the recurrence that have no key here"
+    )
+    candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        10, description="a candidate's cost is the least within plus or minus this many frames"
+    )
+    candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
+    proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
+    lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
+    piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
+    product: Literal["auto", "int16", "numpy"] = effort(
+        "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
+    )
+    device: Literal["cpu", "cuda"] = effort(
+        "cpu", "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope"
+    )
+    device_memory_gb: PositiveFloat | None = effort(
+        None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
+    )
+
+    def matters(self) -> dict[str, Any]:
+        """What the search of examples depends on: their mean is taken after it.
+
+        Distances, recurrence and first pass are there with their versions and with the options that they take, complete.
+        """
+        named = {"distance", "normalise", "streams", "floor", "cap", "distance_options"}
+        named |= {"recurrence", "band", "recurrence_options", "proposer"}
+        values = {key: value for key, value in super().matters().items() if key not in named}
+        if self.examples != "template":
+            del values["examples"]
+        values["distance"] = [
+            [*term[:2], term.weight, term.normalise, *DISTANCES.identity(term.distance), self._complete(term)]
+            for term in self.terms()
+        ]
+        values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.of_recurrence()]
+        proposer = self.proposer
+        if proposer.name != "none":
+            kept = [proposer.windows.model_dump(mode="json"), proposer.over]
+            values["first_pass"] = [*FIRST_PASSES.identity(proposer.name), proposer.complete(), *kept]
+        return values
+
+    def terms(self) -> tuple[Term, ...]:
+        """The distance as a sum of terms: one, over all columns, or those of `streams`."""
+        if not self.streams:
+            return (self._term(0, None, self.distance, 1, self.normalise, {}),)
+        return tuple(
+            self._term(
+                *one.columns,
+                one.distance or self.distance,
+                one.weight,
+                one.normalise or self.normalise,
+                _once(_given(floor=one.floor, cap=one.cap), one.options),
+            )
+            for one in self.streams
+        )
+
+    def _term(
+        self, first: int, stop: int | None, name: str, weight: int, normalise: Normalise, own: dict[str, Any]
+    ) -> Term:
+        takes = DISTANCES[name].takes()
+        common = {key: value for key, value in self._common().items() if key in takes}
+        return Term(first, stop, name, weight, normalise, common | own)
+
+    @staticmethod
+    def _complete(term: Term) -> dict[str, Any]:
+        return checked(DISTANCES, term.distance, term.options)
+
+    def _common(self) -> dict[str, Any]:
+        """Options that are given for all distances that take them."""
+        return _once(_given(floor=self.floor, cap=self.cap), self.distance_options)
+
+    def of_recurrence(self) -> dict[str, Any]:
+        """All options of the recurrence.
+
+        Raises:
+            ConfigError: it does not take what is given.
+        """
+        return checked(RECURRENCES, self.recurrence, _once(_given(band=self.band), self.recurrence_options))
+
+    @model_validator(mode="after")
+    def _recurrence_takes_what_is_given(self) -> Search:
+        _of_the_model(self.of_recurrence)
+        return self
+
+    @model_validator(mode="after")
+    def _windows_can_be_visited(self) -> Search:
+        recurrence = RECURRENCES[self.recurrence]
+        if self.proposer.name != "none" and not recurrence.first_pass:
+            known = " or ".join(those(RECURRENCES, "first_pass"))
+            raise ValueError(f"a proposer needs recurrence: {known}, not {self.recurrence}")
+        if self.device != "cpu" and not recurrence.gpu:
+            known = " or ".join(those(RECURRENCES, "gpu"))
+            raise ValueError(f"device: {self.device} knows recurrence: {known} only, not {self.recurrence}")
+        if self.device != "cpu" and self.proposer.name != "none":
+            raise ValueError(f"a proposer searches on the CPU: set device: cpu, not {self.device}")
+        return self
+
+    @model_validator(mode="after")
+    def _distances_take_what_is_given(self) -> Search:
+        terms = _of_the_model(self.terms)
+        for k, term in enumerate(terms):
+            place = f"streams[{k}]: " if self.streams else ""
+            if term.stop is not None and term.stop <= term.first:
+                raise ValueError(f"{place}columns {term.first} to {term.stop} are none")
+            if DISTANCES[term.distance].posteriors and term.normalise != "none":
+                raise ValueError(
+                    f"{place}{term.distance} is between posteriors, which normalise: {term.normalise} would spoil; "
+                    "set normalise: none"
+                )
+            try:
+                self._complete(term)
+            except ConfigError as error:
+                raise ValueError(f"{place}{error.message}") from None
+        for term, other in combinations(terms, 2):
+            common = max(term.first, other.first), min(term.stop or 0, other.stop or 0)
+            if common[0] < common[1] and term.normalise != other.normalise:
+                raise ValueError(
+                    f"columns {common[0]} to {common[1]} are in two streams that normalise them differently"
+                )
+        for option in self._common():
+            if not any(option in term.options for term in terms):
+                raise ValueError(f"the distance {terms[0].distance} takes no {option}")
+        return self
+
+
+def _given(**options: object) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _once(keys: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Options that have keys of their own, and others; none may be given as both."""
+    if both := sorted(set(keys) & set(options)):
+        raise ConfigError(f"{', '.join(both)} is given twice: as a key, and among options")
+    return keys | options

@@ -1,0 +1,165 @@
+"""What a config and a plan must know of each kind of named thing without loading it.
+
+An entry's options are a pydantic model in a module that is quick to load; `checked` holds given options against it and fills
+in the defaults, so that equal options are equal however they were written. The thing itself is loaded when work is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from swsdist.errors import ConfigError
+from swsdist.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+@dataclass(frozen=True)
+class Configured(Entry):
+    """A thing that takes options.
+
+    Attributes:
+        options: `module:model` of its options, a pydantic model that forbids others; empty where it takes none.
+    """
+
+    options: str = ""
+
+    def model(self) -> type[BaseModel] | None:
+        """The model of its options; None where it takes none.
+
+        Raises:
+            ConfigError: it cannot be imported.
+        """
+        return Entry(self.options, self.version).load() if self.options else None
+
+    def takes(self) -> tuple[str, ...]:
+        """Names of its options."""
+        model = self.model()
+        return tuple(model.model_fields) if model else ()
+
+
+@dataclass(frozen=True)
+class DistanceEntry(Configured):
+    """A local distance.
+
+    The target makes it: ``target(name, unit, dimension, **options) -> Distance`` (`swsdist.kernels.distances.interface`).
+
+    Attributes:
+        unit: the integer that stands for a distance of 1; a power of two.
+        posteriors: it is between probabilities, which no normalisation leaves as they are.
+    """
+
+    unit: int = 2048
+    posteriors: bool = False
+
+
+@dataclass(frozen=True)
+class RecurrenceEntry(Configured):
+    """A recurrence of warping paths.
+
+    The target makes it: ``target(**options) -> Recurrence`` (`swsdist.kernels.recurrences.interface`).
+
+    Attributes:
+        longest_query: most frames of a query that its state holds.
+        shortened_by: an option whose value is taken off that; empty for none.
+        first_pass: whether windows of a first pass can be searched with it.
+        gpu: whether the kernels of the GPU know it.
+    """
+
+    longest_query: int = 1 << 20
+    shortened_by: str = ""
+    first_pass: bool = False
+    gpu: bool = False
+
+    def longest(self, options: Mapping[str, Any]) -> int:
+        """Most frames of a query with these options, complete ones; 0 where they leave none."""
+        less = options[self.shortened_by] if self.shortened_by else 0
+        return max(0, self.longest_query - int(less))
+
+
+@dataclass(frozen=True)
+class FirstPassEntry(Configured):
+    """A first pass that proposes where to search.
+
+    The target makes it: ``target(**options) -> Proposer`` (`swsdist.methods.first_pass.interface`). Of the config it is given
+    `factors` (or the only one as `factor`) and `visit`, where its model has these.
+
+    Attributes:
+        landmarks: what it proposes in one shard depends on landmarks of the whole collection.
+    """
+
+    landmarks: bool = False
+
+
+@dataclass(frozen=True)
+class ExportEntry(Entry):
+    """A form that detections are written in.
+
+    The target writes it: ``target(material, folder)`` (`swsdist.exports.interface`).
+
+    Attributes:
+        best_hits: it reads the best hits, with the paths of their recordings.
+    """
+
+    best_hits: bool = False
+
+
+C = TypeVar("C", bound=Configured)
+
+
+def checked(registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None) -> dict[str, Any]:
+    """The options of a named thing, complete, as plain Python values.
+
+    Args:
+        registry: that knows the thing.
+        name: of the thing.
+        given: some of its options.
+        where: what to name in errors.
+
+    Raises:
+        ConfigError: there is no such thing, it takes no such option, or not such a value.
+    """
+    model = registry[name].model()
+    takes = tuple(model.model_fields) if model else ()
+    for option in given:
+        if option not in takes:
+            raise ConfigError(
+                f"the {registry.kind} {name} takes no {option}",
+                where=where,
+                remedy=f"it takes {', '.join(takes) or 'no options'}",
+            )
+    if model is None:
+        return {}
+    from pydantic import ValidationError
+
+    try:
+        # By way of JSON, for a strict tuple takes no list.
+        return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
+    except ValidationError as error:
+        raise ConfigError(
+            "; ".join(_wrong(name, one["loc"], one["type"], one["msg"], one.get("ctx", {})) for one in error.errors()),
+            where=where,
+        ) from None
+
+
+def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, Any]) -> str:
+    option = ".".join(map(str, place))
+    for key, words in (
+        ("ge", "{:g} or more"),
+        ("le", "{:g} or less"),
+        ("gt", "more than {:g}"),
+        ("lt", "less than {:g}"),
+    ):
+        if key in bounds:
+            return f"{option} of {name} is {words.format(bounds[key])}"
+    text = message.removeprefix("Value error, ")
+    return f"{option} of {name}: {text}" if option else text
+
+
+def those(registry: Registry[Any], fact: str) -> Iterator[str]:
+    """Names of the things of which a fact is true."""
+    return (name for name in registry if getattr(registry[name], fact))

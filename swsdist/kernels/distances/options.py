@@ -1,0 +1,25 @@
+"""What distances take as options: quick to load, for the config checks them."""
+
+from __future__ import annotations
+
+from pydantic import Field, PositiveFloat
+
+from swsdist.options import Options
+
+
+class Floor(Options):
+    """Added to probabilities before their logarithm."""
+
+    floor: float = Field(1e-4, ge=1e-10, le=0.1)
+
+
+class FloorOfProduct(Options):
+    """Added to an inner product of probabilities: in 12 bits, smaller products are mostly rounding."""
+
+    floor: float = Field(1e-4, ge=1e-4, le=0.1)
+
+
+class Cap(Options):
+    """Norm at which frames are cut off; None: 2.5 sqrt(dimension)."""
+
+    cap: PositiveFloat | None = None

@@ -1,0 +1,48 @@
+"""What first passes take as options: quick to load, for the config checks them.
+
+`factor`, `factors` and `visit` are keys of `search.proposer`; the others stand in `search.proposer.options`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
+
+from swsdist.options import Options
+
+
+class Coarse(Options):
+    """Of windows of the query's size."""
+
+    factor: PositiveInt = 1
+
+
+class Averaged(Options):
+    """Of the search on averaged frames."""
+
+    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = (5,)
+    margin: NonNegativeInt = 20
+    widen: PositiveInt = 6
+    visit: bool = True
+
+    @field_validator("factors")
+    @classmethod
+    def _fall(cls, factors: tuple[int, ...]) -> tuple[int, ...]:
+        if any(after >= before for before, after in pairwise(factors)):
+            raise ValueError(f"{', '.join(map(str, factors))} do not fall")
+        if factors[-1] == 1:
+            raise ValueError("of 1 frame there is no average")
+        return factors
+
+
+class Quantised(Options):
+    """Of the index over quantised frames."""
+
+    factor: PositiveInt = 4
+    codewords: Annotated[int, Field(ge=2, le=1 << 20)] = 1024
+    reach: Annotated[float, Field(gt=0, le=1)] = 0.05
+    slower: bool = False
+    widen: PositiveInt = 10
+    margin: NonNegativeInt = 20

@@ -1,0 +1,19 @@
+"""Is a thing of one's own right? A suite for each kind that is chosen by name, for those who write their own.
+
+    from swsdist.testing.conformance import check_extractor, check_distance
+
+    def test_mine():
+        check_extractor(Mine(some_option=3))
+        check_distance("mine")
+
+They need no test framework: what is broken is an AssertionError that names it. What is checked by its name is registered: an
+entry point of an installed package, or added for the process (``DISTANCES.add("mine", ENTRY)``).
+"""
+
+from swsdist.testing.conformance.distance import check_distance
+from swsdist.testing.conformance.export import check_export
+from swsdist.testing.conformance.extractor import check_extractor
+from swsdist.testing.conformance.first_pass import check_first_pass
+from swsdist.testing.conformance.recurrence import check_recurrence
+
+__all__ = ["check_distance", "check_export", "check_extractor", "check_first_pass", "check_recurrence"]

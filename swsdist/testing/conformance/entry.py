@@ -1,0 +1,45 @@
+"""What is checked of every registered thing: its entry, its version, its options."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from swsdist.entries import Configured, checked
+from swsdist.registry import Entry, Registry
+
+E = TypeVar("E", bound=Entry)
+
+
+def require(holds: bool, what: str, complaint: str) -> None:
+    """Complain of a thing. Not an assert: a suite must also work under `python -O`.
+
+    Raises:
+        AssertionError: it does not hold.
+    """
+    if not holds:
+        raise AssertionError(f"{what}: {complaint}")
+
+
+def check_entry(registry: Registry[E], name: str) -> tuple[E, str]:
+    """The entry of a name, and what messages call the thing.
+
+    Raises:
+        AssertionError: version or options are not right.
+    """
+    entry, what = registry[name], f"{registry.kind} {name!r}"
+    whole = isinstance(entry.version, int) and not isinstance(entry.version, bool)
+    require(whole and entry.version >= 1, what, f"version is {entry.version!r}, not an integer of at least 1")
+    if isinstance(entry, Configured):
+        _check_options(registry, name, entry, what)  # type: ignore[arg-type]
+    return entry, what
+
+
+def _check_options(registry: Registry[Configured], name: str, entry: Configured, what: str) -> None:
+    defaults = checked(registry, name, {})
+    require(set(defaults) == set(entry.takes()), what, "an option has no default")
+    try:
+        written = json.loads(json.dumps(defaults, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"{what}: its default options are not plain JSON ({error})") from None
+    require(checked(registry, name, written) == defaults, what, "its own default options are changed by its model")

@@ -1,0 +1,74 @@
+"""Is a first pass right? See `swsdist.methods.first_pass.interface` for what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass.interface import Budget, Material
+from swsdist.methods.first_pass.recall import present
+from swsdist.methods.first_pass.registry import create
+from swsdist.methods.first_pass.search import run
+from swsdist.registries import FIRST_PASSES
+from swsdist.testing import scenes
+from swsdist.testing.conformance.entry import check_entry, require
+
+_DIMENSION = 5
+
+
+def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> None:
+    """Check one registered first pass.
+
+    What it finds are candidates of the full search, every number the same (unless it answers itself); the order of documents
+    changes nothing; over a document, no document changes what is found in another.
+
+    Args:
+        name: registered in `swsdist.registries.FIRST_PASSES`.
+        options: some of its options.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    _, what = check_entry(FIRST_PASSES, name)
+    proposer = create(name, **(options or {}))
+    order = [3, 0, 4, 1, 2]
+    for over in ("collection", "document"):
+        budget = Budget(2, 0.5, over)
+        proposed = proposer.propose(_material(range(5)), budget)
+        require(min(*proposed.work, *proposed.indexing) >= 0, what, "its work is negative")
+        found, _, work, _ = run(proposer, _material(range(5)), budget)
+        require(sum(work) > 0, what, "it says that nothing was computed")
+        again, *_ = run(proposer, _material(range(5)), budget)
+        require(scenes.rows(again) == scenes.rows(found), what, "it finds something else the second time")
+        moved, *_ = run(proposer, _material(order), budget)
+        rows = sorted((row[0], order[row[1]], *row[2:]) for row in scenes.rows(moved))
+        require(
+            rows == sorted(scenes.rows(found)), what, f"the order of documents changes what is found (over: {over})"
+        )
+        if proposed.found is None:
+            every = _full(_material(range(5)))
+            require(bool(present(every, found).all()), what, "it finds what is no candidate of the full search")
+        if over == "document":
+            parts = [
+                (row[0], some[row[1]], *row[2:])
+                for some in ([4, 1], [0, 2, 3])
+                for row in scenes.rows(run(proposer, _material(some), budget)[0])
+            ]
+            require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
+
+
+def _material(which: list[int] | range) -> Material:
+    documents = [scenes.spoken(10 * k, 20 + 7 * k, _DIMENSION) for k in range(5)]
+    queries = [documents[k][12 : 36 + 6 * k] for k in range(3)] + [scenes.features(7, 1, _DIMENSION)]
+    return scenes.material(create_distance("cosine", _DIMENSION), queries, [documents[k] for k in which])
+
+
+def _full(material: Material) -> Found:
+    settings = Settings(material.distance, material.window, 16, 500)
+    most = np.full(len(material.lengths), 100_000, np.int64)
+    return search(material.examples(1), material.documents(1, None), most, settings)

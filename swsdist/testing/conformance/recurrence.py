@@ -1,0 +1,117 @@
+"""Is a recurrence right? See `swsdist.kernels.recurrences.interface` for what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.entries import checked
+from swsdist.errors import UserError
+from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.registry import create
+from swsdist.methods.curve import curve, path, traced
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+from swsdist.registries import RECURRENCES
+from swsdist.testing import scenes
+from swsdist.testing.conformance.entry import check_entry, require
+from swsdist.testing.oracles_search import candidates
+
+_DIMENSION = 4
+_QUERIES, _DOCUMENTS = (1, 2, 7, 33), (1, 20, 400)
+
+
+def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> None:
+    """Check one registered recurrence.
+
+    Its entry tells the longest query that its state holds; its plain twin gives the same compiled as in plain Python; the
+    search finds what the twin's curve says, whatever cuts and lanes; what lies further back than `reach` changes nothing; a
+    path begins and ends where its candidate does.
+
+    Args:
+        name: registered in `swsdist.registries.RECURRENCES`.
+        options: some of its options.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    entry, what = check_entry(RECURRENCES, name)
+    made = create(name, options)
+    _check_longest(made, entry.longest(checked(RECURRENCES, name, options or {})), what)
+    distance = create_distance("cosine", _DIMENSION)
+    queries = [scenes.prepared(distance, scenes.features(n, n, _DIMENSION), "query") for n in _QUERIES]
+    documents = [scenes.prepared(distance, scenes.features(n + 1, n, _DIMENSION), "document") for n in _DOCUMENTS]
+    equal = np.repeat(documents[0], 60, axis=0)
+    for query in queries:
+        for document in (*documents, equal):
+            table = local_distances(query, document, distance)
+            _check_twin(made, table, what)
+            _check_reach(made, table, what)
+    _check_search(name, options or {}, made, distance, queries, [*documents, equal], what)
+
+
+def _check_longest(made: Recurrence, longest: int, what: str) -> None:
+    require(longest >= 1, what, "it holds no query at all")
+    made.packing(longest)
+    try:
+        made.packing(longest + 1)
+    except UserError:
+        return
+    require(False, what, f"its entry says that queries of {longest} frames are the longest, and it takes a longer one")
+
+
+def _check_twin(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    found, steps = traced(table, made.trace, made.option)
+    if table.size < 4000:
+        cost, frames = np.empty_like(found.cost), np.empty_like(found.frames)
+        plain = np.empty_like(steps)
+        made.trace(table.astype(np.int64), made.option, cost, frames, plain)
+        same = (cost == found.cost).all() and (frames == found.frames).all()
+        require(bool(same), what, "its twin gives something else compiled than in plain Python")
+    ended = found.frames > 0
+    require(bool(((found.cost >= 0) == ended).all()), what, "a path that there is has no cost, or one that is not has")
+    inside = found.frames <= np.arange(1, len(found.frames) + 1)
+    require(bool(inside.all()), what, "a path begins before the document")
+
+
+def _check_reach(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    if made.reach is None:
+        return
+    n, length = table.shape
+    first = max(0, length - 1 - made.reach(n)) // made.grid * made.grid
+    whole, _ = traced(table, made.trace, made.option)
+    cut, _ = traced(np.ascontiguousarray(table[:, first:]), made.trace, made.option)
+    same = (whole.cost[-1], whole.frames[-1]) == (cut.cost[-1], cut.frames[-1])
+    require(bool(same), what, f"for {n} query frames it depends on more than the {made.reach(n)} frames that it says")
+
+
+def _check_search(
+    name: str, options: Mapping[str, object], made: Recurrence, distance: Any, queries: Any, documents: Any, what: str
+) -> None:
+    examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]
+    most = np.full(len(documents), 1000, np.int64)
+    for window, lanes, piece in ((1, 16, 10_000), (3, 5, 50)):
+        settings = Settings(distance, window, lanes, piece, name, options=options)
+        found = search(examples, ((k, [one]) for k, one in enumerate(documents)), most, settings)
+        expected = []
+        for q, query in enumerate(queries):
+            for d, document in enumerate(documents):
+                whole = curve(query, document, distance, name, options)
+                pairs = zip(whole.cost.tolist(), whole.frames.tolist(), strict=True)
+                expected += [(q, d, *one) for one in candidates([pair if pair[1] else None for pair in pairs], window)]
+        same = scenes.rows(found) == expected
+        require(same, what, f"the search finds other candidates than its twin's curve has (pieces of {piece} frames)")
+    for q, d, end, frames, _ in expected[:: max(1, len(expected) // 40)]:
+        cells = path(queries[q], documents[d], end, distance, name, options)
+        begin = (0, end - frames + 1)
+        require(tuple(cells[0]) == begin, what, f"the path of a candidate begins at {tuple(cells[0])}, not at {begin}")
+        require(
+            tuple(cells[-1]) == (len(queries[q]) - 1, end), what, "the path of a candidate does not end where it does"
+        )
+        require(bool((np.diff(cells, axis=0) >= 0).all()), what, "a path goes back")

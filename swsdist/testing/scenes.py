@@ -1,0 +1,95 @@
+"""Small inputs of integers alone, for conformance suites and golden digests: the same on every machine.
+
+Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
+from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.example import Example
+
+Frames = NDArray[np.float32]
+
+
+def numbers(seed: int) -> Iterator[int]:
+    """Integers of 0..32767: the upper 15 bits of x' = 6364136223846793005 x + 1442695040888963407 modulo 2^64."""
+    state = seed
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield state >> 49
+
+
+def table(seed: int, rows: int, columns: int, below: int) -> NDArray[np.int64]:
+    """Integers of 0..below-1, int64 (rows, columns)."""
+    drawn = np.fromiter(islice(numbers(seed), rows * columns), np.int64, rows * columns)
+    return drawn.reshape(rows, columns) % below
+
+
+def features(seed: int, frames: int, dimension: int) -> Frames:
+    """Integers of -500..500, float32 (frames, dimension)."""
+    return np.asarray(table(seed, frames, dimension, 1001) - 500, np.float32)
+
+
+def posteriors(seed: int, frames: int, dimension: int) -> Frames:
+    """Probabilities in 256ths that sum to 1, some of them 0, float32 (frames, dimension)."""
+    weights = table(seed, frames, dimension, 101) ** 2 + 1
+    parts = 256 * weights // weights.sum(axis=1, keepdims=True)
+    parts[:, 0] += 256 - parts.sum(axis=1)
+    return np.asarray(parts / 256, np.float32)
+
+
+def spoken(seed: int, sounds: int, dimension: int) -> Frames:
+    """Sounds of six frames each with a little noise, as a coarse pass can follow them: float32 (6 sounds, dimension)."""
+    held = np.repeat(features(seed, sounds, dimension), 6, axis=0)
+    return np.asarray(held + features(seed + 1, 6 * sounds, dimension) // 16, np.float32)
+
+
+def prepared(distance: Distance, values: Frames, side: Side) -> Frames:
+    """Frames as the distance makes them, of features that are not normalised."""
+    return distance.prepare(values, np.zeros(distance.dimension), np.ones(distance.dimension), side).frames
+
+
+def material(
+    distance: Distance, queries: list[Frames], documents: list[Frames], window: int = 4, most: int = 3
+) -> Material:
+    """A collection in memory, as a first pass sees it; a frame is 10 ms.
+
+    Args:
+        distance: of the features.
+        queries, documents: features of each.
+        window: frames on either side that a candidate must be the least of.
+        most: candidates kept per query and document.
+    """
+
+    def examples(factor: int) -> list[Example]:
+        made = [np.concatenate(list(averaged([query], factor))) for query in queries]
+        return [Example(f"q{k}", 1, prepared(distance, one, "query")) for k, one in enumerate(made)]
+
+    def streams(factor: int, chosen: NDArray[np.bool_] | None) -> Documents:
+        for k, document in enumerate(documents):
+            if chosen is None or chosen[k]:
+                blocks = np.array_split(document, 1 + len(document) // 37)
+                yield k, [prepared(distance, block, "document") for block in averaged(blocks, factor)]
+
+    def landmarks(factor: int, count: int) -> Landmarks:
+        known = features(99, count, distance.dimension)
+        return Landmarks(prepared(distance, known, "query"), prepared(distance, known, "document"))
+
+    lengths = np.array([len(one) for one in documents], np.int64)
+    kept = np.full(len(documents), most, np.int64)
+    collection = float(lengths.sum()) / 100
+    return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
+
+
+def rows(found: Any) -> list[tuple[int, ...]]:
+    """Candidates as tuples: example, document, end frame, frames, cost."""
+    return list(zip(*(column.tolist() for column in tuple(found)[:5]), strict=True))

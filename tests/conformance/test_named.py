@@ -1,0 +1,190 @@
+"""Every registered distance, recurrence, first pass and export passes the suite of its kind; what is wrong is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swsdist.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
+from swsdist.exports.interface import Material
+from swsdist.features.registry import create
+from swsdist.kernels.distances import cosine
+from swsdist.kernels.distances.interface import Distance, Prepared, single
+from swsdist.kernels.recurrences import asymmetric
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.methods.first_pass.averaged import Averaged
+from swsdist.methods.first_pass.interface import Budget, Proposed
+from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
+from swsdist.registry import Registry
+from swsdist.testing import oracles_distances as oracle
+from swsdist.testing.conformance import check_distance, check_export, check_first_pass, check_recurrence
+
+#: Options at which the definitions are compared, and how far values may be apart: see docs/concepts/exact-numbers.md.
+VALUES: dict[str, tuple[dict[str, float], float]] = {
+    **{name: ({"cap": 4000.0}, 0.01) for name in DISTANCES if name.startswith("euclidean")},
+    **{name: ({"floor": 0.001}, 0.05) for name in DISTANCES if "floor" in DISTANCES[name].takes()},
+    "inner-product": ({"floor": 0.1}, 0.02),
+}
+
+
+@pytest.mark.parametrize("name", list(DISTANCES))
+def test_distance(name: str) -> None:
+    options, error = VALUES.get(name, ({}, 0.01))
+    check_distance(name, options, partial(oracle.exact, name, options=options), error)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [*((name, {}) for name in RECURRENCES), ("segmental", {"band": 1}), ("segmental", {"band": 4})]
+)
+def test_recurrence(name: str, options: dict[str, int]) -> None:
+    check_recurrence(name, options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in FIRST_PASSES),
+        ("averaged", {"factors": (4, 2)}),
+        ("averaged", {"factors": (2,), "visit": False}),
+        ("coarse", {"factor": 2}),
+        ("quantised", {"codewords": 32, "reach": 0.2}),
+    ],
+)
+def test_first_pass(name: str, options: dict[str, Any]) -> None:
+    check_first_pass(name, options)
+
+
+@pytest.mark.parametrize("name", list(EXPORTS))
+def test_export(name: str) -> None:
+    check_export(name)
+
+
+@pytest.mark.parametrize("name", list(FEATURES))
+def test_an_extractors_version_is_its_entrys(name: str) -> None:
+    assert create(name, {}).version == FEATURES[name].version
+
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def narrow(name: str, unit: int, dimension: int) -> Distance:
+    """Says a bound that its sums pass."""
+    return single(name, dimension, unit, dimension, 1000, cosine._fill, from_dot=cosine.from_dot)
+
+
+def _mean_removed(values: np.ndarray, side: str, where: str | None) -> Prepared:
+    return cosine._fill(values - values.mean(axis=0), side, where)  # type: ignore[arg-type]
+
+
+def neighbours(name: str, unit: int, dimension: int) -> Distance:
+    """Takes the mean of the block that it is given out of each frame."""
+    return single(name, dimension, unit, dimension, cosine.bound(dimension), _mean_removed, from_dot=cosine.from_dot)
+
+
+def _too_far(dot: Any) -> Any:
+    return 8388608 - dot
+
+
+def far(name: str, unit: int, dimension: int) -> Distance:
+    """Maps beyond 12 bits."""
+    return single(name, dimension, unit, dimension, cosine.bound(dimension), cosine._fill, from_dot=_too_far)
+
+
+@pytest.fixture
+def added() -> Iterator[Any]:
+    names: list[tuple[Registry[Any], str]] = []
+
+    def add(registry: Registry[Any], name: str, entry: Any) -> str:
+        registry.add(name, entry)
+        names.append((registry, name))
+        return name
+
+    yield add
+    for registry, name in names:
+        registry.remove(name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        (DistanceEntry(f"{__name__}:narrow", 1), "above its bound 1000"),
+        (DistanceEntry(f"{__name__}:neighbours", 1), "a frame depends on its neighbours"),
+        (DistanceEntry(f"{__name__}:far", 1), "not within 0..4095"),
+        (DistanceEntry("swsdist.kernels.distances.cosine:plain", 1, unit=1000), "no power of two"),
+        (DistanceEntry("swsdist.kernels.distances.cosine:plain", 0), "version is 0"),
+        (DistanceEntry("swsdist.kernels.distances.cosine:plain", 1, posteriors=True), "takes a negative probability"),
+    ],
+)
+def test_a_wrong_distance_is_caught(added: Any, entry: DistanceEntry, complaint: str) -> None:
+    name = added(DISTANCES, f"wrong {complaint}", entry)
+    with pytest.raises(AssertionError, match=complaint):
+        check_distance(name)
+
+
+def test_a_definition_that_is_not_met_is_caught() -> None:
+    with pytest.raises(AssertionError, match="its definition says"):
+        check_distance("cosine", exact=lambda q, x: 0.5)
+
+
+def other_twin() -> Recurrence:
+    """The twin is bounded slope's."""
+    return asymmetric.recurrence()._replace(trace=RECURRENCES["bounded-slope"].load()().trace)
+
+
+def short_reach() -> Recurrence:
+    """Says that it looks less far back than it does."""
+    return asymmetric.recurrence()._replace(reach=lambda n: n // 2)
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        (RecurrenceEntry(f"{__name__}:other_twin", 1), "other candidates than its twin's curve"),
+        (RecurrenceEntry(f"{__name__}:short_reach", 1), "depends on more than"),
+        (replace(RECURRENCES["non-segmental"], longest_query=100), "takes a longer one"),
+    ],
+)
+def test_a_wrong_recurrence_is_caught(added: Any, entry: RecurrenceEntry, complaint: str) -> None:
+    name = added(RECURRENCES, f"wrong {complaint}", entry)
+    with pytest.raises(AssertionError, match=complaint):
+        check_recurrence(name)
+
+
+class Forgetful(Averaged):
+    """Proposes other windows where a document comes first."""
+
+    def propose(self, material: Any, budget: Budget) -> Proposed:
+        made = super().propose(material, budget)
+        return made._replace(windows=made.windows.take(made.windows.document > 0))
+
+
+def test_a_wrong_first_pass_is_caught(added: Any) -> None:
+    entry = FirstPassEntry(f"{__name__}:Forgetful", 1, "swsdist.methods.first_pass.options:Averaged")
+    name = added(FIRST_PASSES, "forgetful", entry)
+    with pytest.raises(AssertionError, match="the order of documents changes"):
+        check_first_pass(name)
+
+
+def in_batches(material: Material, folder: Path) -> None:
+    """Writes a line a batch."""
+    (folder / "rows.txt").write_text("".join(f"{batch.num_rows}\n" for batch in material.batches()))
+
+
+def breaks(material: Material, folder: Path) -> None:
+    """Knows no empty list."""
+    (folder / "first.txt").write_text(next(material.batches()).column("query_id")[0].as_py())
+
+
+@pytest.mark.parametrize(
+    ("maker", "complaint"), [("in_batches", "how detections come in batches"), ("breaks", "an empty list is neither")]
+)
+def test_a_wrong_export_is_caught(added: Any, maker: str, complaint: str) -> None:
+    name = added(EXPORTS, maker, ExportEntry(f"{__name__}:{maker}", 1))
+    with pytest.raises(AssertionError, match=complaint):
+        check_export(name)

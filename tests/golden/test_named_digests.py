@@ -1,0 +1,160 @@
+"""A registered thing's version is raised when its bytes change: held by constants, a version and a digest each.
+
+The input is of integers alone (`swsdist.testing.scenes`), and what is held are integers or files, so the constants are the same
+on every machine. Options are those by default.
+
+When this test fails
+- and you meant to change the numbers: raise the version in swsdist/registries.py, so that what was made with the thing is made
+  again, and put what the message prints into GOLDEN;
+- and you did not: you have found a bug before it was one;
+- and the thing is new: put what the message prints into GOLDEN.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass.interface import Budget
+from swsdist.methods.first_pass.registry import create as create_first_pass
+from swsdist.methods.first_pass.search import run
+from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, RECURRENCES
+from swsdist.registry import Registry
+from swsdist.testing import scenes
+from swsdist.testing.conformance import export as exports
+
+GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
+    "distance": {
+        "cosine": (1, "f4601e423acf357457218cf1893649c55185f7736d3c2f98385ad20eb9cf9a3e"),
+        "cosine-squared": (1, "f1b62c09568bbfa01fc8b9fe28f2c1ad034014982eab870f23b7e1c858d49b4c"),
+        "bhattacharyya": (1, "60f0f7cb78ab61cffc8c6c39a17751cd12390a07510fd15e41fa858fdcd00b0f"),
+        "bhattacharyya-squared": (1, "7d90aec6c907d89a95f1fc3a8bbc734ce36e6d9bfcbb1d411c01c6222fe38ead"),
+        "log-posterior-cosine": (1, "52302f3083cb4ef1dc44c097d13a9041d7cec9e306e420fc2646091cf19a1731"),
+        "log-posterior-cosine-squared": (1, "057dcd0f8a6f63f8e87217a730fb7ed8dc1f8f804a5b585f80f9762bbeaec741"),
+        "kl": (1, "2400c6f802e350def0386acd46fef2c183b5aae98c226a3d8f267afa4ca27b70"),
+        "kl-symmetric": (1, "646821a574b0c03e6794434484f5697f83e04f5b0b9cf7f41e889b4da179cd1f"),
+        "inner-product": (1, "177e455ac20bafd8d9fe126130b2852ba3d386850906b0b4eb546d8ea51baa14"),
+        "euclidean": (1, "8f6148f32a63a063b072a6f6ef772e1ebd80bdc2f4b18cbacd6cab4b0f6515be"),
+        "euclidean-squared": (1, "4c486036d29c0b8d03e1dc70a0f4793bd0077a1ea1315bda2628961a8c2e3db1"),
+    },
+    "recurrence": {
+        "bounded-slope": (1, "46fffd959d86e5b15a964c8cdfe5f52102c1a7d5472f7bff3bb7c28f9f09d18c"),
+        "asymmetric": (1, "4a8e79b29ea1e5327cf23d71a63a2962f117dc21cd40334aa6e7faad90a3063d"),
+        "averages": (1, "13f9a352952d64909a4481c6bc55036b2a9601ca0211cb27bff39cc0ac7df9ee"),
+        "non-segmental": (1, "be6eb9ae8a988c431ae505276c3ed550a2339a157631542286fdfd915e3abe91"),
+        "segmental": (1, "215ed4896fdd955adcd47b276869800851cc59b7405aa3ba72cff4b9819f7d11"),
+    },
+    "first pass": {
+        "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
+        "averaged": (1, "8dd251097a3f02e4b1a8820cf39a0735bfd136f4fa9a00a146e51fa039862903"),
+        "quantised": (1, "988b1dba53d235f859a88ebf0bea4af57c4e2fc3a8cc4cc444d2f12ef80d087b"),
+    },
+    "export": {
+        "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),
+        "stdlist": (1, "7f3a6178dce0daf6ba125669941069ff06edad182eca3384ec3b591ba9ae8f39"),
+        "kwslist": (1, "ed934ef3decab9e4cb1dececfe898b7ecbd27ed4862d98ae1d989d639360114c"),
+        "labels": (1, "c552060988be463bba8a16423cc80305b0bdfbb55fa1c3d0def3f292975bd047"),
+        "clips": (1, "5bde78114b94c28f9b7b801a64ab04d62e1f43b50e17fea7159b1ee3ee2553d4"),
+    },
+}
+
+DIMENSION = 6
+
+
+def of_distance(name: str) -> list[bytes]:
+    """Frames of both sides, and the distances between them."""
+    values = scenes.posteriors if DISTANCES[name].posteriors else scenes.features
+    distance = create_distance(name, DIMENSION)
+    zero = np.zeros((1, DIMENSION), np.float32)
+    query, document = (
+        scenes.prepared(distance, np.concatenate([values(seed, 40, DIMENSION), zero]), side)
+        for seed, side in ((1, "query"), (2, "document"))
+    )
+    table = local_distances(query, document, distance)
+    return [query.astype("<f4").tobytes(), document.astype("<f4").tobytes(), table.astype("<i2").tobytes()]
+
+
+def collection() -> Any:
+    """Three documents, and cuts of them as queries."""
+    documents = [scenes.spoken(10 * k, 30 + 10 * k, DIMENSION) for k in range(3)]
+    queries = [documents[k][20 : 44 + 12 * k] for k in range(3)]
+    return scenes.material(create_distance("cosine", DIMENSION), queries, documents, most=20)
+
+
+def of_recurrence(name: str) -> list[bytes]:
+    """Candidates."""
+    given = collection()
+    settings = Settings(given.distance, given.window, 16, 100, name)
+    found = search(given.examples(1), given.documents(1, None), given.most, settings)
+    return [repr(scenes.rows(found)).encode()]
+
+
+def of_first_pass(name: str) -> list[bytes]:
+    """Windows that it proposes, and what is found in them."""
+    made, parts = create_first_pass(name), []
+    for over in ("collection", "document"):
+        given, budget = collection(), Budget(2, 0.5, over)
+        windows = sorted(zip(*(column.tolist() for column in made.propose(given, budget).windows), strict=True))
+        parts += [repr(windows).encode(), repr(scenes.rows(run(made, given, budget)[0])).encode()]
+    return parts
+
+
+def of_export(name: str) -> list[bytes]:
+    """Names and contents of its files."""
+    with TemporaryDirectory() as place:
+        given = exports.material(exports.detections(), exports.hits(Path(place)))
+        files = exports.written(name, given, Path(place) / "out")
+    return [part for file, content in files.items() for part in (file.encode(), content)]
+
+
+KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
+    (DISTANCES, of_distance),
+    (RECURRENCES, of_recurrence),
+    (FIRST_PASSES, of_first_pass),
+    (EXPORTS, of_export),
+]
+
+
+@pytest.mark.parametrize(
+    ("registry", "made", "name"),
+    [pytest.param(registry, made, name, id=f"{registry.kind} {name}") for registry, made in KINDS for name in registry],
+)
+def test_bytes_change_with_versions_only(
+    registry: Registry[Any], made: Callable[[str], list[bytes]], name: str
+) -> None:
+    parts = made(name)
+    assert all(parts)
+    digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+    found, known = (registry[name].version, digest), GOLDEN[registry.kind].get(name)
+    if found == known:
+        return
+    line = f'put this into GOLDEN["{registry.kind}"]:\n        "{name}": ({found[0]}, "{digest}"),'
+    if known is None:
+        pytest.fail(f"the {registry.kind} {name} has no digest: {line}")
+    if found[0] == known[0]:
+        pytest.fail(
+            f"the bytes of the {registry.kind} {name} changed and its version did not. If you meant it, raise the version "
+            f"in swsdist/registries.py and {line}"
+        )
+    pytest.fail(f"the {registry.kind} {name} has a new version: {line}")
+
+
+def test_nothing_is_held_that_is_gone() -> None:
+    assert {registry.kind: set(registry) for registry, _ in KINDS} == {kind: set(rows) for kind, rows in GOLDEN.items()}
+
+
+def test_the_input_is_worth_it() -> None:
+    """Recurrences and first passes differ on it, and so do distances, but for a square that is of another unit."""
+    for registry, made in KINDS:
+        parts = {name: made(name)[-1] for name in registry}
+        assert len(set(parts.values())) == len(parts), registry.kind

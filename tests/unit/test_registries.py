@@ -1,0 +1,191 @@
+"""What is registered can be named in a config, enters the fingerprints of what is made with it, and may be a stranger's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from swsdist.config import config_from_dict
+from swsdist.config.search import Search
+from swsdist.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
+from swsdist.errors import ConfigError
+from swsdist.kernels.distances.registry import create
+from swsdist.options import Options
+from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
+from swsdist.registry import Entry, Registry
+
+LEAST = {"run": "run", "corpus": {"documents": "docs.csv"}}
+COSINE = "swsdist.kernels.distances.cosine:plain"
+
+
+class Power(Options):
+    """Options of a stranger's distance."""
+
+    power: int = Field(2, ge=1, le=4)
+    weights: tuple[float, ...] = (1.0,)
+
+
+def search(**values: Any) -> Search:
+    return config_from_dict({**LEAST, "search": values}).search
+
+
+@pytest.fixture
+def mine() -> Iterator[None]:
+    """A distance, a recurrence and a first pass of one's own, of this process."""
+    DISTANCES.add("mine", DistanceEntry(COSINE, 3, f"{__name__}:Power"))
+    RECURRENCES.add("rigid", RecurrenceEntry("nowhere:rigid", 1))
+    FIRST_PASSES.add("ears", FirstPassEntry("nowhere:Ears", 1))
+    yield
+    DISTANCES.remove("mine")
+    RECURRENCES.remove("rigid")
+    FIRST_PASSES.remove("ears")
+
+
+def test_a_config_takes_whatever_is_registered(mine: None) -> None:
+    given = search(distance="mine", distance_options={"power": 3, "weights": [1, 2]}, recurrence="rigid")
+    assert given.terms()[0].options == {"power": 3, "weights": [1, 2]}
+    assert given.matters()["distance"] == [
+        [0, None, 1, "mean-variance", "mine", 3, {"power": 3, "weights": (1.0, 2.0)}]
+    ]
+    assert given.matters()["recurrence"] == ["rigid", 1, {}]
+    assert search(proposer={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        (
+            {"distance": "min"},
+            r"search.distance: min is not allowed; did you mean mine\? Allowed: cosine \| .* \| mine",
+        ),
+        ({"recurrence": "rigit"}, r"search.recurrence: rigit is not allowed; did you mean rigid\?"),
+        ({"proposer": {"name": "coars"}}, r"search.proposer.name: coars is not allowed; did you mean coarse\?"),
+        ({"distance": "mine", "distance_options": {"power": 5}}, "search: power of mine is 4 or less"),
+        ({"distance": "mine", "distance_options": {"powr": 1}}, "search: the distance mine takes no powr"),
+        ({"distance": "mine", "distance_options": {"power": "3"}}, "power of mine: Input should be a valid integer"),
+        ({"recurrence_options": {"band": 3}}, "search: the recurrence bounded-slope takes no band"),
+        (
+            {"streams": [{"columns": [0, 2], "options": {"power": 1}}]},
+            r"search: streams\[0\]: the distance cosine takes no",
+        ),
+        (
+            {"recurrence": "rigid", "proposer": {"name": "averaged"}},
+            "a proposer needs recurrence: bounded-slope, not rigid",
+        ),
+        ({"recurrence": "rigid", "device": "cuda"}, "device: cuda knows recurrence: bounded-slope only, not rigid"),
+        ({"proposer": {"name": "ears", "factors": [3]}}, "search.proposer: ears takes no factors"),
+        (
+            {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
+            "floor is given twice",
+        ),
+        ({"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}}, "search: band is given twice"),
+        (
+            {"proposer": {"name": "averaged", "options": {"factors": [3]}}},
+            "factors in options: factors and visit are keys",
+        ),
+        ({"proposer": {"name": "quantised", "options": {"reach": 2}}}, "reach of quantised is 1 or less"),
+    ],
+)
+def test_what_is_not_there_or_not_taken_is_told_with_its_key(
+    mine: None, values: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        search(**values)
+
+
+def test_an_export_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match=r"report.exports\[1\]: cvs is not allowed; did you mean csv\?"):
+        config_from_dict({**LEAST, "report": {"exports": ["labels", "cvs"]}})
+
+
+def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = {
+        "plain": search(),
+        "kl": search(distance="kl", normalise="none"),
+        "both": search(streams=[{"columns": [0, 3]}, {"columns": [3, 9], "distance": "euclidean"}]),
+        "segmental": search(recurrence="segmental"),
+        "averaged": search(proposer={"name": "averaged"}),
+    }
+
+    def changed(registry: Registry[Any], name: str) -> set[str]:
+        before = {key: value.matters() for key, value in used.items()}
+        with monkeypatch.context() as patch:
+            patch.setitem(registry._own, name, replace(registry[name], version=2))
+            return {key for key, value in used.items() if value.matters() != before[key]}
+
+    assert changed(DISTANCES, "cosine") == {"plain", "both", "segmental", "averaged"}
+    assert changed(DISTANCES, "euclidean") == {"both"}
+    assert changed(DISTANCES, "kl") == {"kl"}
+    assert changed(DISTANCES, "kl-symmetric") == set()
+    assert changed(RECURRENCES, "segmental") == {"segmental"}
+    assert changed(RECURRENCES, "bounded-slope") == {"plain", "kl", "both", "averaged"}
+    assert changed(FIRST_PASSES, "averaged") == {"averaged"}
+    assert changed(FIRST_PASSES, "coarse") == set()
+
+
+def test_options_count_by_their_values_however_they_are_written() -> None:
+    kl = search(distance="kl", normalise="none").matters()
+    assert search(distance="kl", normalise="none", floor=1e-4).matters() == kl
+    assert search(distance="kl", normalise="none", floor=1e-3).matters() != kl
+    band = search(recurrence="segmental", band=10).matters()
+    assert search(recurrence="segmental").matters() == band
+    assert search(recurrence="segmental", recurrence_options={"band": 10}).matters() == band
+    assert search(proposer={"factors": [7]}).matters() == search().matters()  # of a first pass that there is none
+    assert search(lanes=3, piece_seconds=5.0, product="numpy").matters() == search().matters()
+
+
+def test_defaults_are_filled_in_and_kept_apart() -> None:
+    assert checked(DISTANCES, "inner-product", {}) == {"floor": 1e-4}
+    assert checked(FIRST_PASSES, "averaged", {"factors": [6, 3]})["factors"] == (6, 3)
+    with pytest.raises(ConfigError, match="takes no cap\n  remedy: it takes floor"):
+        checked(DISTANCES, "kl", {"cap": 1.0})
+    with pytest.raises(ConfigError, match="takes no cap\n  remedy: it takes no options"):
+        create("cosine", 3, {"cap": 1.0})
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that adds a distance, and one that is none."""
+    (tmp_path / "strange.py").write_text(
+        "from swsdist.entries import DistanceEntry\n"
+        f"ENTRY = DistanceEntry('{COSINE}', 7)\n"
+        "class Bare:\n    version = 1\n"
+    )
+    info = tmp_path / "strange-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[swsdist.distances]\nstrange = strange:ENTRY\nbare = strange:Bare\ngone = strange:Gone\ncosine = strange:Bare\n"
+        "[swsdist.features]\nears = strange:Bare\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for registry in (DISTANCES, FEATURES):
+        monkeypatch.delitem(registry.__dict__, "_added", raising=False)
+    yield
+    sys.modules.pop("strange", None)
+    for registry in (DISTANCES, FEATURES):
+        registry.__dict__.pop("_added", None)
+
+
+def test_entry_points_add_to_a_registry(installed: None) -> None:
+    assert search(distance="strange").matters()["distance"][0][4:] == ["strange", 7, {}]
+    assert create("strange", 3).unit == 2048
+    assert DISTANCES["cosine"].target == COSINE  # what is ours stays ours
+    assert FEATURES["ears"] == Entry("strange:Bare", 1)  # of an extractor its class is enough
+    with pytest.raises(ConfigError, match="strange:Bare is no distance: it is not of the type DistanceEntry"):
+        create("bare", 3)
+    with pytest.raises(ConfigError, match="the distance gone cannot be loaded from strange:Gone"):
+        create("gone", 3)
+
+
+def test_all_names_are_words_of_a_config() -> None:
+    for registry in (DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES):
+        for name in registry:
+            assert name == name.lower()
+            assert registry[name].version >= 1
