@@ -37,11 +37,11 @@ from swsdist.chains.search.normalise import normalised_name
 from swsdist.chains.search.stages import STAGES
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.partition import bucket_of
 from swsdist.pipeline.driver import plan_stage
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.state import Ended, State
 from swsdist.pipeline.task import Cost, Receipt
-from swsdist.reduce.buckets import bucket_of
 from swsdist.score import (
     PER_TERM,
     Counts,

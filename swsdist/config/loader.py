@@ -30,7 +30,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from swsdist.config.model import Config, Section
+from swsdist.config.model import Config
+from swsdist.config.section import Section
 from swsdist.config.suggest import (
     Place,
     allowed,

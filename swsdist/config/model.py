@@ -10,32 +10,12 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.config.calibration import SCORE_OF_SEARCH, Calibrate, misfit_of
 from swsdist.config.distances import TAKES, DistanceName
-
-#: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
-IsPath = Annotated[str, "path", Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    def matters(self) -> dict[str, Any]:
-        """The part of this section that results depend on (see `effort` above), as plain JSON values."""
-        effort = {
-            name
-            for name, field in type(self).model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
-        }
-        return self.model_dump(mode="json", exclude=effort)
-
-
-def effort(default: Any, description: str) -> Any:
-    """A field that changes how the work is cut or where it runs, never what comes out."""
-    return Field(default, description=description, json_schema_extra={"effort": True})
+from swsdist.config.section import IsPath, Section, effort
+from swsdist.partition import SLOTS
 
 
 class Corpus(Section):
@@ -306,7 +286,14 @@ class Search(Section):
 class Reduce(Section):
     """From candidates to detections."""
 
-    buckets: PositiveInt = effort(16, "parts that queries are spread over; memory falls as it grows")
+    buckets: Annotated[int, Field(ge=1, le=SLOTS)] = effort(
+        16, "parts that queries are spread over; memory falls as it grows"
+    )
+    merge: Literal["best", "sum"] | None = Field(
+        None,
+        description="of candidates at one place: best, the best stays; sum, it gets the sum of their posteriors, at most 1; "
+        "default: the method's own (best)",
+    )
     overlap: float = Field(
         0.5,
         ge=0,
@@ -314,32 +301,6 @@ class Reduce(Section):
         description="of two detections that overlap by more than this part of the shorter one, the better stays",
     )
     nbest: KeepDetections = Field(KeepDetections(), description="detections kept per query")
-
-
-class Calibrate(Section):
-    """Score normalisation, and the threshold that decides."""
-
-    normalise: Literal["none", "q-norm", "logistic", "kst", "sto"] = Field(
-        "q-norm",
-        description="q-norm: scores of a query minus their mean, over their standard deviation; "
-        "logistic: these as probabilities; kst, sto: and these by keyword specific thresholds, or to a sum of one",
-    )
-    alpha: PositiveFloat = Field(
-        1.5, description="kst, sto: a query is taken to occur alpha times its sum of probabilities"
-    )
-    threshold: Literal["own", "fitted"] = Field(
-        "own", description="kst, sto: decide by the method's own threshold, or by one that is fitted as without them"
-    )
-    fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
-        "crossfit",
-        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file, none",
-    )
-    folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether scores become probabilities, by a logistic that is fitted as `fit` says."""
-        return self.normalise in ("logistic", "kst", "sto")
 
 
 class Score(Section):
@@ -403,23 +364,28 @@ class Config(Section):
         how = self.search.examples
         if how != "best" and self.corpus.examples == "primary":
             raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
-        if how == "mean" and self.calibrate.normalise == "none":
+        if how == "mean" and "q-norm" not in self.calibrate.steps:
             raise ValueError(
-                "search.examples: mean is one of normalised scores; calibrate.normalise: none keeps them as they are"
+                "search.examples: mean is one of normalised scores, which calibrate.steps without q-norm keeps as they are"
             )
+        if how == "mean" and self.reduce.merge == "sum":
+            raise ValueError("search.examples: mean is one of normalised scores, which reduce.merge: sum cannot add")
         if how == "mean" and self.reduce.overlap == 1:
             raise ValueError("search.examples: mean needs reduce.overlap below 1, which says what is the same place")
         return self
 
     @model_validator(mode="after")
-    def _logistic_can_be_fitted(self) -> Config:
-        calibrate = self.calibrate
-        if calibrate.probabilities and calibrate.fit == "none":
-            raise ValueError(f"calibrate.normalise: {calibrate.normalise} fits a logistic, but calibrate.fit is none")
-        if calibrate.probabilities and calibrate.fit in ("crossfit", "oracle") and self.corpus.references is None:
+    def _calibration_fits(self) -> Config:
+        complaint = misfit_of(self.calibrate, SCORE_OF_SEARCH, references=self.corpus.references is not None)
+        if complaint:
+            raise ValueError(f"calibrate.steps: {complaint}")
+        return self
+
+    @model_validator(mode="after")
+    def _posteriors_are_summed(self) -> Config:
+        if self.reduce.merge == "sum" and SCORE_OF_SEARCH != "posterior":
             raise ValueError(
-                f"calibrate.normalise: {calibrate.normalise} fits a logistic, which needs corpus.references, "
-                "or a fitted file in calibrate.fit"
+                f"reduce.merge: sum adds posteriors, and this search gives the score {SCORE_OF_SEARCH}; set reduce.merge: best"
             )
         return self
 

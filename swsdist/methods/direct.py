@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.qnorm import normalise
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce, Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.features.registry import create
@@ -77,13 +78,13 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     def candidates() -> Iterable[pa.Table]:
         if settings.proposer.name != "none":
             result = search_proposed(store, shards, examples, settings)
-            for _, table in candidate_tables(result.documents, result.examples, result.found, 1):
+            for _, table in candidate_tables(result.documents, result.examples, result.found, unit, 1):
                 yield table
             return
         whole = examples(1)
         for shard in shards:
             documents, found = search_shard(store, shard, whole, settings)
-            for _, table in candidate_tables(documents, whole, found, 1):
+            for _, table in candidate_tables(documents, whole, found, unit, 1):
                 yield table
 
     unit = distance_of(settings, store.manifest.dimension).unit
@@ -91,13 +92,15 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     reduced = reduce_examples(
         settings.examples,
         lambda: found,
-        shift=store.manifest.shift,
-        unit=unit,
+        tick=store.manifest.shift,
         overlap=Reduce().overlap,
         nbest=top,
         system="",
+        statistics=(CostSums.name,),
+        fineness=1024 * unit,
     )
-    return normalise(reduced.detections, reduced.statistics, unit).drop_columns(["decision", "system"])
+    qnorm = Procedure(make_steps(["q-norm"], {}))
+    return qnorm.scores(reduced.detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
 
 
 def settings_of(options: Mapping[str, Any]) -> Search:

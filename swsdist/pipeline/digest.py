@@ -46,7 +46,7 @@ _PARTS: dict[str, tuple[str, Callable[[str], str]]] = {
 #: What the report shows: the end of the way, which is quick to read.
 FINAL = ("scored", "terms", "measures")
 
-_CANDIDATES = [(name, "ascending") for name in ("query_id", "example", "doc_id", "channel", "end_frame")]
+_CANDIDATES = [(name, "ascending") for name in ("query_id", "example", "doc_id", "channel", "last", "first")]
 
 
 def digests(run: Folder, store: Folder, only: tuple[str, ...] | None = None) -> dict[str, str]:
@@ -111,15 +111,15 @@ def _store(folder: Folder, manifest: Manifest) -> tuple[str, str]:
 
 
 def _candidates(folder: Folder, names: list[str]) -> Iterator[pa.Table]:
-    """All files' candidates of one bucket after the other, each in canonical order."""
+    """All files' candidates of one slot after the other, each in canonical order."""
     files: dict[int, set[str]] = {}
     for name in names:
-        for batch in parquet.rows(folder, name, ["bucket"]):
-            for bucket in pc.unique(batch.column("bucket")).to_pylist():
-                files.setdefault(bucket, set()).add(name)
-    for bucket, holders in sorted(files.items()):
-        tables = [candidates_of(folder, name, bucket) for name in sorted(holders)]
-        yield pa.concat_tables(tables).drop_columns(["bucket"]).sort_by(_CANDIDATES)
+        for batch in parquet.rows(folder, name, ["slot"]):
+            for slot in pc.unique(batch.column("slot")).to_pylist():
+                files.setdefault(slot, set()).add(name)
+    for slot, holders in sorted(files.items()):
+        tables = [candidates_of(folder, name, range(slot, slot + 1)) for name in sorted(holders)]
+        yield pa.concat_tables(tables).drop_columns(["slot"]).sort_by(_CANDIDATES)
 
 
 def _by_query(parts: Iterable[pa.Table]) -> str:

@@ -101,19 +101,21 @@ def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Tabl
         return file.read(columns=columns, use_threads=False)
 
 
-def holding(file: Any, column: str, value: Any) -> list[int]:
-    """Row groups of an open file that may hold a value of a column, by the file's own statistics.
+def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
+    """Row groups of an open file that may hold a value of a column, or one of a range, by the file's own statistics.
 
     Args:
         file: as `reader` gives it.
         column: not nested.
         value: of the column's type.
+        last: greatest value of the range that begins with `value`; default: that value alone.
     """
     place = file.schema_arrow.get_field_index(column)
     found = []
+    last = value if last is None else last
     for k in range(file.num_row_groups):
         seen = file.metadata.row_group(k).column(place).statistics
-        if seen is None or not seen.has_min_max or seen.min <= value <= seen.max:
+        if seen is None or not seen.has_min_max or (seen.min <= last and value <= seen.max):
             found.append(k)
     return found
 

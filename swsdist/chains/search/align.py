@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from swsdist.chains.search.normalise import normalised_name
 from swsdist.fingerprint import fingerprint
+from swsdist.partition import bucket_of
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task
-from swsdist.reduce.buckets import bucket_of
 from swsdist.score import align, protocol
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.chain import Chain
+from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import Calibration, decide
 from swsdist.chains.search.align import aligned_name
 from swsdist.chains.search.fit import calibration_name
@@ -34,7 +34,7 @@ def trials_name(fingerprint: str) -> str:
 class Decide(Stage):
     """The same decisions in the list of detections and in the aligned list; null where nothing decides.
 
-    Where scores become probabilities they get their final values here, in both lists.
+    Where steps are fitted scores get their final values here, in both lists.
     """
 
     name = "decide"
@@ -51,7 +51,7 @@ class Decide(Stage):
         for bucket, sources in sorted(lists.items()):
             name = fingerprint(self.name, self.version, fits, sources)
             payload: dict[str, Any] = {**sources, "fit": fits[0] if fits else None}
-            if state.config.calibrate.probabilities:
+            if state.config.calibrate.fitted:
                 settings = state.config.score
                 rules = protocol(settings.protocol, tolerance=settings.tolerance)
                 payload["rules"] = {"tolerance": rules.tolerance, "conventions": rules.conventions}
@@ -67,7 +67,7 @@ class Decide(Stage):
         source = task.payload["fit"]
         data = None if source is None else context.run.read_bytes(calibration_name(source))
         if "rules" in task.payload and data is not None:
-            found, true = _chained(Chain.from_run(data), found, true, task.payload["rules"])
+            found, true = _calibrated(Procedure.from_run(data), found, true, task.payload["rules"])
         else:
             calibration = None if data is None else Calibration.from_run(data)
             found = None if found is None else decide(found, calibration)
@@ -83,12 +83,12 @@ class Decide(Stage):
         return Done(tuple(outputs), summary=summary)
 
 
-def _chained(
-    chain: Chain, found: pa.Table | None, aligned: pa.Table | None, rules: dict[str, Any]
+def _calibrated(
+    steps: Procedure, found: pa.Table | None, aligned: pa.Table | None, rules: dict[str, Any]
 ) -> tuple[pa.Table | None, pa.Table | None]:
     """Both lists with their final scores, aligned again: alignment looks at scores."""
     if found is not None:
-        found = chain.apply(found)
+        found = steps.apply(found)
     if aligned is not None:
         pairs = aligned.filter(pc.is_valid(aligned["ref_start"]))
         names = {
@@ -100,6 +100,6 @@ def _chained(
         }
         references = pa.table([pairs[names[field.name]] for field in REFERENCES], schema=REFERENCES)
         detections = DETECTIONS.empty_table() if found is None else found
-        limits = (chain.low, chain.high) if rules["conventions"] == "stdeval" else (None, None)
+        limits = (steps.low, steps.high) if rules["conventions"] == "stdeval" else (None, None)
         aligned = align(detections, references, low=limits[0], high=limits[1], **rules)
     return found, aligned

@@ -8,41 +8,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.chain import Chain, completed, fit_chain, thresholds_of
-from swsdist.calibrate.logistic import Logistics
+from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, procedures
+from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
-from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.search.align import aligned_name
+from swsdist.chains.search.point import operating_point
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task
-from swsdist.score import Counts, beta, number_of_trials, protocol
+from swsdist.score import Counts
 from swsdist.store.parquet import Output, describe, read
 
 
 def calibration_name(fingerprint: str) -> str:
     """Where a calibration lies in the run folder."""
     return f"calibration/{fingerprint}.json"
-
-
-def operating_point(state: State) -> dict[str, Any]:
-    """Trials and beta of this run's protocol, from its data where the protocol says so."""
-    settings = state.config.score
-    rules = protocol(
-        settings.protocol,
-        beta=settings.beta,
-        tolerance=settings.tolerance,
-        trials_per_second=settings.trials_per_second,
-    )
-    true = state.references.num_rows if state.references is not None else 0
-    return {
-        "protocol": rules.name,
-        "trials": number_of_trials(rules, state.seconds),
-        "beta": beta(rules, state.seconds, true),
-        "true": true,
-    }
 
 
 class Fit(Stage):
@@ -59,8 +41,15 @@ class Fit(Stage):
         settings = state.config.calibrate
         if settings.fit == "none":
             return
-        if settings.probabilities:
-            yield self._plan_chain(state)
+        if settings.fitted:
+            yield self._plan_steps(state)
+            return
+        point = operating_point(state)
+        first, _ = procedures(settings, Point(point["trials"], point["beta"]))
+        if settings.threshold == "own" and first.own_threshold is not None:
+            own = first.own_threshold
+            name = fingerprint(self.name, self.version, "own", own)
+            yield Task(self.name, name, "own", 1, {"own": own})
             return
         if settings.fit not in ("crossfit", "oracle"):
             data = _file(settings.fit, state.config.storage)
@@ -71,38 +60,39 @@ class Fit(Stage):
             return
         folds = 1 if settings.fit == "oracle" else settings.folds
         aligned = [receipt.fingerprint for receipt in state.ended["align"].receipts]
-        point = operating_point(state)
         name = fingerprint(self.name, self.version, folds, aligned, point)
         work = sum(receipt.summary["trials"] for receipt in state.ended["align"].receipts)
         yield Task(self.name, name, settings.fit, work, {"aligned": aligned, "folds": folds, "point": point})
 
-    def _plan_chain(self, state: State) -> Task:
+    def _plan_steps(self, state: State) -> Task:
         settings = state.config.calibrate
         fitted = settings.fit in ("crossfit", "oracle")
         data = None if fitted else _file(settings.fit, state.config.storage).decode("utf-8", "replace")
         if fitted and (state.references is None or not state.references.num_rows):
             raise ConfigError(
-                "there is no true occurrence to fit a logistic on",
-                where=f"calibrate.normalise: {settings.normalise}",
+                f"there is no true occurrence to fit a step on: {settings.fitted[0]}",
+                where="calibrate.steps",
                 remedy="give references, or a fitted file in calibrate.fit",
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
         aligned = [receipt.fingerprint for receipt in state.ended["align"].receipts]
-        chain = [settings.normalise, settings.alpha, settings.threshold]
         point = operating_point(state)
-        name = fingerprint(self.name, self.version, chain, data, folds, aligned, point)
-        payload = {"aligned": aligned, "folds": folds, "point": point, "chain": chain}
+        _, steps = procedures(settings, Point(point["trials"], point["beta"]))
+        name = fingerprint(self.name, self.version, steps.identity(), settings.threshold, data, folds, aligned, point)
+        payload = {"aligned": aligned, "folds": folds, "point": point, "steps": list(settings.fitted)}
         work = sum(receipt.summary["trials"] for receipt in state.ended["align"].receipts)
         label = settings.fit if fitted else f"from {settings.fit}"
         return Task(self.name, name, label, work, payload if fitted else {**payload, "file": settings.fit})
 
     def run(self, task: Task, context: Context) -> Done:
-        """Thresholds of the maximum TWV, or what a chain needs."""
-        if "chain" in task.payload:
-            chain = self._fit_chain(task.payload, context)
-            output = write_json(context.run, calibration_name(task.fingerprint), chain.to_json())
-            return Done((output,), summary={"fit": chain.logistics.fit, "thresholds": list(chain.thresholds)})
-        if "file" in task.payload:
+        """Thresholds of the maximum TWV, or what steps need."""
+        if "steps" in task.payload:
+            steps = self._fit_steps(task.payload, context)
+            output = write_json(context.run, calibration_name(task.fingerprint), steps.to_json())
+            return Done((output,), summary={"fit": steps.fit, "thresholds": list(steps.thresholds)})
+        if "own" in task.payload:
+            calibration = Calibration("own", (task.payload["own"],), {})
+        elif "file" in task.payload:
             path = task.payload["file"]
             calibration = Calibration.from_json(_file(path, context.config.storage), path)
         else:
@@ -122,26 +112,20 @@ class Fit(Stage):
         trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
 
-    def _fit_chain(self, payload: dict[str, Any], context: Context) -> Chain:
-        point = payload["point"]
-        trials, beta = point["trials"], point["beta"]
-        kind, alpha, threshold = payload["chain"]
-        how = None if kind == "logistic" else Thresholding(kind, trials, beta, alpha)
-        own = threshold == "own" and how is not None
+    def _fit_steps(self, payload: dict[str, Any], context: Context) -> Procedure:
+        settings, point = context.config.calibrate, Point(payload["point"]["trials"], payload["point"]["beta"])
+        _, steps = procedures(settings, point)
+        own = settings.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:
             return (read(context.run, aligned_name(name)) for name in payload["aligned"])
 
         if "file" not in payload:
-            trained_on = {"aligned": fingerprint(payload["aligned"]), **point}
-            return fit_chain(
-                parts, how, folds=payload["folds"], own=own, trials=trials, beta=beta, trained_on=trained_on
-            )
+            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"]}
+            return fit_procedure(parts, steps, folds=payload["folds"], own=own, point=point, trained_on=trained_on)
         data = _file(payload["file"], context.config.storage)
-        chain = Chain(Logistics.from_json(data, payload["file"]), how)
-        thresholds = () if own else thresholds_of(data, payload["file"], chain)
-        chain = Chain(chain.logistics, how, thresholds)
-        return completed(chain, parts, folds=1, own=own, trials=trials, beta=beta)
+        steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
+        return completed(steps, parts, folds=1, own=own, point=point)
 
 
 def _file(path: str, storage: Any) -> bytes:

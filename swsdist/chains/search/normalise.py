@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.qnorm import normalise
+from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.point import operating_point
 from swsdist.chains.search.reduce import detections_name, statistics_name
-from swsdist.config.model import Calibrate
 from swsdist.fingerprint import fingerprint
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task
@@ -20,11 +22,6 @@ def normalised_name(fingerprint: str) -> str:
     return f"tables/normalised/{fingerprint}.parquet"
 
 
-def _step(settings: Calibrate) -> str:
-    """Probabilities are made of q-normed scores, later: that takes a logistic, which is fitted on aligned lists."""
-    return "q-norm" if settings.probabilities else settings.normalise
-
-
 class Normalise(Stage):
     """Needs no references: it is a part of searching."""
 
@@ -35,18 +32,21 @@ class Normalise(Stage):
 
     def plan(self, state: State) -> Iterator[Task]:
         """A task a bucket."""
-        how = _step(state.config.calibrate)
+        point = operating_point(state)
+        first, _ = procedures(state.config.calibrate, Point(point["trials"], point["beta"]))
+        how = [first.identity(), first.point]
         for reduced in state.ended["reduce"].receipts:
             name = fingerprint(self.name, self.version, how, reduced.fingerprint)
-            payload = {"reduced": reduced.fingerprint, "unit": state.unit, "bucket": reduced.summary["bucket"]}
+            payload = {"reduced": reduced.fingerprint, "point": point, "bucket": reduced.summary["bucket"]}
             yield Task(self.name, name, f"bucket {payload['bucket']}", reduced.summary["detections"], payload)
 
     def run(self, task: Task, context: Context) -> Done:
-        """Scores normalised, all else as it was."""
+        """Scores as the steps before the first that is fitted make them, all else as it was."""
         detections = parquet.read(context.run, detections_name(task.payload["reduced"]))
-        if _step(context.config.calibrate) == "q-norm":
-            statistics = parquet.read(context.run, statistics_name(task.payload["reduced"]))
-            detections = normalise(detections, statistics, task.payload["unit"])
+        statistics = parquet.read(context.run, statistics_name(task.payload["reduced"]))
+        point = task.payload["point"]
+        first, _ = procedures(context.config.calibrate, Point(point["trials"], point["beta"]))
+        detections = first.scores(detections, from_table(statistics))
         output = parquet.publish(context.run, normalised_name(task.fingerprint), [detections], DETECTIONS)
         low, high = score_limits(detections["score"].to_numpy())
         summary = {"bucket": task.payload["bucket"], "detections": detections.num_rows, "low": low, "high": high}

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.search.decide import trials_name
-from swsdist.chains.search.fit import operating_point, write_json
+from swsdist.chains.search.fit import write_json
+from swsdist.chains.search.point import operating_point
 from swsdist.fingerprint import fingerprint
 from swsdist.pipeline.state import State
 from swsdist.pipeline.task import Context, Done, Stage, Task

@@ -1,4 +1,4 @@
-"""search: a group of queries in a shard -> candidates, sorted by bucket, a row group a bucket."""
+"""search: a group of queries in a shard -> candidates, sorted by slot, a row group a bucket."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Search(Stage):
     """Every group of queries meets every shard once."""
 
     name = "search"
-    version = 1
+    version = 2
     phase = "search"
     unit = "cells"
 
@@ -118,6 +118,7 @@ class Search(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """The exact search."""
+        from swsdist.methods.dtw.distance import distance_of
         from swsdist.methods.dtw.shard import candidate_tables, search_shard
         from swsdist.methods.first_pass.search import search_proposed  # loads numba: planning does without
 
@@ -135,7 +136,8 @@ class Search(Stage):
         buckets: list[int] = []
 
         def tables() -> Iterator[pa.Table]:
-            for number, part in candidate_tables(documents, examples, found, context.config.reduce.buckets):
+            unit = distance_of(settings, store.manifest.dimension).unit
+            for number, part in candidate_tables(documents, examples, found, unit, context.config.reduce.buckets):
                 buckets.append(number)
                 yield part
 
