@@ -103,8 +103,16 @@ def joined(parts: Sequence[Spans]) -> Spans:
 
 def in_order(spans: Spans, names: Names) -> Spans:
     """In total order."""
-    keys = (spans.example, spans.last, spans.first, spans.channel, names.ranks(spans.document))
-    return spans.take(np.lexsort((*keys, -spans.score, names.ranks(spans.query))))
+    query = names.ranks(spans.query)
+    order = np.lexsort((-spans.score, query))
+    equal = (query[order][1:] == query[order][:-1]) & (spans.score[order][1:] == spans.score[order][:-1])
+    places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    if len(places):
+        # Equal scores are few, and the other keys are dear.
+        tied = spans.take(order[places])
+        keys = (tied.example, tied.last, tied.first, tied.channel, names.ranks(tied.document))
+        order[places] = order[places][np.lexsort((*keys, -tied.score, query[order[places]]))]
+    return spans.take(order)
 
 
 def n_best(ordered: Spans, nbest: int) -> Spans:
@@ -130,17 +138,27 @@ class Best:
         self._names, self._nbest = names, nbest
         self._kept: list[Spans] = []
         self._new = 0
+        self._limit: dict[int, float] = {}
 
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
+        if self._limit and spans.rows:
+            query, place = np.unique(spans.query, return_inverse=True)
+            limit = np.array([self._limit.get(code, -np.inf) for code in query.tolist()])
+            spans = spans.take(spans.score >= limit[place])
         self._kept.append(spans)
         self._new += spans.rows
         if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1])):
             self._cut()
 
     def _cut(self) -> None:
-        self._kept = [n_best(in_order(joined(self._kept), self._names), self._nbest)]
-        self._new = 0
+        kept = n_best(in_order(joined(self._kept), self._names), self._nbest)
+        self._kept, self._new = [kept], 0
+        query, first, count = np.unique(kept.query, return_index=True, return_counts=True)
+        full = count >= self._nbest
+        # What is below a query's Nth best score is not among its N best; what equals it may be.
+        worst = kept.score[(first + count - 1)[full]]
+        self._limit = dict(zip(query[full].tolist(), worst.tolist(), strict=True))
 
     def table(self, tick: float, system: str) -> pa.Table:
         """DETECTIONS in total order; see `detections`."""

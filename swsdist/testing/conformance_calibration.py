@@ -63,8 +63,8 @@ def lists(kind: Score) -> Lists:
             cost, scale = (draw % 5000 + 9000 - 4000 * hit) * (20 + query), 2048 * (20 + query)
         key: dict[str, object] = {"query_id": f"q{query}", "doc_id": f"d{row % 3}", "channel": 1}
         times = {"start": row * 0.5, "end": row * 0.5 + 0.4}
-        spans: dict[str, object] = {"slot": slot_of(f"q{query}"), "example": 1 + row % 2, "first": 50 * row, "last": 50 * row + 39}
-        candidates.append({**key, **spans, "cost": cost, "scale": scale})
+        place: dict[str, object] = {"slot": slot_of(f"q{query}"), "first": 50 * row, "last": 50 * row + 39}
+        candidates.append({**key, **place, "example": 1 + row % 2, "cost": cost, "scale": scale})
         scored = {**key, **times, "score": -cost / scale}
         detections.append({**dict.fromkeys(DETECTIONS.names), **scored})
         true = {"ref_start": times["start"], "ref_end": times["end"]} if hit else {}
