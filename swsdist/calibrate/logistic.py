@@ -160,10 +160,6 @@ class Logistics:
         """The one for a query."""
         return self.models[fold_of(query_id, len(self.models))]
 
-    def of_fold(self, fold: int) -> Logistics:
-        """The one of a fold, for all queries."""
-        return Logistics(self.fit, (self.models[fold],), self.trained_on)
-
     def apply(self, table: pa.Table) -> pa.Table:
         """Put probabilities in the place of the scores of DETECTIONS or TRIALS; null stays null."""
         place = table.schema.get_field_index("score")

@@ -18,7 +18,7 @@ from swsdist.calibrate.logistic import Labelled, Logistic, Logistics, fit_logist
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
@@ -182,6 +182,38 @@ def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
     with pytest.raises(ConfigError, match="not a logistic calibration"):
         run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
+
+
+class Halves(Step[Options, Any]):
+    """Half of the score, and a threshold of its own."""
+
+    name = "halves"
+    version = 1
+
+    def threshold(self, point: Point) -> float:
+        return point.beta / 2
+
+    def apply(self, table: pa.Table, *_: Any) -> Any:
+        return scores_of(table) / 2
+
+
+def test_a_threshold_that_a_step_knows_decides_without_references(place: Path) -> None:
+    """As of KST on a search that gives posteriors: no step is fitted, so nothing is aligned first."""
+    CALIBRATION.add("halves", StepEntry(f"{__name__}:Halves", 1, own_threshold=True))
+    try:
+        bare = run(place, steps=["q-norm", "halves"], references=False)
+        assert {yes == (score >= 0.5) for _, score, yes in decided(bare)} == {True}
+        assert {yes for *_, yes in decided(bare)} == {True, False}
+        assert {score for _, score, _ in decided(bare)} == {
+            score / 2 for _, score, _ in decided(run(place, steps=["q-norm"], references=False))
+        }
+        measures = run(place, steps=["q-norm", "halves"]).measures()
+        assert (measures["calibration"], measures["atwv_thresholds"]) == ("own", [0.5])
+        fitted = run(place, steps=["q-norm", "halves"], threshold="fitted").measures()
+        assert (fitted["calibration"], len(fitted["atwv_thresholds"])) == ("crossfit", 5)
+        assert {yes for *_, yes in decided(run(place, steps=["q-norm", "halves"], fit="none"))} == {None}
+    finally:
+        CALIBRATION.remove("halves")
 
 
 def test_without_true_occurrences_there_is_nothing_to_learn(place: Path) -> None:
