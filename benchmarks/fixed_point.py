@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
-from swsdist.calibrate.qnorm import normalise
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.statistics import from_table
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
@@ -65,13 +66,11 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
     examples = pa.concat_tables(tables)
     fixed = _fixed(state, config.search, examples)
     exact = _exact(state, config.search, examples, name == "cosine-squared")
-    both = fixed.join(exact, ["query_id", "doc_id", "channel", "end_frame"], right_suffix="_exact", join_type="inner")
+    both = fixed.join(exact, ["query_id", "doc_id", "channel", "last"], right_suffix="_exact", join_type="inner")
     unit = distance_of(config.search, 39).unit
-    length = both["query_frames"].to_numpy()
+    length = both["scale"].to_numpy() // unit
     difference = np.abs(both["cost"].to_numpy() / unit - both["cost_exact"].to_numpy() / _FINE) / length
-    mtwv = {
-        kind: _mtwv(state, config, table, of) for kind, table, of in (("fixed", fixed, unit), ("float64", exact, _FINE))
-    }
+    mtwv = {kind: _mtwv(state, config, table) for kind, table in (("fixed", fixed), ("float64", exact))}
     return [
         Row(f"{name}: MTWV in fixed point", mtwv["fixed"], ""),
         Row(f"{name}: MTWV in float64", mtwv["float64"], ""),
@@ -86,10 +85,11 @@ def _fixed(state: SearchInputs, search: Search, examples: pa.Table) -> pa.Table:
     """Candidates as the run's stage finds them."""
     store = Store(state.store, state.manifest)
     made = prepared(examples, store.statistics(), search, store.manifest.dimension)
+    unit = distance_of(search, store.manifest.dimension).unit
     tables = []
     for shard in store.manifest.shards:
         documents, found = search_shard(store, shard.name, made, search)
-        tables += [table for _, table in candidate_tables(documents, made, found, 1)]
+        tables += [table for _, table in candidate_tables(documents, made, found, unit, 1)]
     return pa.concat_tables(tables)
 
 
@@ -137,7 +137,7 @@ def _exact(state: SearchInputs, search: Search, examples: pa.Table, squared: boo
             columns[4],
             1.0,
         )
-        tables += [table for _, table in candidate_tables(documents, names, made, 1)]
+        tables += [table for _, table in candidate_tables(documents, names, made, _FINE, 1)]
     return pa.concat_tables(tables)
 
 
@@ -191,17 +191,17 @@ def _minima(cost: Any, window: int) -> Any:
     return np.array(found, dtype=np.int64)
 
 
-def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table, unit: int) -> float:
+def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table) -> float:
     store = Store(state.store, state.manifest)
     reduced = reduce_bucket(
         [candidates],
-        shift=store.manifest.shift,
-        unit=unit,
+        tick=store.manifest.shift,
         overlap=Reduce().overlap,
         nbest=config.reduce.nbest.count(state.seconds),
         system="",
+        statistics=("cost-sums",),
     )
-    scored = normalise(reduced.detections, reduced.statistics, unit)
+    scored = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(reduced.statistics))
     task = make_task(state.references, total_seconds=state.seconds, protocol="sws2013")
     best = evaluate(task, make_system(scored.drop_columns(["decision"]))).whole.maximum
     if best is None:

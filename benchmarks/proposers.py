@@ -25,7 +25,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, say, table, write_json
-from swsdist.calibrate.qnorm import moments, normalise
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.q_norm import moments
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
@@ -107,7 +109,9 @@ class Scene:
         self.material = self.new_material()
         self.cells = sum(len(one.frames) for one in self.examples) * int(self.material.lengths.sum())
         self.mtwv, threshold, self.statistics = self.measure(self.full, self.examples)
-        mean, deviation = np.array([moments(self.statistics, 2048)[one.query_id] for one in self.examples]).T
+        mean, deviation = np.array(
+            [moments(from_table(self.statistics)["cost-sums"])[one.query_id] for one in self.examples]
+        ).T
         size = np.array([len(one.frames) for one in self.examples])
         raw = -self.full.cost / (size[self.full.query] * 2048)
         scores = (raw - mean[self.full.query]) / deviation[self.full.query]
@@ -137,11 +141,12 @@ class Scene:
         Args:
             statistics: to normalise by; those of what was found by default.
         """
-        tables = [part for _, part in candidate_tables(self._documents.table, examples, found, 1)]
+        tables = [part for _, part in candidate_tables(self._documents.table, examples, found, 2048, 1)]
         shift = self.store.manifest.shift
-        reduced = reduce_bucket(tables, shift=shift, unit=2048, overlap=Reduce().overlap, nbest=1000, system="")
+        rules = {"overlap": Reduce().overlap, "nbest": 1000, "system": "", "statistics": ("cost-sums",)}
+        reduced = reduce_bucket(tables, tick=shift, **rules)
         own = reduced.statistics if statistics is None else statistics
-        detections = normalise(reduced.detections, own, 2048)
+        detections = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(own))
         scores = detections["score"].to_numpy()
         aligned = align(
             detections,

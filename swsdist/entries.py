@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from swsdist.errors import ConfigError
 from swsdist.registry import Entry, Registry
+from swsdist.steps import Score
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -40,6 +41,25 @@ class Configured(Entry):
         """Names of its options."""
         model = self.model()
         return tuple(model.model_fields) if model else ()
+
+
+@dataclass(frozen=True)
+class MethodEntry(Configured):
+    """A method of search.
+
+    The target makes it: ``target(search: swsdist.config.search.Search) -> Method`` (`swsdist.methods.method`).
+
+    Attributes:
+        queries: `spoken` or `text`: those it takes; others are rejected.
+        reads: kind of the store that it searches.
+        score: what kind of number ``-cost / scale`` of its candidates is.
+        merge: what overlapping candidates of a query make together, unless `reduce.merge` says otherwise.
+    """
+
+    queries: Literal["spoken", "text"] = "spoken"
+    reads: str = "frames"
+    score: Score = "cost"
+    merge: Literal["best", "sum"] = "best"
 
 
 @dataclass(frozen=True)

@@ -95,17 +95,18 @@ EXAMPLES = pa.schema(
     ]
 )
 
-#: What search yields: end frames of locally least cost.
+#: What search yields: spans of a document, integers in ticks of the store (seconds a tick), both ends inclusive. The
+#: score is -cost / scale, one float64 division; |cost| is at most 2^40. A posterior p is the cost -round(p 2^40) of scale 2^40.
 CANDIDATES = pa.schema(
     [
         pa.field("slot", pa.int32(), False),
         pa.field("query_id", pa.string(), False),
         pa.field("example", pa.int32(), False),
         *_key,
-        pa.field("end_frame", pa.int64(), False),
-        pa.field("frames", pa.int32(), False),
+        pa.field("first", pa.int64(), False),
+        pa.field("last", pa.int64(), False),
         pa.field("cost", pa.int64(), False),
-        pa.field("query_frames", pa.int32(), False),
+        pa.field("scale", pa.int64(), False),
     ]
 )
 
@@ -125,15 +126,15 @@ DETECTIONS = pa.schema(
     ]
 )
 
-#: Per example of a query, over all candidates that reduce received. The sums are exact integers.
+#: What is known of all candidates of a query, before any is removed: exact integers, a row each.
 QUERY_STATISTICS = pa.schema(
     [
+        pa.field("statistic", pa.string(), False),
         pa.field("query_id", pa.string(), False),
         pa.field("example", pa.int32(), False),
-        pa.field("query_frames", pa.int32(), False),
-        pa.field("candidates", pa.int64(), False),
-        pa.field("cost_sum", pa.decimal128(38, 0), False),
-        pa.field("cost_square_sum", pa.decimal128(38, 0), False),
+        pa.field("scale", pa.int64(), False),
+        pa.field("quantity", pa.string(), False),
+        pa.field("value", pa.decimal128(38, 0), False),
     ]
 )
 

@@ -35,6 +35,9 @@ Ints = NDArray[np.int64]
 
 SCHEMA = "swsdist-logistic/1"
 
+#: Of a run's own file of fitted steps (`swsdist.calibrate.procedure`), which may hold logistics.
+STEPS_SCHEMA = "swsdist-steps/1"
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -157,10 +160,6 @@ class Logistics:
         """The one for a query."""
         return self.models[fold_of(query_id, len(self.models))]
 
-    def of_fold(self, fold: int) -> Logistics:
-        """The one of a fold, for all queries."""
-        return Logistics(self.fit, (self.models[fold],), self.trained_on)
-
     def apply(self, table: pa.Table) -> pa.Table:
         """Put probabilities in the place of the scores of DETECTIONS or TRIALS; null stays null."""
         place = table.schema.get_field_index("score")
@@ -193,6 +192,11 @@ class Logistics:
         """
         try:
             values = json.loads(data)
+            if values["schema"] == STEPS_SCHEMA:
+                steps = [step for step in values["steps"] if step["name"] == "logistic"]
+                if not steps:
+                    raise ValueError("no logistic is among its steps")
+                values = {**values, "schema": SCHEMA, "models": steps[0]["models"]}
             if values["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {values['schema']}")
             models = tuple(Logistic(float(m["slope"]), float(m["offset"])) for m in values["models"])

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from swsdist.calibrate.coding import coded
 from swsdist.errors import UserError
 
 Floats = NDArray[np.float64]
@@ -44,9 +45,8 @@ class PosteriorSums:
             UserError: a score is not a probability.
         """
         found = table.filter(pc.is_valid(table["score"]))
-        query = found["query_id"].combine_chunks().dictionary_encode()
-        probability = checked(found["score"].to_numpy())
-        return cls(dict(zip(query.dictionary.to_pylist(), sums(query.indices.to_numpy(), probability), strict=True)))
+        names, query = coded(found["query_id"])
+        return cls(dict(zip(names, sums(query, checked(found["score"].to_numpy())), strict=True)))
 
     def __add__(self, other: PosteriorSums) -> PosteriorSums:
         units = dict(self.units)

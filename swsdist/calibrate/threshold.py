@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from swsdist.calibrate.coding import coded
 from swsdist.errors import ConfigError, UserError
 from swsdist.fingerprint import stable_hash
 from swsdist.score import Counts, fit_threshold, total
@@ -93,13 +94,18 @@ def fold_of(query_id: str, folds: int) -> int:
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
 
 
+def folds_of(table: pa.Table, folds: int) -> NDArray[np.int64]:
+    """The fold of each row, int64 (rows,); the table has a column `query_id`."""
+    names, code = coded(table["query_id"])
+    result: NDArray[np.int64] = np.array([fold_of(name, folds) for name in names], dtype=np.int64)[code]
+    return result
+
+
 def by_fold(table: pa.Table, folds: int) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each fold that has any, folds ascending; the table has a column `query_id`."""
-    query = table["query_id"].combine_chunks().dictionary_encode()
-    fold = np.array([fold_of(name, folds) for name in query.dictionary.to_pylist()], dtype=np.int64)
-    of_row = pa.array(fold[query.indices.to_numpy()] if table.num_rows else fold)
-    for k in np.unique(of_row.to_numpy()).tolist():
-        yield k, table.filter(pc.equal(of_row, k))
+    fold = folds_of(table, folds)
+    for k in np.unique(fold).tolist():
+        yield k, table.filter(pa.array(fold == k))
 
 
 def fit(
@@ -130,9 +136,8 @@ def decide(table: pa.Table, calibration: Calibration | None) -> pa.Table:
     if calibration is None:
         decisions = pa.nulls(table.num_rows, pa.bool_())
     else:
-        query = table["query_id"].combine_chunks().dictionary_encode()
-        limits = np.array([calibration.threshold(name) for name in query.dictionary.to_pylist()], np.float64)
-        scores = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
-        limit = limits[query.indices.to_numpy()] if table.num_rows else np.empty(0)
+        names, code = coded(table["query_id"])
+        limit = np.array([calibration.threshold(name) for name in names], np.float64)[code]
+        scores = table["score"].to_numpy().astype(np.float64)
         decisions = pa.array(scores >= limit, mask=np.isnan(scores))
     return table.set_column(place, DETECTIONS.field("decision"), decisions)

@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import IsPath, Section, effort
-from swsdist.registries import EXPORTS
+from swsdist.partition import SLOTS
+from swsdist.registries import EXPORTS, METHODS
 
 
 class Corpus(Section):
@@ -62,7 +64,14 @@ class KeepDetections(Keep):
 class Reduce(Section):
     """From candidates to detections."""
 
-    buckets: PositiveInt = effort(16, "parts that queries are spread over; memory falls as it grows")
+    buckets: Annotated[int, Field(ge=1, le=SLOTS)] = effort(
+        16, "parts that queries are spread over; memory falls as it grows"
+    )
+    merge: Literal["best", "sum"] | None = Field(
+        None,
+        description="of candidates at one place: best, the best stays; sum, it gets the sum of their posteriors, at most 1; "
+        "default: the method's own (best)",
+    )
     overlap: float = Field(
         0.5,
         ge=0,
@@ -70,32 +79,6 @@ class Reduce(Section):
         description="of two detections that overlap by more than this part of the shorter one, the better stays",
     )
     nbest: KeepDetections = Field(KeepDetections(), description="detections kept per query")
-
-
-class Calibrate(Section):
-    """Score normalisation, and the threshold that decides."""
-
-    normalise: Literal["none", "q-norm", "logistic", "kst", "sto"] = Field(
-        "q-norm",
-        description="q-norm: scores of a query minus their mean, over their standard deviation; "
-        "logistic: these as probabilities; kst, sto: and these by keyword specific thresholds, or to a sum of one",
-    )
-    alpha: PositiveFloat = Field(
-        1.5, description="kst, sto: a query is taken to occur alpha times its sum of probabilities"
-    )
-    threshold: Literal["own", "fitted"] = Field(
-        "own", description="kst, sto: decide by the method's own threshold, or by one that is fitted as without them"
-    )
-    fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
-        "crossfit",
-        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file, none",
-    )
-    folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether scores become probabilities, by a logistic that is fitted as `fit` says."""
-        return self.normalise in ("logistic", "kst", "sto")
 
 
 class Score(Section):
@@ -161,23 +144,31 @@ class Config(Section):
         how = self.search.examples
         if how != "best" and self.corpus.examples == "primary":
             raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
-        if how == "mean" and self.calibrate.normalise == "none":
+        if how == "mean" and "q-norm" not in self.calibrate.steps:
             raise ValueError(
-                "search.examples: mean is one of normalised scores; calibrate.normalise: none keeps them as they are"
+                "search.examples: mean is one of normalised scores, which calibrate.steps without q-norm keeps as they are"
             )
+        if how == "mean" and self.reduce.merge == "sum":
+            raise ValueError("search.examples: mean is one of normalised scores, which reduce.merge: sum cannot add")
         if how == "mean" and self.reduce.overlap == 1:
             raise ValueError("search.examples: mean needs reduce.overlap below 1, which says what is the same place")
         return self
 
     @model_validator(mode="after")
-    def _logistic_can_be_fitted(self) -> Config:
-        calibrate = self.calibrate
-        if calibrate.probabilities and calibrate.fit == "none":
-            raise ValueError(f"calibrate.normalise: {calibrate.normalise} fits a logistic, but calibrate.fit is none")
-        if calibrate.probabilities and calibrate.fit in ("crossfit", "oracle") and self.corpus.references is None:
+    def _calibration_fits(self) -> Config:
+        complaint = misfit_of(
+            self.calibrate, METHODS[self.search.method].score, references=self.corpus.references is not None
+        )
+        if complaint:
+            raise ValueError(f"calibrate.steps: {complaint}")
+        return self
+
+    @model_validator(mode="after")
+    def _posteriors_are_summed(self) -> Config:
+        score = METHODS[self.search.method].score
+        if self.reduce.merge == "sum" and score != "posterior":
             raise ValueError(
-                f"calibrate.normalise: {calibrate.normalise} fits a logistic, which needs corpus.references, "
-                "or a fitted file in calibrate.fit"
+                f"reduce.merge: sum adds posteriors, and {self.search.method} gives the score {score}; set reduce.merge: best"
             )
         return self
 

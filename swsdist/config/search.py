@@ -16,7 +16,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.section import Section, effort
 from swsdist.entries import checked, those
 from swsdist.errors import ConfigError
-from swsdist.registries import DISTANCES, FIRST_PASSES, RECURRENCES
+from swsdist.registries import DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
 
 T = TypeVar("T")
 
@@ -137,8 +137,12 @@ def _of_the_model(check: Callable[[], T]) -> T:
 
 
 class Search(Section):
-    """Distances, recurrence and candidates."""
+    """The method, and its distances, recurrence and candidates."""
 
+    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
+    method_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the method; those of dtw are the keys below"
+    )
     distance: DistanceName = Field(
         "cosine",
         description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
@@ -209,7 +213,7 @@ class Search(Section):
 
         Distances, recurrence and first pass are there with their versions and with the options that they take, complete.
         """
-        named = {"distance", "normalise", "streams", "floor", "cap", "distance_options"}
+        named = {"method", "method_options", "distance", "normalise", "streams", "floor", "cap", "distance_options"}
         named |= {"recurrence", "band", "recurrence_options", "proposer"}
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":

@@ -14,18 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.qnorm import normalise
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.features.registry import create
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
-from swsdist.methods.dtw.distance import distance_of
+from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.query_distances import local_distances
-from swsdist.methods.dtw.shard import Documents, candidate_tables, engine_settings, search_shard
-from swsdist.methods.first_pass.search import search_proposed
-from swsdist.methods.query.example import Example
+from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import extract, prepared
 from swsdist.reduce.examples import reduce_examples
 from swsdist.store.reading import Store
@@ -68,37 +67,26 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     rows = _rows(queries)
     settings = settings_of(options)
     extracted = extracted_from(store, rows, settings)
-    statistics = store.statistics()
-
-    def examples(factor: int) -> list[Example]:
-        return prepared(extracted, statistics, settings, store.manifest.dimension, factor)
-
-    shards = [shard.name for shard in store.manifest.shards]
+    method = Dtw(settings)
+    prepared = method.prepare(extracted, store)
 
     def candidates() -> Iterable[pa.Table]:
-        if settings.proposer.name != "none":
-            result = search_proposed(store, shards, examples, settings)
-            for _, table in candidate_tables(result.documents, result.examples, result.found, 1):
-                yield table
-            return
-        whole = examples(1)
-        for shard in shards:
-            documents, found = search_shard(store, shard, whole, settings)
-            for _, table in candidate_tables(documents, whole, found, 1):
-                yield table
+        for unit in method.plan(store):
+            yield from method.search(prepared, store, unit.shards, 1).tables
 
-    unit = distance_of(settings, store.manifest.dimension).unit
     found = list(candidates()) if settings.examples == "mean" else candidates()  # the mean reads them twice
     reduced = reduce_examples(
         settings.examples,
         lambda: found,
-        shift=store.manifest.shift,
-        unit=unit,
+        tick=store.manifest.shift,
         overlap=Reduce().overlap,
         nbest=top,
         system="",
+        statistics=(CostSums.name,),
+        fineness=1024 * method.unit(),
     )
-    return normalise(reduced.detections, reduced.statistics, unit).drop_columns(["decision", "system"])
+    qnorm = Procedure(make_steps(["q-norm"], {}))
+    return qnorm.scores(reduced.detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
 
 
 def settings_of(options: Mapping[str, Any]) -> Search:

@@ -14,7 +14,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from swsdist.io.filesystem import Folder
-from swsdist.partition import bucket_slots
+from swsdist.partition import slots_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.stage import Table
 from swsdist.pipeline.task import Part
@@ -64,11 +64,11 @@ def _gathered(folder: Folder, parts: list[Part], declared: Table) -> Iterator[pa
     """All files' rows of one range of slots after the other, each in canonical order."""
     order = [(name, "ascending") for name in (declared.key, *declared.order)]
     for k in range(_RANGES):
-        first, last = bucket_slots(k, _RANGES)
+        slots = slots_of(k, _RANGES)
         tables = [
-            parquet.in_slots(folder, part.name, (first, last))
+            parquet.in_slots(folder, part.name, slots)
             for part in parts
-            if part.slots[0] <= last and first <= part.slots[1]
+            if part.slots[0] <= slots[-1] and slots[0] <= part.slots[1]
         ]
         if tables:
             yield pa.concat_tables(tables).drop_columns(["slot"]).sort_by(order)

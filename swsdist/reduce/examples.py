@@ -13,8 +13,8 @@
    says that the place is not among its best, and no more.
 
 A mean over many examples varies less than one over few. So means are q-normed again, as all scores are, by the stage that
-follows: the statistics are over the means of all places. They are exact sums: a q-normed score is rounded to a multiple of
-1 / (1024 unit), and with K examples minus the sum of these integers stands as the cost of 1024 K query frames.
+follows: `cost-sums` is over the means of all places. They are exact sums: a q-normed score is rounded to a multiple of
+1 / `fineness`, and with K examples minus the sum of these integers stands as a cost of scale K `fineness`.
 
 A query of one example has nothing to average, and is what `best` makes of it.
 """
@@ -22,7 +22,7 @@ A query of one example has nothing to average, and is what `best` makes of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -30,117 +30,115 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.qnorm import example_moments, standardised
-from swsdist.reduce.detections import (
-    Reduced,
-    Sums,
-    claimed,
-    count_costs,
-    n_best,
-    reduce_bucket,
-    scored,
-    statistics_table,
-    unsuppressed,
-)
-from swsdist.types import DETECTIONS
+from swsdist.calibrate.statistics import CostSums, Tally, summed, to_table
+from swsdist.calibrate.steps.q_norm import example_moments, standardised
+from swsdist.errors import ConfigError
+from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.reduce.overlaps import Merge, claimed, merged
+from swsdist.reduce.spans import Best, Names, Spans, spans_of
 
-#: A q-normed score is a whole number of 1 / (FINENESS * unit).
-FINENESS = 1024
+#: A q-normed score is a whole number of 1 / FINENESS, where nothing else is said.
+FINENESS = 1 << 21
 
 
 def reduce_examples(
     how: Literal["best", "mean", "template"],
     candidates: Callable[[], Iterable[pa.Table]],
     *,
-    shift: float,
-    unit: int,
+    tick: float,
     overlap: float,
     nbest: int,
     system: str,
+    merge: Merge = "best",
+    statistics: Sequence[str] = (),
+    fineness: int = FINENESS,
 ) -> Reduced:
     """Merge one bucket's candidates as the config's `search.examples` says; a template is a query's only example.
 
     Args:
         how: the config's.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        shift, unit, overlap, nbest, system: see `reduce_bucket`.
+        tick, overlap, nbest, system, merge, statistics: see `reduce_bucket`.
+        fineness: of q-normed scores that are averaged.
 
     Returns:
-        Of a mean, `cost`, `frames` and `example` are those of the place's best candidate, and the query has one row of
-        statistics, of example 0.
+        Of a mean, `cost`, `frames` and `example` are those of the place's best candidate, and the query has `cost-sums` of
+        example 0 only.
+
+    Raises:
+        ConfigError: of means there are no such statistics, or their posteriors would be summed.
+        DataError: see `reduce_bucket`.
     """
     if how != "mean":
-        return reduce_bucket(candidates(), shift=shift, unit=unit, overlap=overlap, nbest=nbest, system=system)
-    sums: Sums = {}
-    for table in candidates():
-        count_costs(table, sums)
-    known = example_moments(statistics_table(sums), unit)
-    examples = Counter(query_id for query_id, _, _ in sums)
+        return reduce_bucket(
+            candidates(), tick=tick, overlap=overlap, nbest=nbest, system=system, merge=merge, statistics=statistics
+        )
+    if merge != "best" or set(statistics) - {CostSums.name}:
+        raise ConfigError(
+            "means of examples are no posteriors: they are not summed, and have no sums of posteriors",
+            where="search.examples: mean",
+            remedy="set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
+        )
+    sums = summed([Tally(CostSums.quantities), *map(CostSums().of, candidates())])
+    examples = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
+    known = example_moments(sums)
     single = pa.array([query_id for query_id, count in examples.items() if count == 1], pa.string())
-    made: Sums = {key: total for key, total in sums.items() if examples[key[0]] == 1}
-    kept = DETECTIONS.empty_table()
+    parts = [Tally(sums.quantities, {key: row for key, row in sums.values.items() if examples[key[0]] == 1})]
+    names = Names()
+    best = Best(names, nbest)
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
-        one, several = table.filter(alone), table.filter(pc.invert(alone))
-        best = unsuppressed(scored(one, shift, unit, system), _stop(one), overlap)
-        places = _places(scored(several, shift, unit, system), _stop(several), known, examples, unit, overlap, made)
-        kept = n_best(pa.concat_tables([kept, best, places]), nbest)
-    return Reduced(kept.combine_chunks(), statistics_table(made))
-
-
-def _stop(table: pa.Table) -> NDArray[np.int64]:
-    return np.asarray(table["end_frame"].to_numpy() + 1)
+        one, several = (spans_of(table.filter(rows), names) for rows in (alone, pc.invert(alone)))
+        best.add(merged(one, names, overlap, "best"))
+        places, tally = _places(several, names, known, examples, overlap, fineness)
+        best.add(places)
+        parts.append(tally)
+    wanted = {CostSums.name: summed(parts)} if statistics else {}
+    return Reduced(best.table(tick, system), to_table(wanted))
 
 
 def _places(
-    table: pa.Table,
-    stop: NDArray[np.int64],
+    spans: Spans,
+    names: Names,
     known: Mapping[tuple[str, int], tuple[float, float]],
     examples: Mapping[str, int],
-    unit: int,
     overlap: float,
-    sums: Sums,
-) -> pa.Table:
-    """A file's places, with means for scores; they are added to the sums.
+    fineness: int,
+) -> tuple[Spans, Tally]:
+    """A file's places, with means for scores, and their sums.
 
     Args:
-        table: DETECTIONS, all candidates.
-        stop: the frame after each one's last.
+        spans: all candidates.
+        names: of their codes.
         known: mean and deviation of each example's scores.
         examples: how many a query has.
-        unit, overlap: see `reduce_bucket`.
-        sums: of queries of several examples, `example` being 0.
+        overlap, fineness: see `reduce_examples`.
     """
-    if table.num_rows == 0:
-        return table
-    field = table.schema.get_field_index("score")
-    table = table.set_column(field, table.schema.field(field), pa.array(_normalised(table, known)))
-    table, owner = claimed(table, stop, overlap)
-    whole = np.rint(table["score"].to_numpy() * (FINENESS * unit)).astype(np.int64)
+    if spans.rows == 0:
+        return spans, Tally(CostSums.quantities)
+    spans, owner = claimed(spans._replace(score=_normalised(spans, names, known)), names, overlap)
+    whole = np.rint(spans.score * fineness).astype(np.int64)
     # Best first: of an example's candidates at a place the first counts.
-    example = table["example"].to_numpy().astype(np.int64)
-    _, first = np.unique(owner * (example.max() + 1) + example, return_index=True)
-    total = np.zeros(len(owner), np.int64)
+    _, first = np.unique(owner * (spans.example.max() + 1) + spans.example, return_index=True)
+    total = np.zeros(spans.rows, np.int64)
     np.add.at(total, owner[first], whole[first])
 
-    here = np.flatnonzero(owner == np.arange(len(owner)))
-    places, total = table.take(pa.array(here)), total[here]
-    query = places["query_id"].to_pylist()
-    frames = np.array([FINENESS * examples[query_id] for query_id in query], np.int64)
-    for query_id, length, value in zip(query, frames.tolist(), total.tolist(), strict=True):
-        row = sums.setdefault((query_id, 0, length), [0, 0, 0])
-        row[0] += 1
-        row[1] -= value
-        row[2] += value * value
-    return places.set_column(field, places.schema.field(field), pa.array(total / (frames * unit)))
+    here = np.flatnonzero(owner == np.arange(spans.rows))
+    places, total = spans.take(here), total[here]
+    query = [names.known[code] for code in places.query.tolist()]
+    scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
+    sums: dict[tuple[str, int, int], tuple[int, int, int]] = {}
+    for query_id, each, value in zip(query, scale.tolist(), total.tolist(), strict=True):
+        count, first_sum, second_sum = sums.get((query_id, 0, each), (0, 0, 0))
+        sums[query_id, 0, each] = count + 1, first_sum - value, second_sum + value * value
+    return places._replace(score=total / scale), Tally(CostSums.quantities, sums)
 
 
-def _normalised(table: pa.Table, known: Mapping[tuple[str, int], tuple[float, float]]) -> NDArray[np.float64]:
+def _normalised(
+    spans: Spans, names: Names, known: Mapping[tuple[str, int], tuple[float, float]]
+) -> NDArray[np.float64]:
     """The scores, each q-normed by its own example."""
-    query = table["query_id"].combine_chunks().dictionary_encode()
-    example = table["example"].to_numpy().astype(np.int64)
-    apart = example.max() + 1
-    keys, row = np.unique(query.indices.to_numpy() * apart + example, return_inverse=True)
-    names = query.dictionary.to_pylist()
-    pairs = np.array([known[names[key // apart], key % apart] for key in keys.tolist()])
-    return standardised(table["score"].to_numpy(), *pairs[row].T)
+    apart = spans.example.max() + 1
+    keys, row = np.unique(spans.query * apart + spans.example, return_inverse=True)
+    pairs = np.array([known[names.known[key // apart], key % apart] for key in keys.tolist()])
+    return standardised(spans.score, *pairs[row].T)

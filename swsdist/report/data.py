@@ -17,7 +17,7 @@ from pydantic import Field
 
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
 
-Calibration = Literal["none", "crossfit", "oracle", "file"]
+Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
 
 #: How `pl` takes SSF; `pl_hours` takes 3600 times as much.
@@ -63,7 +63,7 @@ class Measures:
         Calibration,
         _says(
             "what the decisions were fitted on: none; crossfit: other queries; oracle: what is scored here, so "
-            "ATWV is optimistic; file: other data"
+            "ATWV is optimistic; file: other data; own: nothing, the last step of calibration knows the threshold"
         ),
     ]
     further: Annotated[Mapping[str, float | None], _says("further measures by name")] = field(default_factory=dict)

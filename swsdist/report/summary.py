@@ -23,6 +23,7 @@ CALIBRATIONS: dict[Calibration, str] = {
     "crossfit": "crossfit, each query decided by the others",
     "oracle": "ORACLE, fitted on what is scored, so optimistic",
     "file": "fitted on other data",
+    "own": "by the last step's own threshold, nothing fitted",
 }
 
 

@@ -103,17 +103,18 @@ def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Tabl
 
 
 def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
-    """Row groups of an open file that may hold a value of a column, by the file's own statistics.
+    """Row groups of an open file that may hold a value of a column, or one of a range, by the file's own statistics.
 
     Args:
         file: as `reader` gives it.
         column: not nested.
         value: of the column's type.
-        last: any value from `value` to this one will do.
+        last: greatest value of the range that begins with `value`; default: that value alone.
     """
     last = value if last is None else last
     place = file.schema_arrow.get_field_index(column)
     found = []
+    last = value if last is None else last
     for k in range(file.num_row_groups):
         seen = file.metadata.row_group(k).column(place).statistics
         if seen is None or not seen.has_min_max or (seen.min <= last and value <= seen.max):
@@ -121,14 +122,14 @@ def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     return found
 
 
-def in_slots(folder: Folder, name: str, slots: tuple[int, int], columns: list[str] | None = None) -> pa.Table:
-    """The rows of a table whose column `slot` is in a range (both ends), whatever its row groups are."""
+def in_slots(folder: Folder, name: str, slots: range, columns: list[str] | None = None) -> pa.Table:
+    """The rows of a table whose column `slot` is in a range, which is not empty, whatever the table's row groups are."""
     wanted = None if columns is None else sorted({*columns, "slot"})
     with reader(folder, name) as file:
-        groups = holding(file, "slot", *slots)
+        groups = holding(file, "slot", slots[0], slots[-1])
         table = file.read_row_groups(groups, columns=wanted, use_threads=False)
     slot = table["slot"]
-    return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[1])))
+    return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[-1])))
 
 
 def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:

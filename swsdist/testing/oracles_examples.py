@@ -69,7 +69,7 @@ def _mean(values: list[float]) -> float:
 
 
 def means(
-    candidates: list[Row], *, shift: float, unit: int, overlap: float, nbest: int, system: str, fineness: int
+    candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str, fineness: int
 ) -> tuple[list[Row], list[Row]]:
     """Detections and statistics of queries whose examples' scores are averaged; see `swsdist.reduce.examples`."""
     kept: list[Row] = []
@@ -78,15 +78,15 @@ def means(
         mine = [row for row in candidates if row["query_id"] == query_id]
         numbers = sorted({row["example"] for row in mine})
         if len(numbers) == 1:
-            kept += oracles_reduce.detections(mine, shift=shift, unit=unit, overlap=overlap, nbest=nbest, system=system)
+            kept += oracles_reduce.detections(mine, shift=shift, overlap=overlap, nbest=nbest, system=system)
             statistics += oracles_reduce.statistics(mine)
             continue
         normed: list[tuple[Row, Row]] = []
         for number in numbers:
             rows = [row for row in mine if row["example"] == number]
-            mean, deviation = oracles_reduce.moments(rows, unit)[query_id]
+            mean, deviation = oracles_reduce.moments(rows)[query_id]
             for row in rows:
-                detection = oracles_reduce.scored(row, shift, unit, system)
+                detection = oracles_reduce.scored(row, shift, system)
                 normed.append(({**detection, "score": (detection["score"] - mean) / (deviation or 1.0)}, row))
         places: list[list[tuple[Row, Row]]] = []
         for each in sorted(normed, key=lambda pair: oracles_reduce.order(pair[0])):
@@ -99,17 +99,11 @@ def means(
         found, totals = [], []
         for place in places:
             best = {row["example"]: detection["score"] for detection, row in reversed(place)}
-            totals.append(sum(round(score * (fineness * unit)) for score in best.values()))
-            found.append({**place[0][0], "score": totals[-1] / (fineness * len(numbers) * unit)})
+            totals.append(sum(round(score * fineness) for score in best.values()))
+            found.append({**place[0][0], "score": totals[-1] / (fineness * len(numbers))})
         kept += sorted(found, key=oracles_reduce.order)[:nbest]
-        statistics.append(
-            {
-                "query_id": query_id,
-                "example": 0,
-                "query_frames": fineness * len(numbers),
-                "candidates": len(places),
-                "cost_sum": -sum(totals),
-                "cost_square_sum": sum(total * total for total in totals),
-            }
-        )
+        sums = (len(places), -sum(totals), sum(total * total for total in totals))
+        for name, value in zip(("candidates", "cost_sum", "cost_square_sum"), sums, strict=True):
+            key = {"query_id": query_id, "example": 0, "scale": fineness * len(numbers)}
+            statistics.append({"statistic": "cost-sums", **key, "quantity": name, "value": value})
     return kept, statistics

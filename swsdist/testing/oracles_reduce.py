@@ -15,7 +15,7 @@ from swsdist.times import frames_to_seconds
 Row = dict[str, Any]
 
 
-def detections(candidates: list[Row], *, shift: float, unit: int, overlap: float, nbest: int, system: str) -> list[Row]:
+def detections(candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str) -> list[Row]:
     """Detections of all queries, in total order: query, then score descending, doc_id, channel, start, end, example.
 
     Of two that overlap by more than `overlap` of the shorter one, in the same document and for the same query, whatever their
@@ -23,7 +23,7 @@ def detections(candidates: list[Row], *, shift: float, unit: int, overlap: float
     """
     kept: list[Row] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
-        mine = [(scored(row, shift, unit, system), row) for row in candidates if row["query_id"] == query_id]
+        mine = [(scored(row, shift, system), row) for row in candidates if row["query_id"] == query_id]
         standing: list[tuple[Row, Row]] = []
         for detection, row in sorted(mine, key=lambda pair: order(pair[0])):
             if not any(clash(row, better, overlap) for _, better in standing):
@@ -32,18 +32,39 @@ def detections(candidates: list[Row], *, shift: float, unit: int, overlap: float
     return kept
 
 
-def scored(candidate: Row, shift: float, unit: int, system: str) -> Row:
+def summed(candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str) -> list[Row]:
+    """The same where the posteriors of what is at one place are added: that of the best, which claims what it overlaps."""
+    kept: list[Row] = []
+    for query_id in sorted({row["query_id"] for row in candidates}):
+        mine = [(scored(row, shift, system), row) for row in candidates if row["query_id"] == query_id]
+        places: list[list[Row]] = []
+        for _, row in sorted(mine, key=lambda pair: order(pair[0])):
+            for place in places:
+                if clash(row, place[0], overlap):
+                    place.append(row)
+                    break
+            else:
+                places.append([row])
+        found = []
+        for place in places:
+            total = min(1 << 40, sum(round(Fraction(-row["cost"], row["scale"]) * (1 << 40)) for row in place))
+            found.append(scored({**place[0], "cost": -total, "scale": 1 << 40}, shift, system))
+        kept += sorted(found, key=order)[:nbest]
+    return kept
+
+
+def scored(candidate: Row, shift: float, system: str) -> Row:
     """A candidate as a detection."""
     return {
         "query_id": candidate["query_id"],
         "doc_id": candidate["doc_id"],
         "channel": candidate["channel"],
-        "start": frames_to_seconds(candidate["end_frame"] - candidate["frames"] + 1, shift),
-        "end": frames_to_seconds(candidate["end_frame"] + 1, shift),
-        "score": -candidate["cost"] / (candidate["query_frames"] * unit),
+        "start": frames_to_seconds(candidate["first"], shift),
+        "end": frames_to_seconds(candidate["last"] + 1, shift),
+        "score": -candidate["cost"] / candidate["scale"],
         "decision": None,
         "cost": candidate["cost"],
-        "frames": candidate["frames"],
+        "frames": candidate["last"] - candidate["first"] + 1,
         "example": candidate["example"],
         "system": system,
     }
@@ -58,7 +79,7 @@ def clash(row: Row, better: Row, overlap: float) -> bool:
     """Whether candidates overlap by more than that part of the shorter one, in frames."""
     if (row["doc_id"], row["channel"]) != (better["doc_id"], better["channel"]):
         return False
-    frames = [set(range(each["end_frame"] - each["frames"] + 1, each["end_frame"] + 1)) for each in (row, better)]
+    frames = [set(range(each["first"], each["last"] + 1)) for each in (row, better)]
     return len(frames[0] & frames[1]) > overlap * min(len(each) for each in frames)
 
 
@@ -66,28 +87,30 @@ def statistics(candidates: list[Row]) -> list[Row]:
     """Count, sum and sum of squares of the costs of each example, over all candidates; Python integers."""
     sums: dict[tuple[str, int, int], list[int]] = {}
     for row in candidates:
-        total = sums.setdefault((row["query_id"], row["example"], row["query_frames"]), [0, 0, 0])
+        total = sums.setdefault((row["query_id"], row["example"], row["scale"]), [0, 0, 0])
         total[0] += 1
         total[1] += row["cost"]
         total[2] += row["cost"] ** 2
+    names = ("candidates", "cost_sum", "cost_square_sum")
     return [
         {
-            "query_id": query_id,
-            "example": example,
-            "query_frames": frames,
-            "candidates": count,
-            "cost_sum": first,
-            "cost_square_sum": second,
+            "statistic": "cost-sums",
+            "query_id": key[0],
+            "example": key[1],
+            "scale": key[2],
+            "quantity": name,
+            "value": value,
         }
-        for (query_id, example, frames), (count, first, second) in sorted(sums.items())
+        for key, total in sorted(sums.items())
+        for name, value in zip(names, total, strict=True)
     ]
 
 
-def moments(candidates: list[Row], unit: int) -> dict[str, tuple[float, float]]:
+def moments(candidates: list[Row]) -> dict[str, tuple[float, float]]:
     """Mean and population standard deviation of each query's scores, in fractions to the end."""
     found = {}
     for query_id in {row["query_id"] for row in candidates}:
-        scores = [Fraction(-r["cost"], r["query_frames"] * unit) for r in candidates if r["query_id"] == query_id]
+        scores = [Fraction(-r["cost"], r["scale"]) for r in candidates if r["query_id"] == query_id]
         mean = sum(scores) / Fraction(len(scores))
         variance = sum((score - mean) ** 2 for score in scores) / Fraction(len(scores))
         found[query_id] = float(mean), math.sqrt(variance)

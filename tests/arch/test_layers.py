@@ -30,6 +30,7 @@ LEVELS = (
         "needs",
         "registry",
         "entries",
+        "steps",
         "options",
         "registries",
         "config",

@@ -39,8 +39,8 @@ from swsdist.store.reading import Store
 #: Of each stage, in their order: its version, and the digest of what it makes of the input below.
 GOLDEN: dict[str, tuple[int, str]] = {
     "queries": (1, "2d0000f074b5e2e4fd1a7334ded7984357ecafe7776c003de7e2a60aa1ef11b3"),
-    "search": (1, "43dd29341843c04b6c0821000ddeb1e280685399656922ddd74cd819dcabe823"),
-    "reduce": (1, "b5db387bfe26e25121fb9a9c40240fa3b2437de267fdd984fbb7712c3deb44e2"),
+    "search": (2, "1b32c3bd837d49286bc0d5216779722dec03227d32fd015c003a6395b209c65e"),
+    "reduce": (2, "40d7a7427bf680cbdc5df8ade8988e6fc86eb913c3f69e8789528201cca0a208"),
     "normalise": (1, "c0cd50a6db754cdc0593b44c0531140a967625d88187a91257cd071067add76c"),
     "align.train": (1, "c91a46b7b9868666b625b72597f394d24c34511c81d77774352823cd18ce5add"),
     "fit": (1, "64060daf41f6435c89c666a61c280cbf2183ca2ca8ad1f9d64a05906b86e5ca9"),

@@ -72,7 +72,7 @@ def test_again_starts_no_ray(scene: Any, ray_left: Any) -> None:
     [
         ("score.protocol=sws2012", ["fit", "decide", "align.final", "score", "export"]),
         ("score.tolerance=0.1", ALL[ALL.index("align.train") :]),
-        ("calibrate.normalise=none", ALL[ALL.index("normalise") :]),
+        ("calibrate.steps=[]", ALL[ALL.index("reduce") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
         ("search.distance=cosine-squared", ALL[ALL.index("search") :]),
         ("corpus.examples=all", ALL[ALL.index("queries") :]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -12,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.qnorm import normalise
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.interface import Options
+from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.config import config_from_dict
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
+from swsdist.partition import slot_of
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
@@ -25,12 +27,13 @@ from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 Row = dict[str, Any]
 SHIFT, UNIT = 0.01, 2048
 COSTS = (0, 1, 2, 3, 100, 4095, 2**31, 2**32 - 1)
-KEYS = ("query_id", "example", "doc_id", "channel", "end_frame")
+KEYS = ("query_id", "example", "doc_id", "channel", "last")
 
 
 def candidate(query: str, example: int, doc: str, end: int, frames: int, cost: int, length: int = 10) -> Row:
-    names = ("bucket", "query_id", "example", "doc_id", "channel", "end_frame", "frames", "cost", "query_frames")
-    return dict(zip(names, (0, query, example, doc, 1, end, min(frames, end + 1), cost, length), strict=True))
+    names = ("slot", "query_id", "example", "doc_id", "channel", "first", "last", "cost", "scale")
+    first = max(0, end + 1 - frames)
+    return dict(zip(names, (slot_of(query), query, example, doc, 1, first, end, cost, length * UNIT), strict=True))
 
 
 @st.composite
@@ -53,7 +56,8 @@ def table(rows: list[Row]) -> pa.Table:
 def reduce(
     files: list[pa.Table], how: Literal["best", "mean", "template"] = "mean", overlap: float = 0.5, nbest: int = 1000
 ) -> Reduced:
-    return reduce_examples(how, lambda: files, shift=SHIFT, unit=UNIT, overlap=overlap, nbest=nbest, system="s")
+    rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s"}
+    return reduce_examples(how, lambda: files, **rules, statistics=["cost-sums"])
 
 
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
@@ -63,7 +67,7 @@ OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 @given(rows=lists(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_the_mean_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> None:
     found = reduce([table(rows)], "mean", overlap, nbest)
-    rules = {"shift": SHIFT, "unit": UNIT, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
+    rules = {"shift": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
     detections, statistics = oracle.means(rows, **rules)
     assert found.detections.to_pylist() == detections
     assert found.statistics.to_pylist() == statistics
@@ -87,7 +91,8 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data
 @settings(max_examples=50, deadline=None)
 @given(rows=lists((3,)), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_one_example_is_the_best_of_one(rows: list[Row], overlap: float, nbest: int) -> None:
-    best = reduce_bucket([table(rows)], shift=SHIFT, unit=UNIT, overlap=overlap, nbest=nbest, system="s")
+    rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s"}
+    best = reduce_bucket([table(rows)], **rules, statistics=["cost-sums"])
     for how in ("best", "mean", "template"):
         found = reduce([table(rows)], how, overlap, nbest)
         assert found.detections.equals(best.detections)
@@ -134,18 +139,10 @@ def test_a_mean_in_full() -> None:
         ("d", 1.0, -1 / 3, 60 * unit, 2),
         ("e", 0.3, -1 / 3, 30 * unit, 1),
     ]
-    one = FINENESS * unit
-    assert found.statistics.to_pylist() == [
-        {
-            "query_id": "q",
-            "example": 0,
-            "query_frames": 3 * FINENESS,
-            "candidates": 4,
-            "cost_sum": Decimal(-(2 + 0 - 1 - 1) * one),
-            "cost_square_sum": Decimal((4 + 0 + 1 + 1) * one * one),
-        }
-    ]
-    normed = normalise(found.detections, found.statistics, unit)["score"].to_pylist()
+    sums = (4, -(2 + 0 - 1 - 1) * FINENESS, (4 + 0 + 1 + 1) * FINENESS * FINENESS)
+    tallies = from_table(found.statistics)
+    assert {name: tally.values for name, tally in tallies.items()} == {"cost-sums": {("q", 0, 3 * FINENESS): sums}}
+    normed = QNorm(Options()).apply(found.detections, None, tallies, None).tolist()
     assert normed == pytest.approx([2 / 1.5**0.5, 0.0, -1 / 1.5**0.5, -1 / 1.5**0.5], abs=1e-12)
 
 
@@ -176,7 +173,12 @@ def test_the_bytes_of_a_mean_are_held() -> None:
         key = f"q{draw % 3}", 1 + draw // 3 % 3, f"d{draw // 9 % 8}", draw // 72 % 400
         rows[key] = candidate(*key, 20 + draw % 17, 20_000 + draw % 9973, 30 + key[1])
     found = reduce([table(list(rows.values()))], nbest=50)
-    text = json.dumps([found.detections.to_pylist(), found.statistics.to_pylist()], default=str)
+    names = ("query_id", "example", "query_frames", "candidates", "cost_sum", "cost_square_sum")
+    statistics = [
+        dict(zip(names, (query, example, scale // UNIT, count, *map(str, sums)), strict=True))
+        for (query, example, scale), (count, *sums) in sorted(from_table(found.statistics)["cost-sums"].values.items())
+    ]
+    text = json.dumps([found.detections.to_pylist(), statistics])
     assert (
         hashlib.sha256(text.encode()).hexdigest() == "08e0c330876464afb1ac0acee9424f2de4199e91a54b56921227c3240e55a25c"
     )
@@ -194,4 +196,4 @@ def test_configs() -> None:
     with pytest.raises(ConfigError, match=r"needs reduce\.overlap below 1"):
         config_from_dict({**least, "search": {"examples": "mean"}, "reduce": {"overlap": 1}}, ".")
     with pytest.raises(ConfigError, match="mean is one of normalised scores"):
-        config_from_dict({**least, "search": {"examples": "mean"}, "calibrate": {"normalise": "none"}}, ".")
+        config_from_dict({**least, "search": {"examples": "mean"}, "calibrate": {"steps": []}}, ".")

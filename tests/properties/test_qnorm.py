@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.qnorm import moments, normalise
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.q_norm import moments
 from swsdist.testing import oracles_reduce as oracle
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
@@ -24,7 +26,7 @@ EXAMPLES = st.lists(
 
 def candidates(query_id: str, examples: list[tuple[int, list[int]]]) -> list[dict[str, Any]]:
     return [
-        {"query_id": query_id, "example": k, "query_frames": frames, "cost": cost}
+        {"query_id": query_id, "example": k, "scale": frames * UNIT, "cost": cost}
         for k, (frames, costs) in enumerate(examples)
         for cost in costs
     ]
@@ -33,7 +35,7 @@ def candidates(query_id: str, examples: list[tuple[int, list[int]]]) -> list[dic
 def statistics(rows: list[dict[str, Any]]) -> pa.Table:
     made = oracle.statistics(rows)
     for row in made:
-        row["cost_sum"], row["cost_square_sum"] = Decimal(row["cost_sum"]), Decimal(row["cost_square_sum"])
+        row["value"] = Decimal(row["value"])
     return pa.Table.from_pylist(made, QUERY_STATISTICS)
 
 
@@ -41,10 +43,14 @@ def detections(rows: list[dict[str, Any]]) -> pa.Table:
     made = [
         dict.fromkeys(DETECTIONS.names)
         | {"query_id": row["query_id"], "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0}
-        | {"score": -row["cost"] / (row["query_frames"] * UNIT)}
+        | {"score": -row["cost"] / row["scale"]}
         for row in rows
     ]
     return pa.Table.from_pylist(made, DETECTIONS)
+
+
+def normalise(table: pa.Table, sums: pa.Table) -> pa.Table:
+    return Procedure(make_steps(["q-norm"], {})).scores(table, from_table(sums))
 
 
 @settings(max_examples=150, deadline=None)
@@ -52,15 +58,15 @@ def detections(rows: list[dict[str, Any]]) -> pa.Table:
 @example(first=[(3, [1, 1, 1]), (21, [7, 7])], second=[(1, [0])])  # all scores equal, in other words
 def test_moments_are_exact(first, second) -> None:
     rows = candidates("p", first) + candidates("q", second)
-    assert moments(statistics(rows), UNIT) == oracle.moments(rows, UNIT)
+    assert moments(from_table(statistics(rows))["cost-sums"]) == oracle.moments(rows)
 
 
 @settings(max_examples=100, deadline=None)
 @given(examples=EXAMPLES)
 def test_normalised_scores_are_numpys(examples) -> None:
     rows = candidates("q", examples)
-    scores = np.array([-row["cost"] / (row["query_frames"] * UNIT) for row in rows])
-    found = normalise(detections(rows), statistics(rows), UNIT)["score"].to_numpy()
+    scores = np.array([-row["cost"] / row["scale"] for row in rows])
+    found = normalise(detections(rows), statistics(rows))["score"].to_numpy()
     deviation = scores.std()
     if len(set(scores.tolist())) == 1:
         assert not found.any()
@@ -75,25 +81,25 @@ def test_the_order_of_rows_does_not_matter(examples, seed) -> None:
     table = statistics(rows)
     order = list(range(table.num_rows))
     seed.shuffle(order)
-    assert moments(table.take(pa.array(order)), UNIT) == moments(table, UNIT)
+    assert from_table(table.take(pa.array(order))) == from_table(table)
 
 
 @pytest.mark.parametrize("examples", [[(7, [1000])], [(7, [1000, 1000])], [(3, [1] * 5), (21, [7] * 3), (9, [3])]])
 def test_scores_that_do_not_vary_are_zero(examples) -> None:
     rows = candidates("q", examples)
-    assert normalise(detections(rows), statistics(rows), UNIT)["score"].to_pylist() == [0.0] * len(rows)
+    assert normalise(detections(rows), statistics(rows))["score"].to_pylist() == [0.0] * len(rows)
 
 
 def test_all_else_stays() -> None:
     rows = candidates("q", [(5, [1, 2, 3])]) + candidates("p", [(5, [9, 7])])
     table = detections(rows)
-    found = normalise(table, statistics(rows), UNIT)
+    found = normalise(table, statistics(rows))
     assert found.schema.equals(DETECTIONS)
     assert found.drop_columns("score").equals(table.drop_columns("score"))
     assert found["score"].to_pylist()[3:] == pytest.approx([-1.0, 1.0], abs=1e-12)
 
 
 def test_nothing_to_normalise() -> None:
-    found = normalise(DETECTIONS.empty_table(), QUERY_STATISTICS.empty_table(), UNIT)
+    found = normalise(DETECTIONS.empty_table(), QUERY_STATISTICS.empty_table())
     assert found.schema.equals(DETECTIONS)
     assert found.num_rows == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.calibrate.statistics import Tally, from_table, made, posterior_sums, to_table
+from swsdist.errors import ConfigError, DataError
 from swsdist.io.filesystem import Folder
+from swsdist.partition import slot_of
+from swsdist.reduce import spans
 from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.reduce.spans import Best
 from swsdist.store import parquet
 from swsdist.testing import oracles_reduce as oracle
 from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
@@ -21,15 +27,15 @@ SHIFT, UNIT = 0.01, 2048
 
 def candidate(query: str, example: int, doc: str, channel: int, end: int, frames: int, cost: int, length: int) -> Row:
     return {
-        "bucket": 0,
+        "slot": slot_of(query),
         "query_id": query,
         "example": example,
         "doc_id": doc,
         "channel": channel,
-        "end_frame": end,
-        "frames": min(frames, end + 1),
+        "first": max(0, end + 1 - frames),
+        "last": end,
         "cost": cost,
-        "query_frames": length,
+        "scale": length * UNIT,
     }
 
 
@@ -49,12 +55,13 @@ def lists(draw: st.DrawFn) -> list[Row]:
 
 def table(rows: list[Row]) -> pa.Table:
     """One file's candidates, in the order in which search writes them."""
-    keys = ("query_id", "example", "doc_id", "channel", "end_frame")
+    keys = ("query_id", "example", "doc_id", "channel", "last")
     return pa.Table.from_pylist(sorted(rows, key=lambda row: [row[key] for key in keys]), CANDIDATES)
 
 
 def reduce(files: list[pa.Table], overlap: float = 0.5, nbest: int = 1000, system: str = "s") -> Reduced:
-    return reduce_bucket(files, shift=SHIFT, unit=UNIT, overlap=overlap, nbest=nbest, system=system)
+    rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": system}
+    return reduce_bucket(files, **rules, statistics=["cost-sums"])
 
 
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
@@ -64,7 +71,7 @@ OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 @given(rows=lists(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_reduce_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> None:
     found = reduce([table(rows)], overlap, nbest)
-    expected = oracle.detections(rows, shift=SHIFT, unit=UNIT, overlap=overlap, nbest=nbest, system="s")
+    expected = oracle.detections(rows, shift=SHIFT, overlap=overlap, nbest=nbest, system="s")
     assert found.detections.to_pylist() == expected
     assert found.statistics.to_pylist() == oracle.statistics(rows)
 
@@ -96,7 +103,7 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data
 def test_examples_are_best_of(rows: list[Row]) -> None:
     """With every overlap forbidden, what stays at a place is the best score of any example."""
     found = reduce([table(rows)], 0.0).detections.to_pylist()
-    for row in oracle.detections(rows, shift=SHIFT, unit=UNIT, overlap=1.0, nbest=10**6, system="s"):
+    for row in oracle.detections(rows, shift=SHIFT, overlap=1.0, nbest=10**6, system="s"):
         over = [
             kept
             for kept in found
@@ -179,12 +186,100 @@ def test_ties_go_by_document_channel_time_and_example() -> None:
     assert [r["doc_id"] for r in reduce([table(rows)], 0.5, nbest=2).detections.to_pylist()] == ["c", "a"]
 
 
+def sums(statistics: pa.Table) -> dict[tuple[str, int, int], tuple[int, ...]]:
+    return dict(from_table(statistics)["cost-sums"].values)
+
+
 def test_statistics_of_large_costs_are_exact() -> None:
-    """Sums of squares near 2^64 each: no wider integer and no float would hold them."""
-    rows = [candidate("q", 1, "d", 1, k, 1, 2**32 - 1 - k, 2**20) for k in range(1000)]
-    (row,) = reduce([table(rows)]).statistics.to_pylist()
-    assert int(row["cost_square_sum"]) == sum((2**32 - 1 - k) ** 2 for k in range(1000)) > 2**73
-    assert int(row["cost_sum"]) == sum(2**32 - 1 - k for k in range(1000))
+    """Sums of squares near 2^80 each: no wider integer and no float would hold them; of either sign, and any scale."""
+    costs = [(2**40 - k) * (-1) ** (k % 3 == 0) for k in range(1000)]
+    rows = [candidate("q", 1, "d", 1, k, 1, cost, 2**20 + k % 2) for k, cost in enumerate(costs)]
+    found = sums(reduce([table(rows)]).statistics)
+    assert list(found) == [("q", 1, (2**20 + k) * UNIT) for k in range(2)]
+    for k, values in enumerate(found.values()):
+        assert values == (500, sum(costs[k::2]), sum(cost**2 for cost in costs[k::2]))
+    assert found["q", 1, 2**20 * UNIT][2] > 2**88
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=lists(), cuts=st.integers(0, 59), wanted=st.sampled_from(["cost-sums", "posterior-sums"]))
+def test_statistics_add(rows: list[Row], cuts: int, wanted: str) -> None:
+    rows = [{**row, "cost": -row["cost"], "scale": 2**32 + row["cost"] % 2} for row in rows]
+    (statistic,) = made([wanted]).values()
+    parts = [statistic.of(table(some)) for some in (rows[:cuts], rows[cuts:])]
+    whole = statistic.of(table(rows))
+    assert parts[0] + parts[1] == parts[1] + parts[0] == whole == whole + Tally(statistic.quantities)
+    assert statistic.of(table(rows).take(pa.array(range(len(rows))[::-1], pa.int64()))) == whole
+    assert from_table(to_table({wanted: whole})).get(wanted, Tally(statistic.quantities)) == whole
+    if wanted == "posterior-sums":
+        exact = {
+            q: sum(Fraction(-r["cost"], r["scale"]) for r in rows if r["query_id"] == q) for q, _, _ in whole.values
+        }
+        assert posterior_sums(whole) == {q: float(value) for q, value in exact.items()}
+
+
+def test_no_statistics_are_made_that_nobody_wants() -> None:
+    rows = [candidate("q", 1, "d", 1, 10, 5, 3, 5)]
+    found = reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s")
+    assert found.detections.num_rows == 1
+    assert found.statistics.num_rows == 0
+    with pytest.raises(ConfigError, match="there is no statistic of candidates 'cost-sum'; did you mean cost-sums"):
+        reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
+
+
+def posteriors(rows: list[Row]) -> list[Row]:
+    """The same spans with posteriors, some of them of another scale, some 0 and some 1."""
+    of = {0: 0, 1: 2**40, 2: 2**39, 3: 1, 100: 2**38 + 7, 4095: 2**40 // 3, 2**31: 2**20, 2**32 - 1: 2**37}
+    scales = {True: (2**40, 1), False: (2**41, 2)}
+    made_rows = []
+    for row in rows:
+        scale, times = scales[row["last"] % 2 == 0]
+        made_rows.append({**row, "cost": -of[row["cost"]] * times, "scale": scale})
+    return made_rows
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=lists(), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 20))
+def test_sums_of_posteriors_are_the_oracle_however_cut(rows, data, overlap, nbest) -> None:
+    rows = posteriors(rows)
+    documents = sorted({(row["doc_id"], row["channel"]) for row in rows})
+    place = {key: data.draw(st.integers(0, 2)) for key in documents}
+    files = [table([row for row in rows if place[row["doc_id"], row["channel"]] == k]) for k in range(3)]
+    rules = {"overlap": overlap, "nbest": nbest, "system": "s"}
+    found = reduce_bucket(files, tick=SHIFT, merge="sum", statistics=["posterior-sums"], **rules)
+    assert found.detections.to_pylist() == oracle.summed(rows, shift=SHIFT, **rules)
+    scores = found.detections["score"].to_pylist()
+    assert all(0 <= score <= 1 for score in scores)
+    total = posterior_sums(from_table(found.statistics)["posterior-sums"]) if rows else {}
+    assert set(total) == {row["query_id"] for row in rows}
+
+
+def test_what_is_no_posterior_is_not_summed() -> None:
+    for cost, scale in ((1, 5), (-6 * UNIT, 5)):
+        rows = [candidate("q", 1, "d", 1, 10, 5, cost, scale)]
+        with pytest.raises(DataError, match="scores of candidates are not posteriors"):
+            reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s", merge="sum")
+        with pytest.raises(DataError, match="1 of 1 scores of candidates are not posteriors"):
+            made(["posterior-sums"])["posterior-sums"].of(table(rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=lists(), nbest=st.integers(1, 8), least=st.integers(0, 9))
+def test_when_the_best_are_chosen_does_not_matter(rows: list[Row], nbest: int, least: int) -> None:
+    files = [table([row for row in rows if row["doc_id"] == doc]) for doc in ("a", "b", "é", "aa")]
+    whole = reduce(files, 0.5, nbest).detections
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Best, "LEAST", least)
+        patch.setattr(spans, "_PIECE", 3)
+        assert reduce(files, 0.5, nbest).detections.equals(whole)
+
+
+def test_names_need_not_fit_into_one_array_of_arrow() -> None:
+    """Chunks of a column are coded one by one: of more than 2 GB of strings Arrow makes no array."""
+    parts = [table([candidate(f"q{k}", 1, f"d{k % 2}", 1, 10, 5, k, 5)]) for k in range(4)]
+    chunked = pa.concat_tables(parts)
+    assert chunked["doc_id"].num_chunks == 4
+    assert reduce([chunked]).detections.equals(reduce([chunked.combine_chunks()]).detections)
 
 
 def test_statistics_are_over_what_came_in() -> None:
@@ -192,4 +287,4 @@ def test_statistics_are_over_what_came_in() -> None:
     rows = [candidate("q", 1, "d", 1, k, 5, k + 1, 5) for k in range(10)]
     found = reduce([table(rows)], 0.0, nbest=1)
     assert found.detections.num_rows == 1
-    assert found.statistics["candidates"].to_pylist() == [10]
+    assert sums(found.statistics) == {("q", 1, 5 * UNIT): (10, 55, 385)}

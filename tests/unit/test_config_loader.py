@@ -125,7 +125,7 @@ def test_one_error_stands_in_the_first_line(load: Load) -> None:
     [
         ("exports: [csv]", "exports: no such key; did you mean report.exports?"),
         ("search: {folds: 3}", "search.folds: no such key; did you mean calibrate.folds?"),
-        ("normalise: none", "normalise: no such key; did you mean search.normalise or calibrate.normalise?"),
+        ("normalise: none", "normalise: no such key; did you mean search.normalise?"),
         ("index: {shard-hours: 1}", "index.shard-hours: no such key; did you mean index.shard_hours?"),
         ("worker: 3", "worker: no such key; did you mean executor.workers?"),
         ("qqqq: 3", "qqqq: no such key. Allowed here: run, system, corpus,"),

@@ -217,7 +217,9 @@ def test_apply_puts_probabilities_in_place() -> None:
     assert applied.drop_columns("score").equals(trials.drop_columns("score"))
     assert applied.schema.equals(TRIALS)
     assert found.apply(TRIALS.empty_table()).schema.equals(TRIALS)
-    assert found.of_fold(3).apply(trials)["score"][0].as_py() == float(found.models[3].probability(0.3))
+    assert Logistics("", (found.models[3],), {}).apply(trials)["score"][0].as_py() == float(
+        found.models[3].probability(0.3)
+    )
 
 
 def test_files_come_back() -> None:

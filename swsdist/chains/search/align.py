@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Bucket
-from swsdist.partition import bucket_of, bucket_slots
+from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
@@ -60,7 +60,7 @@ class Align(Stage):
                     "references": mine,
                     "rules": {"tolerance": rules.tolerance, "conventions": rules.conventions, "low": low, "high": high},
                     "bucket": bucket,
-                    "slots": bucket_slots(bucket, buckets),
+                    "slots": [slots_of(bucket, buckets)[0], slots_of(bucket, buckets)[-1]],
                 },
             )
 

@@ -24,7 +24,7 @@ from swsdist.errors import ConfigError
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 
-_EXAMPLES = {"examples": "queries:examples"}
+_QUERIES = {"queries": "queries:examples"}
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -40,8 +40,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     steps = (
         Step("index", Index(), "index"),
         Step("queries", Queries(), "search", digests={"examples": "queries"}),
-        Step("search", Search(), "search", {**_EXAMPLES, "shards": "index:features"}),
-        Step("reduce", Reduce(), "search", {**_EXAMPLES, "candidates": "search:candidates"}),
+        Step("search", Search(), "search", {**_QUERIES, "shards": "index:features"}),
+        Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
         Step(
             "normalise",
             Normalise(),
@@ -62,7 +62,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
             "export",
             Export(),
             "score",
-            {**_EXAMPLES, "scored": "decide:scored", "trials": "align.final:trials"},
+            {**_QUERIES, "scored": "decide:scored", "trials": "align.final:trials"},
         ),
     )
     return Chain("search", steps, SearchInputs.of(config, ledger), publish_report, FILES)

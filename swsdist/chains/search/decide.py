@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.chain import Chain
+from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import Calibration, decide
 from swsdist.chains.search.told import Bucket
 from swsdist.pipeline.inputs import Inputs
@@ -15,7 +15,7 @@ from swsdist.types import DETECTIONS
 
 
 class Decide(Stage):
-    """Decisions are null where nothing decides. Where scores become probabilities they get their final values here."""
+    """Decisions are null where nothing decides. Where steps are fitted scores get their final values here."""
 
     name = "decide"
     version = 1
@@ -30,13 +30,13 @@ class Decide(Stage):
             yield inputs.task(
                 fitted,
                 part.name,
-                inputs.config.calibrate.probabilities,
+                bool(inputs.config.calibrate.fitted),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
                     "detections": part.name,
                     "calibration": fitted[0] if fitted else None,
-                    "probabilities": inputs.config.calibrate.probabilities,
+                    "steps": bool(inputs.config.calibrate.fitted),
                     "bucket": told.bucket,
                     "slots": part.slots,
                 },
@@ -47,8 +47,8 @@ class Decide(Stage):
         found = context.read(task.payload["detections"])
         source = task.payload["calibration"]
         data = None if source is None else context.read_bytes(source)
-        if data is not None and task.payload["probabilities"]:
-            found = Chain.from_run(data).apply(found)
+        if data is not None and task.payload["steps"]:
+            found = Procedure.from_run(data).apply(found)
         else:
             found = decide(found, None if data is None else Calibration.from_run(data))
         output = context.publish(task, "scored", [found], DETECTIONS, tuple(task.payload["slots"]))

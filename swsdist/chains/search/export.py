@@ -41,9 +41,7 @@ class Export(Stage):
         scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not report.exports or not scored:
             return
-        query_ids = sorted(
-            {query_id for _, group in inputs.told("examples", Extracted) for query_id in group.query_ids}
-        )
+        query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
         store = [own.store.root, own.open_store().manifest.fingerprint]
         yield inputs.task(
             [EXPORTS.identity(kind) for kind in report.exports],

@@ -1,4 +1,4 @@
-"""fit: the threshold, and the logistic where scores become probabilities, from aligned lists."""
+"""fit: the threshold, and the steps of calibration that are fitted, from aligned lists."""
 
 from __future__ import annotations
 
@@ -8,37 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.chain import Chain, completed, fit_chain, thresholds_of
-from swsdist.calibrate.logistic import Logistics
+from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, procedures
+from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
-from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.point import operating_point
 from swsdist.chains.search.told import Fitted
+from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import locate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
-from swsdist.score import Counts, beta, number_of_trials, protocol
-
-
-def operating_point(inputs: Inputs) -> dict[str, Any]:
-    """Trials and beta of this run's protocol, from its data where the protocol says so."""
-    own, settings = inputs.own(SearchInputs), inputs.config.score
-    rules = protocol(
-        settings.protocol,
-        beta=settings.beta,
-        tolerance=settings.tolerance,
-        trials_per_second=settings.trials_per_second,
-    )
-    true = own.references.num_rows if own.references is not None else 0
-    return {
-        "protocol": rules.name,
-        "trials": number_of_trials(rules, own.seconds),
-        "beta": beta(rules, own.seconds, true),
-        "true": true,
-    }
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.score import Counts
 
 
 class Fit(Stage):
@@ -55,23 +38,24 @@ class Fit(Stage):
         settings, references = inputs.config.calibrate, inputs.own(SearchInputs).references
         if settings.fit == "none":
             return
-        if settings.probabilities:
-            yield self._plan_chain(inputs)
+        if settings.fitted:
+            yield self._plan_steps(inputs)
+            return
+        point = operating_point(inputs)
+        first, _ = procedures(settings, Point(point["trials"], point["beta"]))
+        if settings.threshold == "own" and first.own_threshold is not None:
+            own = first.own_threshold
+            yield inputs.task("own", own, label="own", work=1, payload={"own": own})
             return
         if settings.fit not in ("crossfit", "oracle"):
-            data = _file(settings.fit, inputs.config.storage)
-            yield inputs.task(
-                data.decode("utf-8", "replace"),
-                label=f"from {settings.fit}",
-                work=1,
-                payload={"file": settings.fit},
-            )
+            data = _file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
+            yield inputs.task(data, label=f"from {settings.fit}", work=1, payload={"file": settings.fit})
             return
         if references is None or references.num_rows == 0:
             return
         folds = 1 if settings.fit == "oracle" else settings.folds
         aligned = inputs.parts("trials")
-        files, point = [part.name for part in aligned], operating_point(inputs)
+        files = [part.name for part in aligned]
         yield inputs.task(
             folds,
             files,
@@ -81,23 +65,24 @@ class Fit(Stage):
             payload={"aligned": files, "folds": folds, "point": point},
         )
 
-    def _plan_chain(self, inputs: Inputs) -> Task:
+    def _plan_steps(self, inputs: Inputs) -> Task:
         settings, references = inputs.config.calibrate, inputs.own(SearchInputs).references
         fitted = settings.fit in ("crossfit", "oracle")
         data = None if fitted else _file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
         if fitted and (references is None or not references.num_rows):
             raise ConfigError(
-                "there is no true occurrence to fit a logistic on",
-                where=f"calibrate.normalise: {settings.normalise}",
+                f"there is no true occurrence to fit a step on: {settings.fitted[0]}",
+                where="calibrate.steps",
                 remedy="give references, or a fitted file in calibrate.fit",
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
         aligned = inputs.parts("trials")
         files, point = [part.name for part in aligned], operating_point(inputs)
-        chain = [settings.normalise, settings.alpha, settings.threshold]
-        payload = {"aligned": files, "folds": folds, "point": point, "chain": chain}
+        _, steps = procedures(settings, Point(point["trials"], point["beta"]))
+        payload = {"aligned": files, "folds": folds, "point": point, "calibrate": settings.model_dump(mode="json")}
         return inputs.task(
-            chain,
+            steps.identity(),
+            settings.threshold,
             data,
             folds,
             files,
@@ -108,12 +93,14 @@ class Fit(Stage):
         )
 
     def run(self, task: Task, context: Context) -> Done:
-        """Thresholds of the maximum TWV, or what a chain needs."""
-        if "chain" in task.payload:
-            chain = self._fit_chain(task.payload, context)
-            output = context.write(task, "calibration", chain.to_json(), place="")
-            return Done((output,), Fitted(chain.logistics.fit, list(chain.thresholds)))
-        if "file" in task.payload:
+        """Thresholds of the maximum TWV, or what steps need."""
+        if "calibrate" in task.payload:
+            steps = self._fit_steps(task.payload, context)
+            output = context.write(task, "calibration", steps.to_json(), place="")
+            return Done((output,), Fitted(steps.fit, list(steps.thresholds)))
+        if "own" in task.payload:
+            calibration = Calibration("own", (task.payload["own"],), {})
+        elif "file" in task.payload:
             path = task.payload["file"]
             calibration = Calibration.from_json(_file(path, context.storage), path)
         else:
@@ -121,7 +108,7 @@ class Fit(Stage):
         output = context.write(task, "calibration", calibration.to_json(), place="")
         return Done((output,), Fitted(calibration.fit, list(calibration.thresholds)))
 
-    def _fit(self, payload: dict[str, Any], context: Context) -> Calibration:
+    def _fit(self, payload: Values, context: Context) -> Calibration:
         folds, point = payload["folds"], payload["point"]
         counts: dict[int, Counts] = {fold: Counts.zero() for fold in range(folds)}
         queries = 0
@@ -133,26 +120,21 @@ class Fit(Stage):
         trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
 
-    def _fit_chain(self, payload: dict[str, Any], context: Context) -> Chain:
-        point = payload["point"]
-        trials, beta = point["trials"], point["beta"]
-        kind, alpha, threshold = payload["chain"]
-        how = None if kind == "logistic" else Thresholding(kind, trials, beta, alpha)
-        own = threshold == "own" and how is not None
+    def _fit_steps(self, payload: Values, context: Context) -> Procedure:
+        settings = Calibrate.model_validate(payload["calibrate"])
+        point = Point(payload["point"]["trials"], payload["point"]["beta"])
+        _, steps = procedures(settings, point)
+        own = settings.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:
             return (context.read(name) for name in payload["aligned"])
 
         if "file" not in payload:
-            trained_on = {"aligned": fingerprint(payload["aligned"]), **point}
-            return fit_chain(
-                parts, how, folds=payload["folds"], own=own, trials=trials, beta=beta, trained_on=trained_on
-            )
+            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"]}
+            return fit_procedure(parts, steps, folds=payload["folds"], own=own, point=point, trained_on=trained_on)
         data = _file(payload["file"], context.storage)
-        chain = Chain(Logistics.from_json(data, payload["file"]), how)
-        thresholds = () if own else thresholds_of(data, payload["file"], chain)
-        chain = Chain(chain.logistics, how, thresholds)
-        return completed(chain, parts, folds=1, own=own, trials=trials, beta=beta)
+        steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
+        return completed(steps, parts, folds=1, own=own, point=point)
 
 
 def _file(path: str, storage: Any) -> bytes:

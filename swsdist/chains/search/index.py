@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from swsdist.audio.clips import write_silence
-from swsdist.audio.reader import probe
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs import SearchInputs, document_seconds
 from swsdist.chains.search.told import Indexed
-from swsdist.errors import AudioError, StoreError
+from swsdist.errors import StoreError
 from swsdist.features.registry import create, frame_shift
 from swsdist.features.registry import identity as extractor_identity
 from swsdist.io.filesystem import Folder
@@ -181,18 +179,3 @@ def _current(
         for row in table.select(columns).to_pylist()
     ]
     return table.filter(pa.array(mask, pa.bool_()))
-
-
-def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
-    """Seconds of each document: the table's, else its header's; 0 where neither tells (indexing will say why)."""
-
-    def one(row: dict[str, Any]) -> float:
-        if row["duration"] is not None:
-            return float(row["duration"])
-        try:
-            return probe(row["path"], storage).duration
-        except AudioError:
-            return 0.0
-
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(one, rows))

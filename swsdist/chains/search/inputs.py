@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.audio.reader import probe
 from swsdist.config import Config
-from swsdist.errors import UserError
-from swsdist.features.registry import Extractor, create
+from swsdist.errors import AudioError, UserError
+from swsdist.features.registry import Extractor, create, frame_shift
 from swsdist.features.registry import identity as extractor_identity
 from swsdist.fingerprint import fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
-from swsdist.kernels.scales import weighted
 from swsdist.pipeline.ledger import Ledger
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
@@ -89,9 +89,16 @@ class SearchInputs:
         """Of its name, version and options."""
         return fingerprint(extractor_identity(self.extractor))
 
-    def unit(self, config: Config) -> int:
-        """The integer that stands for a local distance of 1."""
-        return weighted([(term.distance, term.weight) for term in config.search.terms()]).unit
+    def expected_cells(self) -> float:
+        """Query frames times document frames, from durations."""
+        storage = self.config.storage
+        documents = document_seconds(self.documents.to_pylist(), storage)
+        queries = self.queries.to_pylist()
+        whole = [row for row in queries if row["start"] is None or row["end"] is None]
+        cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
+        cut += sum(document_seconds([{**row, "duration": None} for row in whole], storage))
+        shift = frame_shift(self.extractor)
+        return float(cut / shift * sum(documents) / shift)
 
     @cached_property
     def seconds(self) -> float:
@@ -212,3 +219,18 @@ def identities(paths: list[str], storage: Any) -> list[str]:
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(one, paths))
     return [one(path) for path in paths]
+
+
+def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
+    """Seconds of each document: the table's, else its header's; 0 where neither tells (indexing will say why)."""
+
+    def one(row: dict[str, Any]) -> float:
+        if row["duration"] is not None:
+            return float(row["duration"])
+        try:
+            return probe(row["path"], storage).duration
+        except AudioError:
+            return 0.0
+
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(one, rows))

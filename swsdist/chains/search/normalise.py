@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.qnorm import normalise
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.point import operating_point
 from swsdist.chains.search.told import Bucket
-from swsdist.config.model import Calibrate
+from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
@@ -15,13 +17,8 @@ from swsdist.score import score_limits
 from swsdist.types import DETECTIONS
 
 
-def _step(settings: Calibrate) -> str:
-    """Probabilities are made of q-normed scores, later: that takes a logistic, which is fitted on aligned lists."""
-    return "q-norm" if settings.probabilities else settings.normalise
-
-
 class Normalise(Stage):
-    """Needs no references: it is a part of searching."""
+    """The steps of calibration before the first that is fitted. Needs no references: it is a part of searching."""
 
     name = "normalise"
     version = 1
@@ -30,17 +27,19 @@ class Normalise(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket."""
-        how, unit = _step(inputs.config.calibrate), inputs.own(SearchInputs).unit(inputs.config)
+        settings, point = inputs.config.calibrate, operating_point(inputs)
+        first, _ = procedures(settings, Point(point["trials"], point["beta"]))
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             yield inputs.task(
-                how,
+                first.identity(),
+                first.point,
                 receipt.fingerprint,
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
-                    "how": how,
-                    "unit": unit,
+                    "calibrate": settings.model_dump(mode="json"),
+                    "point": [point["trials"], point["beta"]],
                     "bucket": told.bucket,
                     "detections": detections.name,
                     "statistics": statistics.name,
@@ -49,10 +48,10 @@ class Normalise(Stage):
             )
 
     def run(self, task: Task, context: Context) -> Done:
-        """Scores normalised, all else as it was."""
-        detections = context.read(task.payload["detections"])
-        if task.payload["how"] == "q-norm":
-            detections = normalise(detections, context.read(task.payload["statistics"]), task.payload["unit"])
-        output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(task.payload["slots"]))
+        """Scores as these steps make them, all else as it was."""
+        payload = task.payload
+        first, _ = procedures(Calibrate.model_validate(payload["calibrate"]), Point(*payload["point"]))
+        detections = first.scores(context.read(payload["detections"]), from_table(context.read(payload["statistics"])))
+        output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
         limits = score_limits(detections["score"].to_numpy())
-        return Done((output,), Bucket(task.payload["bucket"], detections.num_rows, *limits))
+        return Done((output,), Bucket(payload["bucket"], detections.num_rows, *limits))

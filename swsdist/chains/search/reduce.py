@@ -9,58 +9,66 @@ import pyarrow as pa
 
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
-from swsdist.partition import bucket_of, bucket_slots
+from swsdist.config.search import Search
+from swsdist.kernels.scales import weighted
+from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.examples import reduce_examples
+from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
+
+
+def _unit(search: Search) -> int:
+    """The integer that stands for a local distance of 1."""
+    return weighted([(term.distance, term.weight) for term in search.terms()]).unit
 
 
 class Reduce(Stage):
     """Each bucket reads its own rows of every file of candidates."""
 
     name = "reduce"
-    version = 1
+    version = 2
     unit = "candidates"
     tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that holds a query."""
         own, config = inputs.own(SearchInputs), inputs.config
-        settings, manifest = config.reduce, own.open_store().manifest
-        nbest = settings.nbest.count(manifest.counts["seconds"])
+        settings, method = config.reduce, METHODS[config.search.method]
+        manifest = own.open_store().manifest
         files = sorted(inputs.parts("candidates"), key=lambda part: part.name)
-        how = config.search.examples
         # A template is one example, and of one the best is that.
-        averaged = ["mean"] if how == "mean" else []
-        query_ids = {q for _, group in inputs.told("examples", Extracted) for q in group.query_ids}
+        how = "mean" if config.search.examples == "mean" else "best"
+        query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
         common = {
-            "nbest": nbest,
-            "shift": manifest.shift,
-            "unit": own.unit(config),
+            "examples": how,
+            "merge": settings.merge or method.merge,
+            "nbest": settings.nbest.count(manifest.counts["seconds"]),
+            "tick": manifest.shift,
             "overlap": settings.overlap,
             "system": config.system,
+            "statistics": list(config.calibrate.statistics),
+            # Means stay whole numbers of 1024 to the unit of one distance.
+            "fineness": 1024 * _unit(config.search) if how == "mean" else 1,
         }
+        versions = [STATISTICS.identity(name) for name in config.calibrate.statistics]
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
-            first, last = bucket_slots(bucket, settings.buckets)
-            mine = [part for part in files if part.slots[0] <= last and first <= part.slots[1] and part.rows]
+            slots = slots_of(bucket, settings.buckets)
+            mine = [
+                part.name for part in files if part.rows and part.slots[0] <= slots[-1] and slots[0] <= part.slots[1]
+            ]
+            span = [slots[0], slots[-1]]
             yield inputs.task(
-                settings.matters(),
                 common,
-                [first, last],
-                *averaged,
-                [part.name for part in mine],
+                versions,
+                span,
+                mine,
                 label=f"bucket {bucket}",
-                work=round(sum(part.rows for part in files) / max(1, settings.buckets)),
-                payload={
-                    **common,
-                    "examples": how,
-                    "files": [part.name for part in mine],
-                    "bucket": bucket,
-                    "slots": [first, last],
-                },
+                work=round(sum(part.rows for part in files) / settings.buckets),
+                payload={**common, "files": mine, "bucket": bucket, "slots": span},
             )
 
     def warm(self, task: Task, context: Context) -> None:
@@ -74,16 +82,18 @@ class Reduce(Stage):
 
         def candidates() -> Iterator[pa.Table]:
             for name in payload["files"]:
-                yield parquet.in_slots(*context.place(name), (first, last))
+                yield parquet.in_slots(*context.place(name), range(first, last + 1))
 
         reduced = reduce_examples(
             payload["examples"],
             candidates,
-            shift=payload["shift"],
-            unit=payload["unit"],
+            tick=payload["tick"],
             overlap=payload["overlap"],
             nbest=payload["nbest"],
             system=payload["system"],
+            merge=payload["merge"],
+            statistics=payload["statistics"],
+            fineness=payload["fineness"],
         )
         slots = (first, last)
         outputs = (

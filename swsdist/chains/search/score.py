@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.search.fit import operating_point
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.point import operating_point
 from swsdist.chains.search.told import Fitted, Measured
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -129,15 +129,23 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
 
 
 def candidate_tables(
-    documents: pa.Table, examples: list[Example], found: Found, buckets: int
+    documents: pa.Table, examples: list[Example], found: Found, unit: int, buckets: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """What was found as tables of CANDIDATES, one a bucket that has any, by bucket.
+    """What was found as tables of CANDIDATES, one a bucket that has any, by bucket, and so sorted by slot.
 
-    Within a table rows are by slot, query, example, document and end frame, whatever the order in the store.
+    Within a table rows are by slot, query, example, document and last frame, whatever the order in the store. A tick is a
+    frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's
+    frames.
+
+    Args:
+        documents: DOCUMENTS, in the order that `found.document` counts.
+        examples: in the order that `found.query` counts.
+        found: by the search.
+        unit: the integer that stands for a local distance of 1.
+        buckets: how many (`swsdist.partition`).
     """
     slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
-    bucket = slot.astype(np.int64) * buckets // SLOTS
-    length = np.array([len(example.frames) for example in examples], np.int32)
+    scale = np.array([len(example.frames) for example in examples], np.int64) * unit
     doc_ids = documents["doc_id"].combine_chunks()
     order = np.empty(documents.num_rows, np.int64)
     order[pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()] = np.arange(
@@ -145,16 +153,15 @@ def candidate_tables(
     )
     names = pa.array([example.query_id for example in examples], pa.string())
     numbers = np.array([example.example for example in examples], np.int32)
+    keys = [(int(slot[k]), example.query_id, example.example) for k, example in enumerate(examples)]
     rank = np.empty(len(examples), np.int64)
-    rank[sorted(range(len(examples)), key=lambda k: (examples[k].query_id, examples[k].example))] = np.arange(
-        len(examples)
-    )
+    rank[sorted(range(len(examples)), key=keys.__getitem__)] = np.arange(len(examples))
+    bucket = slot.astype(np.int64) * buckets // SLOTS
     of_row = bucket[found.query]
     channels = documents["channel"].to_numpy()
     for number in np.unique(of_row):
         rows = np.flatnonzero(of_row == number)
-        keys = (found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]], slot[found.query[rows]])
-        rows = rows[np.lexsort(keys)]
+        rows = rows[np.lexsort((found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]]))]
         query, document = found.query[rows], found.document[rows]
         columns = [
             pa.array(slot[query]),
@@ -162,9 +169,9 @@ def candidate_tables(
             pa.array(numbers[query]),
             doc_ids.take(pa.array(document)),
             pa.array(channels[document]),
+            pa.array(found.end_frame[rows] - found.frames[rows] + 1),
             pa.array(found.end_frame[rows]),
-            pa.array(found.frames[rows]),
             pa.array(found.cost[rows]),
-            pa.array(length[query]),
+            pa.array(scale[query]),
         ]
         yield int(number), pa.Table.from_arrays(columns, schema=CANDIDATES)

@@ -1,0 +1,21 @@
+"""Strings of a column as small integers.
+
+A column of more than 2 GB cannot be one Arrow array of strings, but its codes can: so a column is coded chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct values of a column of strings without nulls, and the place of each row's among them, int64."""
+    places: dict[str, int] = {}
+    parts = [np.empty(0, np.int64)]
+    for chunk in column.chunks:
+        made = chunk.dictionary_encode()
+        here = [places.setdefault(name, len(places)) for name in made.dictionary.to_pylist()]
+        parts.append(np.array(here, np.int64)[made.indices.to_numpy()])
+    return list(places), np.concatenate(parts)

@@ -1,0 +1,314 @@
+"""Steps of calibration in their order, what was fitted, and the threshold that decides.
+
+    scores ── a step ──► scores ── the next ──► ... ──► scores ── a threshold ──► decisions
+
+Steps before the first that is fitted need no references, and are done as soon as there are detections. The others are fitted on
+aligned lists, crossfit by default: each fold of queries has what was fitted on the others. The threshold is the last step's
+own, or that of best TWV: for a fold it is fitted on the scores which that fold's steps give to the others, so nothing of a
+query reaches its own decisions.
+
+A step may keep the order within a query, but change the distances, and STDEval's alignment looks at these where two
+detections could be paired with one occurrence. So the list is aligned again with its final scores, whose least and greatest
+are noted here: what is scored is what is exported.
+
+What was fitted is a readable JSON file that says what it was fitted on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from swsdist.calibrate.logistic import STEPS_SCHEMA
+from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point, Step
+from swsdist.calibrate.threshold import Calibration, by_fold, decide, folds_of
+from swsdist.config.calibration import Calibrate
+from swsdist.errors import ConfigError, UserError
+from swsdist.registries import CALIBRATION
+from swsdist.score import Counts, fit_threshold, score_limits
+
+AnyStep = Step[Any, Any]
+Parts = Callable[[], Iterable[pa.Table]]
+
+
+def make_steps(
+    names: Sequence[str], options: Mapping[str, Mapping[str, object]], alpha: float | None = None
+) -> tuple[AnyStep, ...]:
+    """The steps of a config.
+
+    Args:
+        names: `calibrate.steps`.
+        options: `calibrate.options`, by step.
+        alpha: `calibrate.alpha`, for each step that has an option of that name and is not given it.
+
+    Raises:
+        ConfigError: there is no such step, or an option is not valid.
+    """
+    made = []
+    for name in names:
+        kind: type[AnyStep] = CALIBRATION[name].load()
+        given = dict(options.get(name, {}))
+        if alpha is not None and "alpha" in kind.model.model_fields:
+            given.setdefault("alpha", alpha)
+        try:
+            made.append(kind(kind.model.model_validate(given)))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
+            known = ", ".join(kind.model.model_fields) or "none"
+            raise ConfigError(first["msg"], where=place, remedy=f"options of {name}: {known}") from None
+    return tuple(made)
+
+
+def procedures(settings: Calibrate, point: Point) -> tuple[Procedure, Procedure]:
+    """The steps of a config before the first that is fitted, and the others, each with the operating point if a step wants it.
+
+    Raises:
+        ConfigError: see `make_steps`.
+    """
+    entries = settings.entries()
+    made = []
+    for names in (settings.unfitted, settings.fitted):
+        steps = make_steps(names, settings.options, settings.alpha)
+        wanted = any(entries[name].operating_point or entries[name].own_threshold for name in names)
+        made.append(Procedure(steps, point if wanted else None))
+    return made[0], made[1]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """Some steps, and what was fitted.
+
+    Attributes:
+        steps: in their order.
+        point: the operating point; None where no step wants one.
+        models: what was fitted, for each step a tuple of one value a fold, or of one for all queries; empty for a step that is
+            not fitted.
+        thresholds: for the result, one for all queries or one a fold; a fold without one is decided NO throughout.
+        fit: `crossfit`, `oracle`, `file`, or `none` where nothing is fitted.
+        trained_on: fingerprint of the aligned lists, number of queries, and what else tells where they come from.
+        low, high: least and greatest score of the resulting list.
+    """
+
+    steps: tuple[AnyStep, ...]
+    point: Point | None = None
+    models: tuple[tuple[Json, ...], ...] = ()
+    thresholds: tuple[float | None, ...] = ()
+    fit: str = "none"
+    trained_on: Mapping[str, object] = field(default_factory=dict)
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def own_threshold(self) -> float | None:
+        """That of the last step, if it knows one."""
+        return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
+
+    def identity(self) -> list[object]:
+        """Names, versions and options of the steps, for fingerprints: plain JSON."""
+        return [_described(step) for step in self.steps]
+
+    def scores(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
+        """A list with its final scores.
+
+        Args:
+            table: DETECTIONS or TRIALS, all rows of each query; null scores (misses) stay null.
+            statistics: of all candidates, for the first step; None where steps came before these.
+
+        Raises:
+            UserError: a step refuses the scores.
+        """
+        if not table.num_rows:
+            return table
+        place = table.schema.get_field_index("score")
+        for number, step in enumerate(self.steps):
+            known = statistics if number == 0 and CALIBRATION[step.name].statistics else None
+            values = self._applied(step, self.models[number] if self.models else (), table, known)
+            column = pa.array(values, pa.float64(), mask=np.isnan(values))
+            table = table.set_column(place, table.schema.field(place), column)
+        return table
+
+    def _applied(
+        self, step: AnyStep, models: Sequence[Json], table: pa.Table, statistics: Mapping[str, Tally] | None
+    ) -> Floats:
+        if len(models) < 2:
+            return step.apply(table, models[0] if models else None, statistics, self.point)
+        fold = folds_of(table, len(models))
+        values = np.empty(table.num_rows, np.float64)
+        for k in np.unique(fold).tolist():
+            mine = fold == k
+            values[mine] = step.apply(table.filter(pa.array(mine)), models[k], statistics, self.point)
+        return values
+
+    def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
+        """The same, decided."""
+        return decide(self.scores(table, statistics), Calibration(self.fit, self.thresholds, {}))
+
+    def of_fold(self, fold: int) -> Procedure:
+        """With what one fold's queries get, for all queries."""
+        models = tuple(each[fold : fold + 1] if len(each) > 1 else each for each in self.models)
+        return replace(self, models=models, thresholds=())
+
+    def to_json(self) -> bytes:
+        """As a file."""
+        steps = [
+            {**described, "models": [dict(model) for model in models]}
+            for described, models in zip(
+                map(_described, self.steps), self.models or [()] * len(self.steps), strict=True
+            )
+        ]
+        values: dict[str, object] = {"schema": STEPS_SCHEMA, "fit": self.fit, "steps": steps}
+        if self.point is not None:
+            values |= self.point._asdict()
+        values |= {"thresholds": self.thresholds, "low": self.low, "high": self.high, "trained_on": self.trained_on}
+        return json.dumps(values, indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_run(cls, data: bytes) -> Procedure:
+        """From a run's own file, folds and all."""
+        values = json.loads(data)
+        steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
+        return cls(
+            steps,
+            Point(values["trials"], values["beta"]) if "trials" in values else None,
+            tuple(tuple(step["models"]) for step in values["steps"]),
+            tuple(values["thresholds"]),
+            values["fit"],
+            values["trained_on"],
+            values["low"],
+            values["high"],
+        )
+
+    def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
+        """With what another run fitted; of several folds it is the average, to be applied to other data.
+
+        Args:
+            data: as `to_json` gave it; or, for steps that are a logistic and others that are not fitted, a saved logistic.
+            where: its name, for messages.
+            thresholds: also take the mean of its thresholds.
+
+        Raises:
+            ConfigError: it lacks a step, or has other steps than these where their threshold is wanted.
+        """
+        models = tuple((step.read(data, where),) if CALIBRATION[step.name].fits else () for step in self.steps)
+        given = (_threshold_in(data, where, self),) if thresholds else ()
+        return replace(self, models=models, thresholds=given, fit="file", trained_on=json.loads(data)["trained_on"])
+
+
+def _described(step: AnyStep) -> dict[str, object]:
+    return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
+
+
+def _threshold_in(data: bytes, where: str, procedure: Procedure) -> float:
+    """The mean of the thresholds that another run fitted for the same steps."""
+    values = json.loads(data)
+    theirs, mine = (_told(steps) for steps in (values.get("steps", ()), procedure.identity()))
+    if theirs != mine:
+        raise ConfigError(
+            f"its thresholds are for {theirs or 'no steps'}, not for {mine}",
+            where=where,
+            remedy="decide by the own threshold (calibrate.threshold: own), or name a file of the same steps",
+        )
+    given = [value for value in values.get("thresholds", ()) if value is not None]
+    if not given:
+        raise ConfigError("it holds no threshold", where=where, remedy="name a file of a run that was decided")
+    return math.fsum(given) / len(given)
+
+
+def _told(steps: Iterable[Any]) -> str:
+    """Steps with their options, as a message shows them."""
+    found = []
+    for step in steps:
+        options = ", ".join(f"{name} {value}" for name, value in sorted(step["options"].items()))
+        found.append(f"{step['name']} ({options})" if options else str(step["name"]))
+    return ", ".join(found)
+
+
+def fit_procedure(
+    parts: Parts,
+    procedure: Procedure,
+    *,
+    folds: int,
+    own: bool,
+    point: Point,
+    trained_on: Mapping[str, object],
+) -> Procedure:
+    """Fit steps, and thresholds unless the last step's own is to decide.
+
+    Args:
+        parts: yields the aligned lists (schema TRIALS), each with all rows of its queries; called a few times.
+        procedure: the steps; the first is fitted on the lists' scores as they are.
+        folds: 1 fits and decides on all (oracle).
+        own: decide by the last step's own threshold, if it has one.
+        point: of the threshold.
+        trained_on: goes into the file, with the number of queries.
+
+    Raises:
+        UserError: there is too little to learn from.
+    """
+    queries = sum(pc.count_distinct(table["query_id"]).as_py() for table in parts())
+    models: list[tuple[Json, ...]] = []
+    for number, step in enumerate(procedure.steps):
+        if CALIBRATION[step.name].fits:
+            before = replace(procedure, steps=procedure.steps[:number], models=tuple(models), thresholds=())
+            models.append(tuple(_fitted(parts, before, step, folds)))
+        else:
+            models.append(())
+    fit = "oracle" if folds == 1 else "crossfit"
+    fitted = replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": queries})
+    return completed(fitted, parts, folds=folds, own=own, point=point)
+
+
+def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:
+    """What is fitted for each fold, on the others as the steps before it make them for that fold."""
+    # Where nothing came before, a list's scores are the same for each fold, and are gathered once.
+    views = 1 if not any(before.models) else folds
+    gathered: dict[tuple[int, int], Addable] = {}
+    for table in parts():
+        for fold, rows in by_fold(table, folds):
+            for view in range(views):
+                if views == 1 or folds == 1 or view != fold:
+                    found = step.gather(before.of_fold(view).scores(rows) if views > 1 else before.scores(rows))
+                    known = gathered.get((view, fold))
+                    gathered[view, fold] = found if known is None else known + found
+    for k in range(folds):
+        view = k if views > 1 else 0
+        others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
+        model = step.fit(others)
+        assert model is not None  # its entry says that it is fitted
+        yield model
+
+
+def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: Point) -> Procedure:
+    """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
+    given = procedure.thresholds
+    mine = procedure.own_threshold
+    if not given and own and mine is not None:
+        given = (mine,)
+    counts = [Counts.zero() for _ in range(0 if given else folds)]
+    low, high = score_limits([])
+    for table in parts():
+        scores = procedure.scores(table)["score"]
+        low, high = score_limits(scores.drop_null(), low, high)
+        for fold, rows in by_fold(table, folds) if counts else ():
+            for k in range(folds):
+                if folds == 1 or k != fold:
+                    counts[k] = counts[k] + Counts.of(procedure.of_fold(k).scores(rows))
+    thresholds = given or tuple(_threshold(each, point) for each in counts)
+    return replace(procedure, thresholds=thresholds, low=low, high=high)
+
+
+def _threshold(counts: Counts, point: Point) -> float | None:
+    try:
+        return fit_threshold(counts, trials=point.trials, beta=point.beta)
+    except UserError:
+        return None  # nothing to learn from: such a fold decides NO

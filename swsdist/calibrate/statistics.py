@@ -1,0 +1,206 @@
+"""What the steps of calibration want to know of all candidates of a query, before overlaps and all but the N best are removed.
+
+A statistic is a few named integers for each (query, example, scale). They add, so any cut into files, in any order, gives the
+same, and they are exact. A new one is a class with `name`, `version`, `quantities` and `of`, and a line in
+`swsdist.registries.STATISTICS`; reduce makes those that the configured steps name, and no more.
+
+The score of a candidate is ``-cost / scale``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.calibrate.coding import coded
+from swsdist.errors import DataError
+from swsdist.registries import STATISTICS
+from swsdist.types import QUERY_STATISTICS
+
+#: query_id, example, scale.
+Key = tuple[str, int, int]
+
+#: Rows that are summed at once: so many squares of 20 bits and signs, and costs of 40 bits, stay inside 64 bits.
+_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A statistic's integers: a value that adds, with a zero.
+
+    Attributes:
+        quantities: what they are called, in their order.
+        values: by query, example and scale.
+    """
+
+    quantities: tuple[str, ...]
+    values: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
+
+    def __add__(self, other: Tally) -> Tally:
+        return summed([self, other])
+
+    def by_query(self) -> dict[str, list[tuple[Key, tuple[int, ...]]]]:
+        """The rows of each query, ordered by example and scale."""
+        found: dict[str, list[tuple[Key, tuple[int, ...]]]] = {}
+        for key in sorted(self.values):
+            found.setdefault(key[0], []).append((key, self.values[key]))
+        return found
+
+
+def summed(tallies: Iterable[Tally]) -> Tally:
+    """The sum of at least one tally, in one pass."""
+    quantities: tuple[str, ...] = ()
+    values: dict[Key, tuple[int, ...]] = {}
+    for tally in tallies:
+        quantities = tally.quantities
+        for key, more in tally.values.items():
+            known = values.get(key)
+            values[key] = more if known is None else tuple(map(int.__add__, known, more))
+    return Tally(quantities, values)
+
+
+class Statistic(Protocol):
+    """What a class in the registry offers."""
+
+    name: str
+    version: int
+    quantities: tuple[str, ...]
+
+    def of(self, candidates: pa.Table) -> Tally:
+        """Sum up CANDIDATES, rows in any order."""
+
+
+class CostSums:
+    """Count, sum and sum of squares of the costs: what a mean and a deviation need."""
+
+    name = "cost-sums"
+    version = 1
+    quantities = ("candidates", "cost_sum", "cost_square_sum")
+
+    def of(self, candidates: pa.Table) -> Tally:
+        """Sum up CANDIDATES; of equal keys consecutive rows are quickest."""
+        parts = [Tally(self.quantities)]
+        for first in range(0, candidates.num_rows, _AT_ONCE):
+            keys, cost, starts = _runs(candidates.slice(first, _AT_ONCE))
+            counts = np.diff(np.append(starts, len(cost)))
+            # |cost| is at most 2^40: its halves of 20 bits keep the sums of squares inside 64 bits.
+            high, low = cost >> 20, cost & 0xFFFFF
+            total, hh, hl, ll = (np.add.reduceat(v, starts) for v in (cost, high * high, high * low, low * low))
+            sums = zip(counts.tolist(), total.tolist(), hh.tolist(), hl.tolist(), ll.tolist(), strict=True)
+            rows = [(n, t, (a << 40) + (b << 21) + c) for n, t, a, b, c in sums]
+            parts += (Tally(self.quantities, {key: row}) for key, row in zip(keys, rows, strict=True))
+        return summed(parts)
+
+
+class CandidatePosteriors:
+    """The sum of the posteriors of all candidates, S(w) of a search that gives posteriors: the sum of -cost at each scale."""
+
+    name = "posterior-sums"
+    version = 1
+    quantities = ("posterior_sum",)
+
+    def of(self, candidates: pa.Table) -> Tally:
+        """Sum up CANDIDATES.
+
+        Raises:
+            DataError: a score is not in [0, 1].
+        """
+        parts = [Tally(self.quantities)]
+        for first in range(0, candidates.num_rows, _AT_ONCE):
+            part = candidates.slice(first, _AT_ONCE)
+            check_posteriors(part["cost"].to_numpy(), part["scale"].to_numpy())
+            keys, cost, starts = _runs(part)
+            total = np.add.reduceat(-cost, starts).tolist()
+            # One sum a query and scale: which example said it does not matter.
+            parts += (
+                Tally(self.quantities, {(query, 0, scale): (value,)})
+                for (query, _, scale), value in zip(keys, total, strict=True)
+            )
+        return summed(parts)
+
+
+def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
+    """Refuse candidates whose scores are no posteriors.
+
+    Raises:
+        DataError: one is not in [0, 1].
+    """
+    bad = np.flatnonzero((cost > 0) | (-cost > scale))
+    if len(bad):
+        score = -int(cost[bad[0]]) / int(scale[bad[0]])
+        raise DataError(
+            f"{len(bad)} of {len(cost)} scores of candidates are not posteriors: {score:.6g} is not in [0, 1]",
+            remedy="the method that found them must give posteriors: cost = -round(p 2^40), scale = 2^40",
+        )
+
+
+def _runs(table: pa.Table) -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
+    """Key and first row of each run of rows with one key, and the costs in that order; at least one row."""
+    names, query = coded(table["query_id"])
+    example, scale, cost = (table[name].to_numpy() for name in ("example", "scale", "cost"))
+    starts = _starts(query, example, scale)
+    if len(starts) > 64 and len(starts) > len(cost) // 8:
+        order = np.lexsort((scale, example, query))
+        query, example, scale, cost = query[order], example[order], scale[order], cost[order]
+        starts = _starts(query, example, scale)
+    columns = (query[starts].tolist(), example[starts].tolist(), scale[starts].tolist())
+    return [(names[q], e, s) for q, e, s in zip(*columns, strict=True)], cost, starts
+
+
+def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+    new = np.ones(len(columns[0]), bool)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(new)
+
+
+def made(names: Sequence[str]) -> dict[str, Statistic]:
+    """The registered statistics of some names.
+
+    Raises:
+        ConfigError: there is no such statistic, or it cannot be loaded.
+    """
+    return {name: STATISTICS[name].load()() for name in names}
+
+
+def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
+    """QUERY_STATISTICS of some statistics, by name, query, example and scale."""
+    columns: dict[str, list[object]] = {name: [] for name in QUERY_STATISTICS.names}
+    for name, tally in sorted(tallies.items()):
+        for key in sorted(tally.values):
+            for quantity, value in zip(tally.quantities, tally.values[key], strict=True):
+                row = (name, *key, quantity, Decimal(value))
+                for column, cell in zip(columns.values(), row, strict=True):
+                    column.append(cell)
+    return pa.Table.from_pydict(columns, QUERY_STATISTICS)
+
+
+def from_table(table: pa.Table) -> dict[str, Tally]:
+    """The statistics of a table as `to_table` makes them, rows in any order.
+
+    Raises:
+        ConfigError: a statistic is not registered.
+    """
+    values: dict[str, dict[Key, dict[str, int]]] = {}
+    columns = [table[name].to_pylist() for name in QUERY_STATISTICS.names]
+    for name, query_id, example, scale, quantity, value in zip(*columns, strict=True):
+        values.setdefault(name, {}).setdefault((query_id, example, scale), {})[quantity] = int(value)
+    found = {}
+    for name, statistic in made(sorted(values)).items():
+        names = statistic.quantities
+        found[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
+    return found
+
+
+def posterior_sums(tally: Tally) -> dict[str, float]:
+    """S(w) of each query of `posterior-sums`: the float64 nearest to the exact sum."""
+    return {
+        query_id: float(sum((Fraction(value, key[2]) for key, (value,) in rows), Fraction(0)))
+        for query_id, rows in tally.by_query().items()
+    }

@@ -1,0 +1,61 @@
+"""What KST and STO have in common: a threshold for each term, from the sum of the probabilities of its detections, S(w).
+
+S(w) is over all candidates of the search where these are the scores that the search gave, and over the list of detections
+where a logistic made the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, PositiveFloat
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.statistics import Tally, posterior_sums
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding
+
+
+class ByTermOptions(Options):
+    """Options of both."""
+
+    alpha: PositiveFloat = Field(ALPHA, description="a query is taken to occur alpha times its sum of probabilities")
+
+
+class ByTerm(Step[ByTermOptions, Addable]):
+    """One of the methods of `swsdist.calibrate.thresholding`."""
+
+    model = ByTermOptions
+    method: ClassVar[Method]
+
+    def threshold(self, point: Point) -> float:
+        """1/2, or eq. 5 of Wang and Metze 2014."""
+        return self._how(point).threshold
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Normalised scores.
+
+        Raises:
+            UserError: a score is not a probability.
+        """
+        assert point is not None  # its entry says that it wants one
+        names, code = coded(table["query_id"])
+        if statistics is None:
+            sums = PosteriorSums.of(table).values(names)
+        else:
+            known = posterior_sums(statistics["posterior-sums"])
+            sums = np.array([known.get(name, 0.0) for name in names], np.float64)
+        scores = scores_of(table)
+        missing = np.isnan(scores)
+        found = self._how(point).normalised(np.where(missing, 0.0, scores), sums[code])
+        result: Floats = np.where(missing, np.nan, found)
+        return result
+
+    def _how(self, point: Point) -> Thresholding:
+        return Thresholding(self.method, point.trials, point.beta, self.options.alpha)

@@ -1,0 +1,142 @@
+"""What a step of calibration is: scores of detections in, other scores out.
+
+A step is a class with a name, a version and options, and an entry in `swsdist.registries.CALIBRATION` that says what it takes
+and gives (`swsdist.steps.StepEntry`). It changes scores and nothing else, and a query's scores depend on nothing but that
+query's rows, its statistics, and what was fitted. Folds, files and decisions are the procedure's
+(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance_calibration`
+tells whether a step is right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from swsdist.calibrate.logistic import STEPS_SCHEMA
+from swsdist.calibrate.statistics import Tally
+from swsdist.errors import ConfigError
+
+Floats = NDArray[np.float64]
+
+#: What was fitted: plain JSON values, finite.
+Json = Mapping[str, object]
+
+
+class Point(NamedTuple):
+    """The operating point.
+
+    Attributes:
+        trials: T, of each query.
+        beta: weight of false alarms.
+    """
+
+    trials: int
+    beta: float
+
+
+class Options(BaseModel):
+    """Base of a step's options: unknown ones, infinity and NaN are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Addable(Protocol):
+    """What a step gathers of labelled detections."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+O = TypeVar("O", bound=Options)  # noqa: E741
+P = TypeVar("P", bound=Addable)
+
+
+class Step(Generic[O, P]):
+    """Base of all steps: one without options of its own, that is not fitted.
+
+    Attributes:
+        name: its name in the registry.
+        version: raised whenever the same input gives other scores.
+        model: of its options.
+        options: those it was made with.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    model: ClassVar[type[Options]] = Options
+
+    def __init__(self, options: O) -> None:
+        self.options = options
+
+    def threshold(self, point: Point) -> float | None:
+        """The threshold for the scores it makes, where it knows one."""
+        return None
+
+    def gather(self, aligned: pa.Table) -> P:
+        """What is learnt of an aligned list (TRIALS, all rows of its queries): a value that adds, rows in any order."""
+        raise NotImplementedError(f"{self.name} is not fitted")
+
+    def fit(self, parts: Iterable[P]) -> Json | None:
+        """Fit on what was gathered of some lists.
+
+        Raises:
+            UserError: there is too little to learn from.
+        """
+        return None
+
+    def average(self, models: Sequence[Json]) -> Json:
+        """One fitted value out of those of several folds, to be applied to other data."""
+        raise NotImplementedError(f"{self.name} is not fitted")
+
+    def read(self, data: bytes, where: str) -> Json:
+        """What an earlier run fitted, as its file of steps holds it; of several folds the average.
+
+        Args:
+            data: the file.
+            where: its name, for messages.
+
+        Raises:
+            ConfigError: it is no such file, or has no such step.
+        """
+        try:
+            values = json.loads(data)
+            if values["schema"] != STEPS_SCHEMA:
+                raise ValueError(f"its schema is {values['schema']}")
+            mine = [step for step in values["steps"] if (step["name"], step["version"]) == (self.name, self.version)]
+            if not mine or not mine[0]["models"]:
+                raise ValueError(f"it holds nothing that was fitted for {self.name}, version {self.version}")
+            return self.average(mine[0]["models"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"not fitted steps of swsdist ({error})",
+                where=where,
+                remedy="name a file of the folder calibration/ of an earlier run",
+            ) from None
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """New scores.
+
+        Args:
+            table: DETECTIONS or TRIALS, all rows of each of its queries, at least one row.
+            fitted: what `fit` gave.
+            statistics: those that its entry names, of all candidates of the queries; None where an earlier step changed
+                the scores, so that they no longer describe them.
+            point: the operating point, where its entry wants one.
+
+        Returns:
+            float64 (rows,), finite; NaN where there was no score (misses), and only there.
+        """
+        raise NotImplementedError
+
+
+def scores_of(table: pa.Table) -> Floats:
+    """The scores of a table; NaN where there is none."""
+    scores: Floats = table["score"].to_numpy().astype(np.float64)
+    return scores

@@ -1,0 +1,71 @@
+"""q-norm: the scores of a query minus their mean, over their standard deviation.
+
+Mean and deviation are those of all candidates of the query (all its examples together), which the search found in the
+collection: almost all are non-targets. They are evaluated once from exact integer sums, in fractions, so they do not depend
+on how the work was cut. Where a query's scores do not vary, or it has a single candidate, the difference from the mean is kept.
+
+Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.statistics import CostSums, Key, Tally
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+
+
+class QNorm(Step[Options, Addable]):
+    """Needs the statistics `cost-sums`, and no references."""
+
+    name = "q-norm"
+    version = 1
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Normalised scores; their order within a query stays."""
+        assert statistics is not None  # its entry says that it must come first
+        known = moments(statistics[CostSums.name])
+        names, code = coded(table["query_id"])
+        mean, deviation = np.array([known[name] for name in names]).reshape(-1, 2)[code].T
+        return standardised(scores_of(table), mean, deviation)
+
+
+def moments(sums: Tally) -> dict[str, tuple[float, float]]:
+    """Mean and population standard deviation of each query's scores, from `cost-sums`."""
+    return {query_id: _moments(rows) for query_id, rows in sums.by_query().items()}
+
+
+def example_moments(sums: Tally) -> dict[tuple[str, int], tuple[float, float]]:
+    """The same of the scores of each (query_id, example)."""
+    found: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
+    for key, row in sums.values.items():
+        found.setdefault(key[:2], []).append((key, row))
+    return {key: _moments(rows) for key, rows in found.items()}
+
+
+def _moments(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> tuple[float, float]:
+    count = 0
+    # Exact: scores that are all equal must deviate by nothing, not by a last bit.
+    first = second = Fraction(0)
+    for (_, _, scale), (candidates, cost_sum, cost_square_sum) in rows:
+        count += candidates
+        first += Fraction(cost_sum, scale)
+        second += Fraction(cost_square_sum, scale * scale)
+    mean = first / count
+    return -float(mean), math.sqrt(second / count - mean * mean)
+
+
+def standardised(
+    scores: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Scores minus mean, over deviation; the difference where nothing deviates."""
+    return np.asarray((scores - mean) / np.where(deviation > 0, deviation, 1.0))

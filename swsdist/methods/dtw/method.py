@@ -1,0 +1,190 @@
+"""The method dtw: exact subsequence DTW of spoken examples in frames; or of the places that a first pass proposes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.config.search import Search
+from swsdist.errors import ConfigError
+from swsdist.fingerprint import fingerprint
+from swsdist.kernels.scales import weighted
+from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.method import Result, Unit
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.extraction import prepared
+from swsdist.registries import FIRST_PASSES
+from swsdist.store.manifest import Shard
+from swsdist.store.reading import Store
+from swsdist.types import CANDIDATES
+
+#: Of a factor: a group's examples, with so many frames averaged.
+Queries = Callable[[int], list[Example]]
+
+
+class Dtw:
+    """As the config's section `search` says; the first pass is a part of it, so nobody else need ask which it is."""
+
+    def __init__(self, settings: Search) -> None:
+        if settings.method_options:
+            raise ConfigError(
+                f"dtw has no {', '.join(settings.method_options)} among its options",
+                where="search.method_options",
+                remedy="its options are the keys of the section search",
+            )
+        self._settings = settings
+
+    @property
+    def _first_pass(self) -> bool:
+        return self._settings.proposer.name != "none"
+
+    def matters(self) -> Any:
+        """Distances, recurrence, first pass with versions, and what else candidates depend on."""
+        return self._settings.matters()
+
+    def plan(self, store: Store) -> Iterator[Unit]:
+        """A unit a shard; all shards together where a first pass lets all documents compete."""
+        settings, shards = self._settings, store.manifest.shards
+        by_shard: dict[str, list[list[Any]]] = {shard.name: [] for shard in shards}
+        columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+        for row in store.documents(columns=columns).to_pylist():
+            by_shard[row.pop("shard")].append(list(row.values()))
+        used = settings.queries_by, settings.documents_by
+        common: Any = sorted(
+            [*scope, value.mean.tolist(), value.variance.tolist()]
+            for scope, value in store.statistics().items()
+            if scope[0] == "collection" or "speaker" in used
+        )
+        contents = {shard.name: fingerprint(shard.name, sorted(by_shard[shard.name])) for shard in shards}
+        if self._first_pass and settings.proposer.over == "collection":
+            # The best windows are chosen out of all documents, so a task sees them all.
+            yield _unit(shards, fingerprint(common, sorted(contents.values())))
+            return
+        if self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks:
+            everything = sorted(row for rows in by_shard.values() for row in rows)
+            landmarks = landmark_documents([(row[0], row[1]) for row in everything])
+            common = [common, [row for row in everything if (row[0], row[1]) in landmarks]]
+        common = fingerprint(common)
+        for shard in shards:
+            yield _unit((shard,), fingerprint(common, contents[shard.name]))
+
+    def weight(self, queries: int, examples: int, frames: int) -> int:
+        """Frames that are looked for: of all examples, or about as many as a template of each query will have."""
+        return frames * queries // examples if self._settings.examples == "template" else frames
+
+    def unit(self) -> int:
+        """The integer that stands for a local distance of 1."""
+        return weighted([(term.distance, term.weight) for term in self._settings.terms()]).unit
+
+    def warm(self) -> None:
+        """Load the compiled kernels, and refuse a matrix product that is not exact."""
+        from swsdist.methods.dtw.distance import distance_of
+        from swsdist.methods.dtw.search import warm
+        from swsdist.methods.dtw.shard import engine_settings
+
+        settings = self._settings
+        # Which kernels there are does not depend on the dimension.
+        distance = distance_of(settings, max(term.stop or 1 for term in settings.terms()))
+        warm(engine_settings(settings, distance, 0.01))
+        if self._first_pass:
+            rescoring = importlib.import_module("swsdist.methods.first_pass.rescoring")
+            rescoring.warm(distance, settings.candidate_window)
+            importlib.import_module("swsdist.kernels.postings")
+        if settings.examples == "template":
+            importlib.import_module("swsdist.methods.query.template")
+
+    def prepare(self, queries: pa.Table, store: Store) -> Queries:
+        """EXAMPLES, normalised and in fixed point; kept, since a template takes time to make."""
+        made: dict[int, list[Example]] = {}
+        statistics = store.statistics()
+
+        def examples(factor: int) -> list[Example]:
+            if factor not in made:
+                made[factor] = prepared(queries, statistics, self._settings, store.manifest.dimension, factor)
+            return made[factor]
+
+        return examples
+
+    def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
+        """The exact search, everywhere or where the first pass says."""
+        from swsdist.methods.dtw.shard import candidate_tables, search_shard
+        from swsdist.methods.first_pass.search import search_proposed  # loads numba: planning does without
+
+        if self._first_pass:
+            result = search_proposed(store, shards, queries, self._settings)
+            documents, examples, found = result.documents, result.examples, result.found
+            cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
+        else:
+            examples = queries(1)
+            documents, found = search_shard(store, shards[0], examples, self._settings)
+            cells = sum(len(example.frames) for example in examples) * store.manifest.shard(shards[0]).frames
+            fill = round(found.fill, 4)
+        return Result(
+            (table for _, table in candidate_tables(documents, examples, found, self.unit(), buckets)),
+            len(found.cost),
+            cells,
+            fill,
+            found.saturated + sum(example.saturated for example in examples),
+        )
+
+    def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
+        """The best path of a query's examples that lies inside a span; of equal ones the first example's, and its first end."""
+        from swsdist.methods.curve import curve
+        from swsdist.methods.dtw.shard import Documents, engine_settings
+        from swsdist.partition import slot_of
+
+        by_query: dict[str, list[Example]] = {}
+        for example in queries(1):
+            by_query.setdefault(example.query_id, []).append(example)
+        wanted: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
+        for place, span in enumerate(spans.to_pylist()):
+            wanted.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
+        everywhere = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+        shards = sorted({row["shard"] for row in everywhere if (row["doc_id"], row["channel"]) in wanted})
+        found: dict[int, dict[str, Any]] = {}
+        if not shards:
+            return CANDIDATES.empty_table()
+        documents = Documents(store, shards, self._settings)
+        keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
+        settings = engine_settings(self._settings, documents.distance, store.manifest.shift)
+        chosen = np.array([key in wanted for key in keys], np.bool_)
+        for index, blocks in documents.stream(chosen=chosen):
+            frames = np.concatenate(list(blocks))
+            for place, span in wanted[keys[index]]:
+                part = frames[max(0, span["first"]) : span["last"] + 1]
+                for example in by_query.get(span["query_id"], []) if len(part) else []:
+                    of = curve(example.frames, part, documents.distance, settings.recurrence, settings.options)
+                    ends = np.flatnonzero(of.frames > 0)
+                    if not len(ends):
+                        continue
+                    end = int(ends[np.argmin(of.cost[ends])])
+                    scale = len(example.frames) * documents.distance.unit
+                    row = {
+                        "slot": slot_of(example.query_id),
+                        "query_id": example.query_id,
+                        "example": example.example,
+                        "doc_id": span["doc_id"],
+                        "channel": span["channel"],
+                        "first": max(0, span["first"]) + end - int(of.frames[end]) + 1,
+                        "last": max(0, span["first"]) + end,
+                        "cost": int(of.cost[end]),
+                        "scale": scale,
+                    }
+                    best = found.get(place)
+                    # Compared as fractions, which are exact.
+                    if best is None or row["cost"] * best["scale"] < best["cost"] * row["scale"]:
+                        found[place] = row
+        return pa.Table.from_pylist([found[place] for place in sorted(found)], CANDIDATES)
+
+
+def _unit(shards: tuple[Shard, ...], matters: str) -> Unit:
+    return Unit(
+        tuple(shard.name for shard in shards),
+        matters,
+        sum(shard.documents for shard in shards),
+        sum(shard.frames for shard in shards),
+    )

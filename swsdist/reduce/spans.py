@@ -1,0 +1,196 @@
+"""Candidates inside a reduce: numbers only, so that memory and the time of sorting do not grow with the length of names.
+
+Ids are codes into the names that were met; a column of more than 2 GB of strings is never one array. The order is total: by
+query, score descending, doc_id, channel, first, last, example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.calibrate.coding import coded
+from swsdist.times import frames_to_seconds
+from swsdist.types import DETECTIONS
+
+Ints = NDArray[np.int64]
+
+#: Detections of one piece of a table: its strings stay far below Arrow's 2 GB.
+_PIECE = 1 << 20
+
+
+class Names:
+    """The ids that were met, and their codes."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+        self._code: dict[str, int] = {}
+
+    def codes(self, column: pa.ChunkedArray) -> Ints:
+        """The code of each row of a column of strings; new names get new codes."""
+        names, places = coded(column)
+        here = []
+        for name in names:
+            code = self._code.setdefault(name, len(self.known))
+            if code == len(self.known):
+                self.known.append(name)
+            here.append(code)
+        return np.array(here, np.int64)[places]
+
+    def ranks(self, codes: Ints) -> Ints:
+        """The place of each one's name among the sorted names of all of them."""
+        used, place = np.unique(codes, return_inverse=True)
+        order = sorted(range(len(used)), key=[self.known[code] for code in used.tolist()].__getitem__)
+        rank = np.empty(len(used), np.int64)
+        rank[order] = np.arange(len(used))
+        return rank[place]
+
+    def strings(self, codes: Ints) -> pa.Array:
+        """The names of some codes."""
+        used, place = np.unique(codes, return_inverse=True)
+        return pa.array([self.known[code] for code in used.tolist()], pa.string()).take(pa.array(place))
+
+
+class Spans(NamedTuple):
+    """Candidates as parallel arrays.
+
+    Attributes:
+        query, document: int64, codes of ids.
+        channel, example: int64.
+        first, last: int64, ticks, both inclusive.
+        cost, scale: int64, as in CANDIDATES.
+        score: float64.
+    """
+
+    query: Ints
+    document: Ints
+    channel: Ints
+    example: Ints
+    first: Ints
+    last: Ints
+    cost: Ints
+    scale: Ints
+    score: NDArray[np.float64]
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Spans:
+        """Some rows."""
+        return Spans._make(column[rows] for column in self)
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.score)
+
+
+def spans_of(candidates: pa.Table, names: Names) -> Spans:
+    """CANDIDATES as numbers; the score is ``-cost / scale``, one float64 division."""
+    whole = {
+        name: candidates[name].to_numpy().astype(np.int64)
+        for name in ("channel", "example", "first", "last", "cost", "scale")
+    }
+    score = -whole["cost"].astype(np.float64) / whole["scale"]
+    return Spans(names.codes(candidates["query_id"]), names.codes(candidates["doc_id"]), **whole, score=score)
+
+
+def joined(parts: Sequence[Spans]) -> Spans:
+    """At least one part after the other."""
+    return Spans._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def in_order(spans: Spans, names: Names) -> Spans:
+    """In total order."""
+    query = names.ranks(spans.query)
+    order = np.lexsort((-spans.score, query))
+    equal = (query[order][1:] == query[order][:-1]) & (spans.score[order][1:] == spans.score[order][:-1])
+    places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    if len(places):
+        # Equal scores are few, and the other keys are dear.
+        tied = spans.take(order[places])
+        keys = (tied.example, tied.last, tied.first, tied.channel, names.ranks(tied.document))
+        order[places] = order[places][np.lexsort((*keys, -tied.score, query[order[places]]))]
+    return spans.take(order)
+
+
+def n_best(ordered: Spans, nbest: int) -> Spans:
+    """The best of each query, of spans in total order."""
+    if ordered.rows == 0:
+        return ordered
+    starts = np.flatnonzero(np.append(True, ordered.query[1:] != ordered.query[:-1]))
+    rank = np.arange(ordered.rows) - np.repeat(starts, np.diff(np.append(starts, ordered.rows)))
+    return ordered.take(rank < nbest)
+
+
+class Best:
+    """The best N of each query of all that is added.
+
+    They are put in order only when as many have come as are kept, so that a row is sorted a few times, however many files
+    there are.
+    """
+
+    #: Fewer rows than these wait.
+    LEAST = 1 << 17
+
+    def __init__(self, names: Names, nbest: int) -> None:
+        self._names, self._nbest = names, nbest
+        self._kept: list[Spans] = []
+        self._new = 0
+        self._limit: dict[int, float] = {}
+
+    def add(self, spans: Spans) -> None:
+        """Add some, in any order."""
+        if self._limit and spans.rows:
+            query, place = np.unique(spans.query, return_inverse=True)
+            limit = np.array([self._limit.get(code, -np.inf) for code in query.tolist()])
+            spans = spans.take(spans.score >= limit[place])
+        self._kept.append(spans)
+        self._new += spans.rows
+        if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1])):
+            self._cut()
+
+    def _cut(self) -> None:
+        kept = n_best(in_order(joined(self._kept), self._names), self._nbest)
+        self._kept, self._new = [kept], 0
+        query, first, count = np.unique(kept.query, return_index=True, return_counts=True)
+        full = count >= self._nbest
+        # What is below a query's Nth best score is not among its N best; what equals it may be.
+        worst = kept.score[(first + count - 1)[full]]
+        self._limit = dict(zip(query[full].tolist(), worst.tolist(), strict=True))
+
+    def table(self, tick: float, system: str) -> pa.Table:
+        """DETECTIONS in total order; see `detections`."""
+        if not self._kept:
+            return DETECTIONS.empty_table()
+        self._cut()
+        batches = detections(self._kept[0], self._names, tick, system)
+        return pa.Table.from_batches(batches, DETECTIONS)
+
+
+def detections(spans: Spans, names: Names, tick: float, system: str) -> Iterator[pa.RecordBatch]:
+    """DETECTIONS in pieces; times in s, `frames` in ticks.
+
+    Args:
+        spans: in the order that is wanted.
+        names: of their codes.
+        tick: s.
+        system: name to put into their column.
+    """
+    for place in range(0, spans.rows, _PIECE):
+        part = spans.take(np.arange(place, min(place + _PIECE, spans.rows)))
+        columns = {
+            "query_id": names.strings(part.query),
+            "doc_id": names.strings(part.document),
+            "channel": pa.array(part.channel, pa.int32()),
+            "start": frames_to_seconds(part.first, tick),
+            "end": frames_to_seconds(part.last + 1, tick),
+            "score": part.score,
+            "decision": pa.nulls(part.rows, pa.bool_()),
+            "cost": part.cost,
+            "frames": pa.array(part.last - part.first + 1, pa.int32()),
+            "example": pa.array(part.example, pa.int32()),
+            "system": pa.array([system] * part.rows, pa.string()),
+        }
+        yield pa.RecordBatch.from_pydict(columns, schema=DETECTIONS)

@@ -1,0 +1,232 @@
+"""Is a step of calibration right? A suite for those who write their own.
+
+    from swsdist.testing.conformance_calibration import check_step
+
+    def test_mine():
+        check_step(Mine(MyOptions(some_option=3)), ENTRY)
+
+It checks what a run relies on (`swsdist.calibrate.steps.interface`): there is a finite score wherever there was one, and
+nowhere else; a query's scores depend on that query alone and not on the order of rows, so queries may be cut into parts; what
+the entry says of the step is so; what is fitted adds, is plain JSON, and does not depend on the order of lists. It needs no
+test framework: what is broken is an AssertionError that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ValidationError
+
+from swsdist.calibrate.statistics import Tally, made
+from swsdist.calibrate.steps.interface import Floats, Json, Point, Step
+from swsdist.partition import slot_of
+from swsdist.registries import CALIBRATION, STATISTICS
+from swsdist.steps import COLUMNS, Looks, Score, StepEntry
+from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
+
+#: The operating point of the suite.
+POINT = Point(trials=3000, beta=20.0)
+
+AnyStep = Step[Any, Any]
+
+
+class Lists(NamedTuple):
+    """What a step is tried on.
+
+    Attributes:
+        candidates: CANDIDATES.
+        detections: DETECTIONS, the same spans.
+        aligned: TRIALS, the same with labels, and misses, which have no score.
+    """
+
+    candidates: pa.Table
+    detections: pa.Table
+    aligned: pa.Table
+
+
+def lists(kind: Score) -> Lists:
+    """Seven queries' candidates with scores of a kind, made of integers alone: the same on any machine."""
+    candidates, detections, aligned = [], [], []
+    for row in range(280):
+        draw = row * 2654435761 % 2**32 >> 4
+        query, hit = row * row % 7, draw % 11 < 3
+        if kind == "posterior":
+            cost, scale = -min(2**40, (draw % 1000 + 2500 * hit) * 2**40 // 3500 * (draw % 13 > 0)), 2**40
+            cost = -(2**40) if draw % 97 == 0 else cost
+        elif kind == "llr":
+            cost, scale = 900 - draw % 1800 - 700 * hit, 100
+        else:
+            cost, scale = (draw % 5000 + 9000 - 4000 * hit) * (20 + query), 2048 * (20 + query)
+        key: dict[str, object] = {"query_id": f"q{query}", "doc_id": f"d{row % 3}", "channel": 1}
+        times = {"start": row * 0.5, "end": row * 0.5 + 0.4}
+        place: dict[str, object] = {"slot": slot_of(f"q{query}"), "first": 50 * row, "last": 50 * row + 39}
+        candidates.append({**key, **place, "example": 1 + row % 2, "cost": cost, "scale": scale})
+        scored = {**key, **times, "score": -cost / scale}
+        detections.append({**dict.fromkeys(DETECTIONS.names), **scored})
+        true = {"ref_start": times["start"], "ref_end": times["end"]} if hit else {}
+        aligned.append({**dict.fromkeys(TRIALS.names), **scored, **true})
+        if row % 40 == 39:  # a miss
+            places = {"ref_start": 1000.0 + row, "ref_end": 1001.0 + row}
+            aligned.append({**dict.fromkeys(TRIALS.names), **key, **places})
+    return Lists(
+        pa.Table.from_pylist(candidates, CANDIDATES),
+        pa.Table.from_pylist(detections, DETECTIONS),
+        pa.Table.from_pylist(aligned, TRIALS),
+    )
+
+
+def kind_for(entry: StepEntry) -> Score:
+    """The kind of score that a step is tried on: what it takes, or costs."""
+    return "cost" if entry.takes == "any" else entry.takes
+
+
+def check_step(step: AnyStep, entry: StepEntry) -> None:
+    """Check one step, with the options that it has.
+
+    Args:
+        step: it.
+        entry: what the registry says of it.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    _check_attributes(step, entry)
+    _check_options(step)
+    tried = lists(kind_for(entry))
+    fitted = _check_fit(step, entry, tried)
+    statistics = {name: each.of(tried.candidates) for name, each in made(entry.statistics).items()}
+    _check_scores(step, entry, tried, fitted, statistics or None)
+    if entry.statistics and not entry.first:
+        _check_scores(step, entry, tried, fitted, None)
+    threshold = step.threshold(POINT)
+    if entry.own_threshold:
+        _require(isinstance(threshold, float) and np.isfinite(threshold), step, f"its own threshold is {threshold!r}")
+    else:
+        _require(threshold is None, step, "it has a threshold, but its entry does not say so (own_threshold)")
+
+
+def _require(holds: bool, step: AnyStep, complaint: str) -> None:
+    # Not an assert: the suite must also work under `python -O`.
+    if not holds:
+        raise AssertionError(f"step {getattr(step, 'name', type(step).__name__)!r}: {complaint}")
+
+
+def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
+    name = getattr(step, "name", None)
+    _require(isinstance(name, str) and bool(name), step, "name is not a word")
+    version = getattr(step, "version", None)
+    _require(isinstance(version, int) and version >= 1, step, f"version is {version!r}, not an integer of at least 1")
+    _require(version == entry.version, step, f"its version is {version}, but its entry says {entry.version}")
+    known = CALIBRATION[step.name].target if step.name in CALIBRATION else entry.target
+    _require(known == entry.target, step, f"the name is taken: {known}")
+    for side in (entry.takes, entry.gives):
+        _require(side in get_args(Score), step, f"there is no kind of score {side!r}: {', '.join(get_args(Score))}")
+    for seen in entry.looks_at:
+        _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
+    fits = "references" in entry.looks_at
+    _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
+    for one in entry.statistics:
+        _require(one in STATISTICS, step, f"it wants the statistic {one!r}; there are {', '.join(STATISTICS)}")
+    _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")
+    for one in entry.columns:
+        _require(one in COLUMNS, step, f"it wants the column {one!r}; there are {', '.join(COLUMNS)}")
+
+
+def _check_options(step: AnyStep) -> None:
+    model = step.model
+    _require(
+        isinstance(model, type) and issubclass(model, BaseModel), step, "model is not a pydantic model of its options"
+    )
+    values = step.options.model_dump(mode="json")
+    try:
+        again = json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"step {step.name!r}: its options are not plain JSON ({error})") from None
+    _require(
+        model.model_validate(again) == step.options, step, "its options are not the same after writing and reading them"
+    )
+    try:
+        model.model_validate({**values, "no such option": 1})
+    except ValidationError:
+        return
+    _require(False, step, "an unknown option is accepted")
+
+
+def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists) -> Json | None:
+    aligned = tried.aligned
+    if not entry.fits:
+        _require(step.fit([]) is None, step, "fit gives something, but its entry does not say that it is fitted (fits)")
+        return None
+    fitted = step.fit([step.gather(aligned)])
+    _require(isinstance(fitted, Mapping), step, f"fit gives {type(fitted).__name__}, not a JSON object")
+    assert fitted is not None
+    try:
+        again = json.loads(json.dumps(dict(fitted), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"step {step.name!r}: what it fits is not plain JSON ({error})") from None
+    _require(again == fitted, step, "what it fits is not the same after writing and reading it as JSON")
+    cuts = [aligned.filter(pa.array([name in some for name in aligned["query_id"].to_pylist()])) for some in _CUTS]
+    parts = [step.gather(cut) for cut in cuts]
+    shuffled = step.gather(aligned.take(_permutation(aligned.num_rows)))
+    for way, told in (
+        (parts, "parts"),
+        (parts[::-1], "parts in another order"),
+        ([parts[1] + parts[0], parts[2]], "a sum of parts"),
+        ([shuffled], "rows in another order"),
+    ):
+        _require(step.fit(way) == fitted, step, f"fitted on {told} it is not what is fitted on the whole")
+    _require(dict(step.average([fitted, fitted])) == dict(fitted), step, "the average of two equals is another")
+    return again  # type: ignore[no-any-return]
+
+
+_CUTS = (("q0", "q3"), ("q1", "q5", "q6"), ("q2", "q4"))
+
+
+def _permutation(rows: int) -> pa.Array:
+    order = sorted(range(rows), key=lambda row: row * 2654435761 % 2**32)
+    return pa.array(order, pa.int64())
+
+
+def _check_scores(
+    step: AnyStep, entry: StepEntry, tried: Lists, fitted: Json | None, statistics: Mapping[str, Tally] | None
+) -> None:
+    point = POINT if entry.operating_point else None
+
+    def apply(table: pa.Table) -> Floats:
+        return step.apply(table, fitted, statistics, point)
+
+    for told, table in (("DETECTIONS", tried.detections), ("TRIALS", tried.aligned)):
+        scores = apply(table)
+        right = isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.shape == (table.num_rows,)
+        _require(right, step, f"of {table.num_rows} rows of {told} it does not give as many float64 scores")
+        missing = table["score"].is_null().to_numpy()
+        _require(
+            bool((np.isnan(scores) == missing).all()),
+            step,
+            "it gives NaN where there was a score, or a score to a miss",
+        )
+        _require(bool(np.isfinite(scores[~missing]).all()), step, "a score is infinite")
+        if entry.gives == "posterior":
+            inside = (scores[~missing] >= 0) & (scores[~missing] <= 1)
+            _require(bool(inside.all()), step, "it says that it gives posteriors, but a score is not in [0, 1]")
+        _require(_same(apply(table), scores), step, "it gives other scores the second time")
+        few = table.select(["query_id", "score", *entry.columns])
+        _require(_same(apply(few), scores), step, "its scores depend on columns that its entry does not name (columns)")
+        order = _permutation(table.num_rows)
+        _require(
+            _same(apply(table.take(order)), scores[order.to_numpy()]), step, "its scores depend on the order of rows"
+        )
+        for query in sorted(set(table["query_id"].to_pylist())):
+            mine = np.array([name == query for name in table["query_id"].to_pylist()])
+            alone = apply(table.filter(pa.array(mine)))
+            _require(_same(alone, scores[mine]), step, "a query's scores depend on other queries' rows")
+    found = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
+    _require(_same(found, apply(tried.detections)), step, "misses in the list change the scores of detections")
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    return one.tobytes() == other.tobytes() or bool(np.array_equal(one, other, equal_nan=True))

@@ -1,0 +1,409 @@
+"""Probabilities, KST and STO in a run; and the chain alone, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import soundfile
+
+import swsdist
+from swsdist.api import RunResult
+from swsdist.calibrate.logistic import Labelled, Logistic, Logistics, fit_logistic
+from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
+from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
+from swsdist.calibrate.steps.logistic import LogisticStep
+from swsdist.calibrate.threshold import by_fold, fold_of
+from swsdist.calibrate.thresholding import Thresholding
+from swsdist.config import config_from_dict
+from swsdist.errors import ConfigError
+from swsdist.io.nist.systemlist import read_systemlist
+from swsdist.io.tables import read_table
+from swsdist.registries import CALIBRATION
+from swsdist.score import Counts, align, atwv, fit_threshold, mtwv, score_limits, twv_curve
+from swsdist.steps import StepEntry, looked_at, misfit
+from swsdist.types import DETECTIONS, REFERENCES, TRIALS
+
+# On a corpus as small as this some folds learn that higher scores are less likely.
+pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")
+
+RATE = 8000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Eight queries of coloured noise, each planted in two of six documents, loudly or faintly."""
+    root = tmp_path_factory.mktemp("chain")
+    rng = np.random.default_rng(8)
+    words = [np.cumsum(rng.normal(size=round(0.4 * RATE))) * 0.003 for _ in range(8)]
+    documents = [rng.normal(scale=0.05, size=3 * RATE) for _ in range(6)]
+    refs = ["query_id,doc_id,start,end"]
+    for k, word in enumerate(words):
+        soundfile.write(root / f"q{k}.wav", word.clip(-1, 1), RATE)
+        for d, start, loudness in ((k % 6, 0.2 + 0.6 * (k % 4), 1.0), ((k + 2) % 6, 0.5 + 0.6 * (k % 4), 0.2)):
+            first = round(start * RATE)
+            documents[d][first : first + len(word)] += word * loudness
+            refs.append(f"q{k},d{d},{start:.1f},{start + 0.4:.1f}")
+    for d, samples in enumerate(documents):
+        soundfile.write(root / f"d{d}.wav", samples.clip(-1, 1), RATE)
+    (root / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{d},d{d}.wav\n" for d in range(6)))
+    (root / "queries.csv").write_text("query_id,path\n" + "".join(f"q{k},q{k}.wav\n" for k in range(8)))
+    (root / "refs.csv").write_text("\n".join(refs) + "\n")
+    return root
+
+
+def run(place: Path, *, references: bool = True, protocol: str = "sws2013", **calibrate: Any) -> RunResult:
+    config: dict[str, Any] = {
+        "run": str(place / "run"),
+        "corpus": {"documents": str(place / "docs.csv"), "queries": str(place / "queries.csv")},
+        "features": {"options": {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}},
+        "calibrate": calibrate,
+        "score": {"beta": 1.0, "protocol": protocol},
+        "report": {"exports": ["stdlist"]},
+        "executor": {"kind": "serial"},
+    }
+    if references:
+        config["corpus"]["references"] = str(place / "refs.csv")
+    return swsdist.run(config)
+
+
+#: What `calibrate.steps` is of each way.
+STEPS = {
+    "none": [],
+    "q-norm": ["q-norm"],
+    "logistic": ["q-norm", "logistic"],
+    "kst": ["q-norm", "logistic", "kst"],
+    "sto": ["q-norm", "logistic", "sto"],
+}
+
+
+def calibration_file(result: RunResult) -> Path:
+    (receipt,) = result.outcome.state.ended["fit"].receipts
+    return Path(result.folder) / receipt.outputs[0].name
+
+
+def decided(result: RunResult) -> set[tuple[Any, ...]]:
+    frame = result.detections()
+    return set(zip(frame["query_id"], frame["score"], frame["decision"], strict=True))
+
+
+# -- in a run -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["logistic", "kst", "sto"])
+def test_what_is_scored_is_what_is_exported(place: Path, method: str) -> None:
+    """The exported list, read and aligned anew, has the run's own measures, to the last bit."""
+    result = run(place, steps=STEPS[method])
+    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
+    references = read_table(str(place / "refs.csv"), REFERENCES)
+    low, high = score_limits(exported["score"])
+    aligned = align(exported, references, tolerance=0.5, low=low, high=high)
+    counts, measures = Counts.of(aligned), result.measures()
+    assert measures["atwv"] == atwv(counts, trials=18, beta=1.0).twv
+    best = mtwv(twv_curve(counts, trials=18, beta=1.0))
+    assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
+    assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
+    assert {yes for *_, yes in decided(result)} == {True, False}
+
+
+def test_kwsevals_alignment_is_made_anew_too(place: Path) -> None:
+    """KWSEval's kernel takes the least and greatest score of each group."""
+    result = run(place, steps=STEPS["kst"], protocol="kwseval")
+    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
+    references = read_table(str(place / "refs.csv"), REFERENCES)
+    aligned = align(exported, references, tolerance=0.5, low=None, high=None, conventions="kwseval")
+    assert result.measures()["atwv"] == atwv(Counts.of(aligned), trials=18, beta=1.0).twv
+
+
+def test_kst_of_the_folds_own_logistic(place: Path) -> None:
+    """Each query's scores are the q-normed ones through the logistic of its fold, then KST with S(w) over its list."""
+    plain = run(place, steps=STEPS["q-norm"]).detections()
+    result = run(place, steps=STEPS["kst"], alpha=1.2)
+    data = calibration_file(result).read_bytes()
+    steps = Procedure.from_run(data)
+    assert ([step.name for step in steps.steps], steps.thresholds) == (["logistic", "kst"], (0.5,))
+    assert (steps.fit, steps.point, steps.steps[1].options.alpha) == ("crossfit", (18, 1.0), 1.2)
+    assert {"aligned", "queries", "trials", "beta"} <= set(steps.trained_on)
+    logistics = Logistics.from_json(data, "there", average=False)
+    assert len(logistics.models) == 5
+    how = Thresholding("kst", 18, 1.0, 1.2)
+    expected = set()
+    for query, rows in plain.groupby("query_id"):
+        p = logistics.models[fold_of(str(query), 5)].probability(rows["score"])
+        sums = PosteriorSums({"q": sum(round(v * 2**62) for v in p.tolist())}).values(["q"])
+        scores = how.normalised(p, np.repeat(sums, len(p)))
+        expected |= {(query, score, score >= 0.5) for score in scores.tolist()}
+    assert decided(result) == expected
+    assert result.measures()["atwv_thresholds"] == [0.5]
+
+
+def test_a_fitted_threshold_is_that_of_the_others(place: Path) -> None:
+    measures = run(place, steps=STEPS["sto"], threshold="fitted").measures()
+    assert len(measures["atwv_thresholds"]) == 5
+    own = run(place, steps=STEPS["sto"]).measures()
+    assert own["atwv_thresholds"] == [Thresholding("sto", 18, 1.0).threshold]
+    assert own["mtwv"] == measures["mtwv"]
+    oracle = run(place, steps=STEPS["sto"], threshold="fitted", fit="oracle").measures()
+    assert oracle["calibration"] == "oracle"
+    assert oracle["atwv"] == pytest.approx(oracle["mtwv"], abs=1e-12)
+
+
+def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) -> None:
+    oracle = run(place, steps=STEPS["kst"], fit="oracle")
+    kept = tmp_path / "kept.json"
+    kept.write_bytes(calibration_file(oracle).read_bytes())
+    assert decided(run(place, steps=STEPS["kst"], fit=str(kept))) == decided(oracle)
+    bare = run(place, steps=STEPS["kst"], fit=str(kept), references=False)
+    assert decided(bare) == decided(oracle)
+    with pytest.raises(ConfigError, match=r"thresholds are for logistic, kst \(alpha 1\.5\), not for .*, sto"):
+        run(place, steps=STEPS["sto"], fit=str(kept), threshold="fitted")
+    assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "file"
+
+
+def test_a_change_of_method_does_not_search_again(place: Path) -> None:
+    run(place, steps=STEPS["q-norm"])
+    result = run(place, steps=STEPS["kst"], alpha=2.75)
+    ended = result.outcome.state.ended
+    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "score", "export"]
+
+
+def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
+    with pytest.raises(ConfigError, match=r"calibrate.steps: logistic is fitted, but calibrate.fit is none"):
+        run(place, steps=STEPS["kst"], fit="none")
+    with pytest.raises(ConfigError, match=r"needs corpus\.references, or a fitted file"):
+        run(place, steps=STEPS["sto"], references=False)
+    (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
+    with pytest.raises(ConfigError, match="not a logistic calibration"):
+        run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
+
+
+class Halves(Step[Options, Any]):
+    """Half of the score, and a threshold of its own."""
+
+    name = "halves"
+    version = 1
+
+    def threshold(self, point: Point) -> float:
+        return point.beta / 2
+
+    def apply(self, table: pa.Table, *_: Any) -> Any:
+        return scores_of(table) / 2
+
+
+def test_a_threshold_that_a_step_knows_decides_without_references(place: Path) -> None:
+    """As of KST on a search that gives posteriors: no step is fitted, so nothing is aligned first."""
+    CALIBRATION.add("halves", StepEntry(f"{__name__}:Halves", 1, own_threshold=True))
+    try:
+        bare = run(place, steps=["q-norm", "halves"], references=False)
+        assert {yes == (score >= 0.5) for _, score, yes in decided(bare)} == {True}
+        assert {yes for *_, yes in decided(bare)} == {True, False}
+        assert {score for _, score, _ in decided(bare)} == {
+            score / 2 for _, score, _ in decided(run(place, steps=["q-norm"], references=False))
+        }
+        measures = run(place, steps=["q-norm", "halves"]).measures()
+        assert (measures["calibration"], measures["atwv_thresholds"]) == ("own", [0.5])
+        fitted = run(place, steps=["q-norm", "halves"], threshold="fitted").measures()
+        assert (fitted["calibration"], len(fitted["atwv_thresholds"])) == ("crossfit", 5)
+        assert {yes for *_, yes in decided(run(place, steps=["q-norm", "halves"], fit="none"))} == {None}
+    finally:
+        CALIBRATION.remove("halves")
+
+
+def test_without_true_occurrences_there_is_nothing_to_learn(place: Path) -> None:
+    kept = (place / "refs.csv").read_text()
+    (place / "refs.csv").write_text(kept.splitlines()[0] + "\n")
+    try:
+        with pytest.raises(ConfigError, match="no true occurrence to fit a step on: logistic"):
+            run(place, steps=STEPS["kst"])
+    finally:
+        (place / "refs.csv").write_text(kept)
+
+
+# -- alone ----------------------------------------------------------------------------------------------------------
+
+
+def aligned(seed: int) -> pa.Table:
+    """Scores of twelve queries, hits higher by two."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for query in range(12):
+        for hit in rng.random(20) < 0.3:
+            score = round(float(rng.normal(2.0 * hit, 1.0)), 3)
+            row = {"query_id": f"q{query}", "doc_id": "d", "channel": 1, "start": 1.0, "end": 2.0, "score": score}
+            rows.append({**row, "ref_start": 1.0 if hit else None})
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
+    """A fold's threshold is fitted on the others' scores as its own logistic, fitted on the others, makes them."""
+    whole = aligned(1)
+    parts = dict(by_fold(whole, 4))
+
+    def each() -> Iterator[pa.Table]:
+        yield from parts.values()
+
+    how, point = Thresholding("kst", 3000, 20.0), Point(3000, 20.0)
+    found = fit_procedure(each, procedure("logistic", "kst"), folds=4, own=False, point=point, trained_on={})
+    for fold in parts:
+        others = pa.concat_tables([rows for k, rows in parts.items() if k != fold])
+        logistic = fit_logistic(Labelled.of(others))
+        assert found.models[0][fold] == {"slope": logistic.slope, "offset": logistic.offset}
+        scores = how.apply(Logistics("", (logistic,), {}).apply(others))
+        assert found.thresholds[fold] == fit_threshold(Counts.of(scores), trials=3000, beta=20.0)
+    assert found.trained_on == {"queries": 12}
+    scores = found.apply(whole)["score"].to_numpy()
+    assert (found.low, found.high) == (scores.min(), scores.max())
+    assert Procedure.from_run(found.to_json()).to_json() == found.to_json()
+    assert Procedure.from_run(found.to_json()).apply(whole).equals(found.apply(whole))
+
+
+def procedure(*names: str, **options: Any) -> Procedure:
+    return Procedure(make_steps(names, options), Point(3000, 20.0))
+
+
+def test_the_order_of_parts_does_not_matter() -> None:
+    parts = [rows for _, rows in by_fold(aligned(2), 4)]
+    found = [
+        fit_procedure(
+            lambda way=way: iter(parts[::way]),
+            procedure("logistic"),
+            folds=4,
+            own=True,
+            point=Point(3000, 20.0),
+            trained_on={},
+        )
+        for way in (1, -1)
+    ]
+    assert found[0].to_json() == found[1].to_json()
+    assert len(found[0].thresholds) == 4
+
+
+def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
+    """A step that is fitted on what another one gives sees, for a fold, the others as that fold's first step makes them."""
+    whole, point = aligned(3), Point(3000, 20.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LogisticStep, "name", "again")
+        CALIBRATION.add("again", CALIBRATION["logistic"])
+        try:
+            steps = procedure("logistic").steps + procedure("again").steps
+        finally:
+            CALIBRATION.remove("again")
+    found = fit_procedure(lambda: iter([whole]), Procedure(steps), folds=3, own=True, point=point, trained_on={})
+    for fold in range(3):
+        others = pa.concat_tables([rows for k, rows in by_fold(whole, 3) if k != fold])
+        first = fit_logistic(Labelled.of(others))
+        second = fit_logistic(Labelled.of(Logistics("", (first,), {}).apply(others)))
+        assert found.models[1][fold] == {"slope": second.slope, "offset": second.offset}
+
+
+def test_thresholds_of_a_file() -> None:
+    one = {"slope": 1.0, "offset": 0.0}
+    steps = replace(procedure("logistic", "kst"), models=((one,), ()), thresholds=(0.4, None, 0.6))
+    again = procedure("logistic", "kst").with_file(steps.to_json(), "there", thresholds=True)
+    assert again.thresholds == (0.5,)
+    assert (again.fit, again.models) == ("file", ((one,), ()))
+    with pytest.raises(ConfigError, match="it holds no threshold"):
+        steps.with_file(replace(steps, thresholds=()).to_json(), "there", thresholds=True)
+    with pytest.raises(ConfigError, match=r"for logistic, kst \(alpha 1.5\), not for logistic, kst \(alpha 2.0\)"):
+        procedure("logistic", "kst", kst={"alpha": 2.0}).with_file(steps.to_json(), "there", thresholds=True)
+    saved = Logistics("crossfit", (Logistic(1.0, 0.0), Logistic(3.0, -1.0)), {}).to_json()
+    with pytest.raises(ConfigError, match="for no steps, not for logistic"):
+        steps.with_file(saved, "there", thresholds=True)
+    assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
+
+
+def test_kst_on_posteriors_of_the_search() -> None:
+    """Without references and without a logistic: S(w) is over all candidates, as statistics have it."""
+    rows = [{"query_id": q, "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0, "score": p} for q, p in POSTERIORS]
+    table = pa.Table.from_pylist([{**dict.fromkeys(DETECTIONS.names), **row} for row in rows], DETECTIONS)
+    tally = Tally(("posterior_sum",), {("a", 0, 2**40): (3 * 2**40,), ("b", 0, 2**40): (2**39,)})
+    for name in ("kst", "sto"):
+        steps = procedure(name)
+        found = steps.scores(table, {"posterior-sums": tally})["score"].to_numpy()
+        how = Thresholding(name, 3000, 20.0)
+        sums = np.array([{"a": 3.0, "b": 0.5}[q] for q, _ in POSTERIORS])
+        assert found.tolist() == how.normalised(np.array([p for _, p in POSTERIORS]), sums).tolist()
+        assert steps.own_threshold == how.threshold
+        # And of a list alone it is over that list.
+        assert steps.scores(table)["score"].to_pylist() == how.apply(table)["score"].to_pylist()
+
+
+POSTERIORS = [("a", 0.9), ("b", 0.4), ("a", 0.001), ("b", 0.0), ("a", 1.0)]
+
+
+# -- which steps fit together ---------------------------------------------------------------------------------------
+
+
+def entries(*names: str) -> dict[str, StepEntry]:
+    return {name: CALIBRATION[name] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("steps", "score", "complaint"),
+    [
+        ((), "cost", None),
+        (("q-norm", "logistic", "kst"), "cost", None),
+        (("logistic", "sto"), "llr", None),
+        (("kst",), "posterior", None),
+        (("kst", "logistic"), "posterior", None),
+        (
+            ("kst",),
+            "cost",
+            "kst takes scores of the kind posterior, but comes after the search, whose scores are of the",
+        ),
+        (("kst", "sto"), "posterior", "sto takes scores of the kind posterior, but comes after kst"),
+        (("q-norm", "kst"), "posterior", "comes after q-norm, which gives the kind any; put logistic before it"),
+        (("logistic", "q-norm"), "cost", "q-norm is of the scores that the search gave: it must come first, not after"),
+        (("logistic", "logistic"), "cost", "logistic stands in it twice"),
+    ],
+)
+def test_steps_fit_together(steps: tuple[str, ...], score: Any, complaint: str | None) -> None:
+    found = misfit(steps, entries(*steps), score)
+    assert (found is None) == (complaint is None)
+    assert complaint is None or complaint in str(found)
+
+
+def test_what_a_decision_looks_at() -> None:
+    def seen(*steps: str, fit: str = "crossfit", threshold: Any = "own") -> tuple[str, ...]:
+        return looked_at(steps, entries(*steps), fit=fit, threshold=threshold)
+
+    everything = ("own query", "other queries", "references")
+    assert seen("q-norm") == everything  # the threshold
+    assert seen("q-norm", fit="none") == seen("q-norm", fit="a.json") == ("own query",)
+    assert seen("kst") == ("own query",)
+    assert seen("kst", threshold="fitted") == everything
+    assert seen("q-norm", "logistic", "kst") == everything
+    assert seen("q-norm", "logistic", "kst", fit="a.json") == ("own query",)
+
+
+def test_the_old_key_is_told_its_new_one() -> None:
+    least = {"run": "r", "corpus": {"documents": "d.csv", "references": "r.csv"}}
+    for old, new in STEPS.items():
+        with pytest.raises(ConfigError, match=rf"write `steps: \[{', '.join(new)}\]` for `normalise: {old}`"):
+            config_from_dict({**least, "calibrate": {"normalise": old}}, ".")
+        config = config_from_dict({**least, "calibrate": {"steps": new}}, ".").calibrate
+        assert config.steps == tuple(new)
+        assert config.unfitted == tuple(new[:1])
+        assert config.statistics == (("cost-sums",) if new else ())
+    with pytest.raises(
+        ConfigError, match=r"there is no step qnorm \(did you mean q-norm\?\); there are q-norm, logistic"
+    ):
+        config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
+    with pytest.raises(ConfigError, match="options are given for sto, which is not among the steps"):
+        config_from_dict({**least, "calibrate": {"options": {"sto": {"alpha": 2}}}}, ".")
+
+
+def test_options_of_a_step() -> None:
+    (kst,) = make_steps(["kst"], {"kst": {"alpha": 3}}, alpha=2.0)
+    assert kst.options.alpha == 3
+    assert make_steps(["kst"], {}, alpha=2.0)[0].options.alpha == 2
+    with pytest.raises(ConfigError, match=r"options of kst: alpha") as error:
+        make_steps(["kst"], {"kst": {"alhpa": 3}})
+    assert "calibrate.options.kst.alhpa" in str(error.value)
