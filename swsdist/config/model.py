@@ -10,50 +10,11 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.distances import TAKES, DistanceName
-
-#: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
-IsPath = Annotated[str, "path", Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    def matters(self) -> dict[str, Any]:
-        """The part of this section that results depend on (see `effort` above), as plain JSON values."""
-        effort = {
-            name
-            for name, field in type(self).model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
-        }
-        return self.model_dump(mode="json", exclude=effort)
-
-
-def effort(default: Any, description: str) -> Any:
-    """A field that changes how the work is cut or where it runs, never what comes out."""
-    return Field(default, description=description, json_schema_extra={"effort": True})
-
-
-class Corpus(Section):
-    """What is searched, what is looked for, and, optionally, where it truly occurs."""
-
-    documents: IsPath = Field(
-        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio"
-    )
-    queries: IsPath | None = Field(
-        None,
-        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), or a folder",
-    )
-    references: IsPath | None = Field(
-        None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
-    )
-    examples: Literal["primary", "all"] = Field(
-        "primary", description="use only the first example of each query, or all of them, as search.examples says"
-    )
+from swsdist.config.section import IsPath, Section, effort
 
 
 class Features(Section):
@@ -345,9 +306,7 @@ class Calibrate(Section):
 class Score(Section):
     """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
 
-    protocol: Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"] = Field(
-        "sws2013", description="named set of the rules below"
-    )
+    protocol: Protocol = Field("sws2013", description="named set of the rules below")
     beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
         None, description="s between a detection's mid-point and the reference's span"
@@ -385,7 +344,11 @@ class Config(Section):
     """One run."""
 
     run: IsPath = Field(description="run folder, local or s3://")
-    system: str = Field("mfcc-cosine", description="name of the system, a column of its detections", min_length=1)
+    system: str = Field(
+        "mfcc-cosine",
+        description="name of the system, a column of its detections; a config file's default is its own name without ending",
+        min_length=1,
+    )
     corpus: Corpus
     features: Features = Features()
     index: Index = Index()

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from swsdist.config.model import Config, Section
+from swsdist.config.model import Config
+from swsdist.config.section import Section
 
 Place = tuple[str | int, ...]
 

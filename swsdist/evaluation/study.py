@@ -31,7 +31,7 @@ from swsdist.calibrate.logistic import Labelled, Logistics, fit_logistics
 from swsdist.calibrate.study import Entry
 from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.threshold import by_fold
-from swsdist.config.model import Section
+from swsdist.config.section import Section
 from swsdist.errors import ConfigError, UserError
 from swsdist.evaluation.calibration import aligned_list, are_probabilities
 from swsdist.evaluation.reading import protocol_for, read_system, read_task

@@ -59,7 +59,7 @@ class State:
     @cached_property
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
-        return read_documents(self.config.corpus.documents, self.config.storage)
+        return read_documents(self.config.corpus.documents, self.config.storage, self.config.corpus.talkers)
 
     @cached_property
     def queries(self) -> pa.Table:

@@ -1,0 +1,30 @@
+"""What sections of the config are made of: their base, paths, and fields that change no result."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
+IsPath = Annotated[str, "path", Field(min_length=1)]
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def matters(self) -> dict[str, Any]:
+        """The part of this section that results depend on (see `effort` above), as plain JSON values."""
+        effort = {
+            name
+            for name, field in type(self).model_fields.items()
+            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("effort")
+        }
+        return self.model_dump(mode="json", exclude=effort)
+
+
+def effort(default: Any, description: str) -> Any:
+    """A field that changes how the work is cut or where it runs, never what comes out."""
+    return Field(default, description=description, json_schema_extra={"effort": True})
