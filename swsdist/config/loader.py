@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from swsdist.config.corpus import Corpus
-from swsdist.config.model import Config
+from swsdist.config.model import Config, Features
 from swsdist.config.reading import Draft, Origin, plain, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import (
@@ -43,6 +43,7 @@ from swsdist.config.suggest import (
     words,
 )
 from swsdist.errors import ConfigError
+from swsdist.registries import FEATURES
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
 
@@ -215,6 +216,7 @@ def _finish(draft: Draft, sets: Sequence[str]) -> Config:
         _set(assignment, draft)
         _open_corpus(draft)
     settled = _settle(draft.values, Config, (), draft)
+    _extractor_paths(settled, draft)
     corpus, score = settled.get("corpus"), settled.setdefault("score", {})
     if isinstance(corpus, dict) and isinstance(score, dict):
         named = corpus.get("protocol")
@@ -252,6 +254,26 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
                 draft.complain(here, f"did you mean {word}? If it is a file, write ./{value}")
             settled[name] = _absolute(value, draft.origin(here).base)
     return settled
+
+
+def _extractor_paths(settled: dict[str, Any], draft: Draft) -> None:
+    """Make paths among the options of an extractor absolute: its own model says which are (`IsPath`)."""
+    features = settled.get("features")
+    if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
+        return
+    name, options = features.get("name", Features.model_fields["name"].default), dict(features["options"])
+    texts = [option for option, value in options.items() if isinstance(value, str) and value]
+    # The extractor is looked at only where an option may be a path: most are numbers, and some are heavy.
+    if not texts or not isinstance(name, str) or name not in FEATURES:
+        return
+    try:
+        known = getattr(FEATURES[name].load(), "model_fields", {})
+    except ConfigError:
+        return  # whoever makes the extractor tells it
+    for option in texts:
+        if option in known and is_path(known[option]):
+            options[option] = _absolute(options[option], draft.origin(("features", "options", option)).base)
+    settled["features"] = {**features, "options": options}
 
 
 def _absolute(path: str, base: Path) -> str:

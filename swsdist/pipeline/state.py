@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.errors import UserError
-from swsdist.features.registry import Extractor, create
-from swsdist.features.registry import identity as extractor_identity
-from swsdist.fingerprint import fingerprint
+from swsdist.features.registry import Extractor, create, identity, recipe_fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.kernels.scales import weighted
@@ -87,8 +85,8 @@ class State:
 
     @cached_property
     def extractor_fingerprint(self) -> str:
-        """Of its name, version and options."""
-        return fingerprint(extractor_identity(self.extractor))
+        """Of its name, version and options, and of the content of its files."""
+        return recipe_fingerprint(identity(self.extractor))
 
     @property
     def unit(self) -> int:

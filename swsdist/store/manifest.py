@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.errors import StoreError
+from swsdist.features.registry import recipe_fingerprint
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
@@ -136,7 +137,7 @@ def commit(
 
     Args:
         folder: the store.
-        extractor: identity of the extractor (`features.registry.identity`).
+        extractor: recipe of the extractor (`features.registry.recipe`).
         dimension, shift: of its frames; the shift in s.
         shards: those that hold a live document.
         documents: DOCUMENTS, the live ones, in the order of shards and rows.
@@ -157,7 +158,7 @@ def commit(
     manifest = Manifest(
         fingerprint=name,
         extractor=extractor,
-        extractor_fingerprint=fingerprint(extractor),
+        extractor_fingerprint=recipe_fingerprint(extractor),
         dimension=dimension,
         shift=shift,
         documents=f"documents-{name}.parquet",

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "swsdist"
 
 #: Lowest first. A module may import from its own level and from those below.
 LEVELS = (
-    ("types", "errors", "times", "fingerprint", "registry", "registries", "config"),
+    ("types", "errors", "times", "fingerprint", "needs", "registry", "registries", "config"),
     ("io", "audio"),
     ("kernels",),
     ("features", "store", "methods", "reduce", "calibrate", "score"),

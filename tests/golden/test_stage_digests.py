@@ -18,7 +18,6 @@ import csv
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,8 +38,9 @@ from swsdist.chains.search.score import measures_name, terms_name
 from swsdist.chains.search.search import candidates_name
 from swsdist.chains.search.stages import STAGES
 from swsdist.config import config_from_dict
-from swsdist.features import registry
 from swsdist.pipeline.driver import Choice, Outcome, Progress, run_stages
+from swsdist.registries import FEATURES
+from swsdist.registry import Entry
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
@@ -139,9 +139,8 @@ def make_corpus(root: Path) -> None:
 def outcome(tmp_path_factory) -> Iterator[Outcome]:
     root = tmp_path_factory.mktemp("golden")
     make_corpus(root)
-    entry = EntryPoint("reshape", f"{__name__}:Reshape", "swsdist.features")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entry_points", lambda group: [entry])
+    FEATURES.add("reshape", Entry(f"{__name__}:Reshape", Reshape.version))
+    try:
         values = {
             "run": str(root / "run"),
             "corpus": {"documents": str(root / "docs.csv"), "queries": str(root / "queries.csv"), "examples": "all"}
@@ -153,6 +152,8 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
             "executor": {"kind": "serial"},
         }
         yield run_stages(config_from_dict(values, root), Choice(), Progress())
+    finally:
+        FEATURES.remove("reshape")
 
 
 def digest(outcome: Outcome, stage: str) -> str:

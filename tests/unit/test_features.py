@@ -16,9 +16,9 @@ def test_mfcc_is_installed() -> None:
 
 
 def test_unknown_extractor() -> None:
-    with pytest.raises(ConfigError, match="no feature extractor is called 'mfc'") as caught:
+    with pytest.raises(ConfigError, match="there is no feature extractor 'mfc'; did you mean mfcc") as caught:
         create("mfc", {})
-    assert "installed are: " in str(caught.value)
+    assert "there are: " in str(caught.value)
     assert "mfcc" in str(caught.value)
     assert caught.value.where == "features.name"
 

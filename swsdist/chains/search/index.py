@@ -13,8 +13,7 @@ import pyarrow as pa
 from swsdist.audio.clips import write_silence
 from swsdist.audio.reader import probe
 from swsdist.errors import AudioError, StoreError
-from swsdist.features.registry import create, frame_shift
-from swsdist.features.registry import identity as extractor_identity
+from swsdist.features.registry import create, frame_shift, recipe
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.state import State, identities
@@ -119,7 +118,7 @@ class Index(Stage):
         extractor = state.extractor
         state.manifest = commit(
             state.store,
-            extractor_identity(extractor),
+            recipe(extractor),
             extractor.dimension,
             frame_shift(extractor),
             used,
