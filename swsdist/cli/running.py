@@ -177,6 +177,13 @@ def _tell(result: Any) -> int:
     exported = outcome.state.ended.get("export")
     for warning in exported.receipts[0].summary["warnings"] if exported and exported.receipts else []:
         print(f"warning: {warning}", file=sys.stderr)
+    manifest = outcome.state.manifest
+    if manifest is not None and manifest.counts["statistics_gone"]:
+        print(
+            f"warning: {manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are "
+            f"gone or changed; `swsdist store refit {outcome.state.store.path()}` takes new ones",
+            file=sys.stderr,
+        )
     rejected = result.rejected()
     for kind, reason, count, first in rejected:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)

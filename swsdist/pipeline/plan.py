@@ -8,7 +8,7 @@ from typing import Any
 
 from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import Manifest, Shard
+from swsdist.store.manifest import Manifest
 
 NAME = "plan.json"
 
@@ -48,12 +48,9 @@ def load_plan(run: Folder) -> Plan:
             "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
         ) from None
     manifest = values.pop("manifest")
-    if manifest is not None:
-        shards = tuple(Shard(**shard) for shard in manifest.pop("shards"))
-        manifest = Manifest(shards=shards, **manifest)
     try:
-        return Plan(manifest=manifest, **values)
-    except TypeError:
+        return Plan(manifest=None if manifest is None else Manifest.from_json(manifest), **values)
+    except (KeyError, TypeError):
         raise StoreError(
             "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
         ) from None

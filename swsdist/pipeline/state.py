@@ -150,7 +150,7 @@ class State:
         return frozenset(
             shard.name
             for shard in self.manifest.shards
-            if shard.name not in listing or listing[shard.name].size != shard.size
+            if any(file.name not in listing or listing[file.name].size != file.size for file in shard.files.values())
         )
 
     def load_manifest(self, anew: bool = False) -> Manifest | None:
@@ -162,7 +162,7 @@ class State:
         manifest = load(self.store)
         if manifest is None or manifest.extractor_fingerprint == self.extractor_fingerprint:
             listing = self._listing(self.store)
-            tables = (manifest.documents, manifest.statistics, manifest.rejected) if manifest is not None else ()
+            tables = manifest.tables if manifest is not None else ()
             self.manifest = None if anew or any(name not in listing for name in tables) else manifest
             return self.manifest
         if self.config.index.store is not None:

@@ -13,13 +13,14 @@ import pyarrow as pa
 from swsdist.audio.clips import write_silence
 from swsdist.audio.reader import probe
 from swsdist.errors import AudioError, StoreError
+from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.registry import create, frame_shift, recipe
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.state import State, identities
 from swsdist.pipeline.task import Context, Done, Stage, Task
 from swsdist.store import parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, frozen_statistics, shard_of
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import documents_name, rejected_name, shard_name, write_shard
@@ -93,13 +94,14 @@ class Index(Stage):
         same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
         if old is not None and same and not ended.receipts and not old.provisional:
             return
+        extractor = state.extractor
         shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
         parts, refused = [kept], [still]
         for receipt in ended.receipts:
             parts.append(parquet.read(state.store, documents_name(receipt.fingerprint)))
             refused.append(parquet.read(state.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
-            shards[output.name] = Shard(output.name, output.size, output.sha256, 0, 0)
+            shards[output.name] = shard_of(extractor.name, output)
         live = pa.concat_tables(parts).combine_chunks()
         bad = pa.concat_tables(refused).combine_chunks()
         if live.num_rows == 0:
@@ -113,20 +115,20 @@ class Index(Stage):
         for name, frames in zip(live["shard"].to_pylist(), live["frames"].to_pylist(), strict=True):
             counts.setdefault(name, []).append(frames)
         used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
-        # A state that lacks failed shards has not frozen anything: a later, whole one must not depend on what failed before.
-        frozen = parquet.read(state.store, old.statistics) if old is not None and not old.provisional else None
-        extractor = state.extractor
-        state.manifest = commit(
-            state.store,
+        # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
+        anew = self.name in state.redo
+        frozen = None if anew else frozen_statistics(state.store, extractor.name, state.extractor_fingerprint)
+        made = Made(
+            extractor.name,
             recipe(extractor),
             extractor.dimension,
-            frame_shift(extractor),
-            used,
             live,
-            bad,
             frozen,
-            provisional=bool(ended.failures),
+            columns_of(extractor),
+            kind_of(extractor),
         )
+        provisional = bool(ended.failures)
+        state.manifest = commit(state.store, made, frame_shift(extractor), used, bad, provisional=provisional)
 
 
 def _wanted(state: State) -> dict[tuple[str, int], dict[str, Any]]:
