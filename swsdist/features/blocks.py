@@ -34,7 +34,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
     else:
         pieces = _kept(extractor, _windows(extractor, extractor.context, audio))
     done = 0
-    for block in _rows(pieces):
+    for block in regrouped(pieces):
         done += len(block)
         yield block
     if done == 0:
@@ -146,7 +146,7 @@ def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Arra
         yield frames[first:last]
 
 
-def _rows(pieces: Iterable[_Array]) -> Iterator[_Array]:
+def regrouped(pieces: Iterable[_Array]) -> Iterator[_Array]:
     """The same frames, BLOCK_FRAMES at a time."""
     held: list[_Array] = []
     have = 0

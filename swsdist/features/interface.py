@@ -15,7 +15,7 @@ Either way a frame follows from the recording and the options alone, whatever sh
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +124,27 @@ def columns_of(extractor: Extractor) -> tuple[str, ...]:
     """The names of its dimensions: its attribute `columns`, by default c0, c1, ..."""
     named = getattr(extractor, "columns", None)
     return tuple(f"c{k}" for k in range(extractor.dimension)) if named is None else tuple(named)
+
+
+class Columns(NamedTuple):
+    """A track of an extractor that yields several in one pass: some of its columns, from `first` up to `stop`."""
+
+    name: str
+    first: int
+    stop: int
+
+
+def tracks_of(extractor: Extractor) -> tuple[Columns, ...]:
+    """The tracks that its columns hold, side by side: its attribute `tracks`, pairs of a name and a dimension.
+
+    By default one, of its own name. The layers of a model, for example, are computed together and kept apart.
+    """
+    named: tuple[tuple[str, int], ...] = getattr(extractor, "tracks", ((extractor.name, extractor.dimension),))
+    found, first = [], 0
+    for name, dimension in named:
+        found.append(Columns(name, first, first + dimension))
+        first += dimension
+    return tuple(found)
 
 
 def files_of(extractor: Extractor) -> list[Path]:

@@ -37,6 +37,7 @@ from swsdist.features.interface import (
     frame_count,
     kind_of,
     needs_of,
+    tracks_of,
     use,
 )
 from swsdist.features.registry import create, identity, installed
@@ -104,6 +105,13 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     _require(kind in KINDS, extractor, f"kind is {kind!r}, not one of {', '.join(KINDS)}")
     named = len(set(columns)) == extractor.dimension and all(isinstance(name, str) and name for name in columns)
     _require(named, extractor, f"columns are not {extractor.dimension} different words")
+    tracks = tracks_of(extractor)
+    fitting = bool(tracks) and tracks[-1].stop == extractor.dimension and all(one.first < one.stop for one in tracks)
+    _require(
+        fitting and len({one.name for one in tracks}) == len(tracks),
+        extractor,
+        f"tracks are not pairs of a name of its own and a dimension, {extractor.dimension} together",
+    )
     _require(
         bool(needs) and all(isinstance(one, Needs) for one in needs),
         extractor,
