@@ -35,6 +35,7 @@ from swsdist.config.suggest import (
     dotted,
     find,
     is_mapping,
+    is_one_or_more,
     is_path,
     keys,
     meant,
@@ -130,7 +131,11 @@ def without_secrets(config: Config) -> Config:
 def dump_config(config: Config) -> str:
     """A config as YAML, every key written out; `load_config` reads the same config from it, wherever it lies."""
     # Not ruamel's emitter: what it writes for text with U+0085 is read back as other text.
-    return "".join(f"{line}\n" for line in _lines(_escape(config.model_dump(mode="json"))))
+    values = config.model_dump(mode="json")
+    for name, known in Config.model_fields.items():
+        if is_one_or_more(known) and len(values[name]) == 1:
+            (values[name],) = values[name]
+    return "".join(f"{line}\n" for line in _lines(_escape(values)))
 
 
 def _escape(value: Any) -> Any:
@@ -227,13 +232,20 @@ def _finish(draft: Draft, sets: Sequence[str]) -> Config:
         config = Config.model_validate_json(json.dumps(settled), strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
-            _, _, place = find(each["loc"])
+            _, _, place = find(_as_given(each["loc"], draft.values))
             if not draft.faulty(place):
                 draft.complain(place, _explain(each["type"], each["msg"], each["input"], place))
         raise _error(draft) from None
     if draft.problems:
         raise _error(draft)
     return config
+
+
+def _as_given(place: Place, values: dict[str, Any]) -> Place:
+    """A place of the validated values in those that were given, where one section may stand for a list of one."""
+    known = Config.model_fields.get(str(place[0])) if place else None
+    alone = known is not None and is_one_or_more(known) and not isinstance(values.get(str(place[0])), list)
+    return (place[0], *place[2:]) if alone and place[1:2] == (0,) else place
 
 
 def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: Draft) -> dict[str, Any]:
@@ -244,7 +256,14 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
             continue
         value, here = values[name], (*place, name)
         section = section_of(known)
-        if value is None and (section or is_mapping(known)):
+        if section and is_one_or_more(known) and isinstance(value, dict | list | None):
+            several = value if isinstance(value, list) else [value or {}]
+            places = [(*here, k) for k in range(len(several))] if isinstance(value, list) else [here]
+            settled[name] = [
+                _settle(each, section, there, draft) if isinstance(each, dict) else each
+                for each, there in zip(several, places, strict=True)
+            ]
+        elif value is None and (section or is_mapping(known)):
             settled[name] = {}
         elif section and isinstance(value, dict):
             settled[name] = _settle(value, section, here, draft)
@@ -258,22 +277,24 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
 
 def _extractor_paths(settled: dict[str, Any], draft: Draft) -> None:
     """Make paths among the options of an extractor absolute: its own model says which are (`IsPath`)."""
-    features = settled.get("features")
-    if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
-        return
-    name, options = features.get("name", Features.model_fields["name"].default), dict(features["options"])
-    texts = [option for option, value in options.items() if isinstance(value, str) and value]
-    # The extractor is looked at only where an option may be a path: most are numbers, and some are heavy.
-    if not texts or not isinstance(name, str) or name not in FEATURES:
-        return
-    try:
-        known = getattr(FEATURES[name].load(), "model_fields", {})
-    except ConfigError:
-        return  # whoever makes the extractor tells it
-    for option in texts:
-        if option in known and is_path(known[option]):
-            options[option] = _absolute(options[option], draft.origin(("features", "options", option)).base)
-    settled["features"] = {**features, "options": options}
+    for k, features in enumerate(each if isinstance(each := settled.get("features"), list) else []):
+        if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
+            continue
+        given = draft.values["features"]
+        place: Place = ("features", "options") if isinstance(given, dict) else ("features", k, "options")
+        name, options = features.get("name", Features.model_fields["name"].default), dict(features["options"])
+        texts = [option for option, value in options.items() if isinstance(value, str) and value]
+        # The extractor is looked at only where an option may be a path: most are numbers, and some are heavy.
+        if not texts or not isinstance(name, str) or name not in FEATURES:
+            continue
+        try:
+            known = getattr(FEATURES[name].load(), "model_fields", {})
+        except ConfigError:
+            continue  # whoever makes the extractor tells it
+        for option in texts:
+            if option in known and is_path(known[option]):
+                options[option] = _absolute(options[option], draft.origin((*place, option)).base)
+        settled["features"][k] = {**features, "options": options}
 
 
 def _absolute(path: str, base: Path) -> str:

@@ -14,16 +14,27 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.distances import TAKES, DistanceName
-from swsdist.config.section import IsPath, Section, effort
+from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
 
 
 class Features(Section):
-    """What is computed of the audio and kept in the store."""
+    """What is computed of the audio and kept in the store; or a list of such sections, a track of the store each.
+
+    Tracks have one shift. Searched together, each document is cut to its shortest one.
+    """
 
     name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
     options: dict[str, Any] = Field(
         default_factory=dict, description="options of that extractor, see its page in docs/"
     )
+    track: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="name of the track in the store; default: the extractor's name"
+    )
+
+    @property
+    def track_name(self) -> str:
+        """The name of the track."""
+        return self.track or self.name
 
 
 class Index(Section):
@@ -350,7 +361,7 @@ class Config(Section):
         min_length=1,
     )
     corpus: Corpus
-    features: Features = Features()
+    features: Annotated[tuple[Features, ...], ONE_OR_MORE] = (Features(),)
     index: Index = Index()
     search: Search = Search()
     reduce: Reduce = Reduce()
@@ -360,6 +371,18 @@ class Config(Section):
     executor: Executor = Executor()
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+
+    @model_validator(mode="after")
+    def _tracks_have_names(self) -> Config:
+        names = [one.track_name for one in self.features]
+        if not names:
+            raise ValueError("features: name at least one extractor")
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"features: {names.count(name)} tracks are called {name}; give each a track of its own"
+                )
+        return self
 
     @model_validator(mode="after")
     def _several_examples_are_read(self) -> Config:

@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 IsPath = Annotated[str, "path", Field(min_length=1)]
 
 
+#: Marks a list of sections that may be given as one section: a list of one.
+ONE_OR_MORE = "one or more"
+
+
 class Section(BaseModel):
     """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
 

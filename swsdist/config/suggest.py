@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from swsdist.config.model import Config
-from swsdist.config.section import Section
+from swsdist.config.section import ONE_OR_MORE, Section
 
 Place = tuple[str | int, ...]
 
@@ -56,8 +56,13 @@ def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The model of a field that is a section, else None."""
-    return _section(field.annotation)
+    """The model of a field that is a section, or may be given as one, else None."""
+    return item_of(field) if is_one_or_more(field) else _section(field.annotation)
+
+
+def is_one_or_more(field: FieldInfo) -> bool:
+    """Whether a field is a list of sections that may be given as one section."""
+    return ONE_OR_MORE in field.metadata
 
 
 def item_of(field: FieldInfo) -> type[Section] | None:

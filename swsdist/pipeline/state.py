@@ -81,7 +81,14 @@ class State:
     @cached_property
     def extractor(self) -> Extractor:
         """The one that the config names."""
-        return create(self.config.features.name, self.config.features.options)
+        one, *more = self.config.features
+        if more:
+            raise UserError(
+                f"the search chain indexes one track, the config names {len(more) + 1}",
+                where="features",
+                remedy="name one extractor",
+            )
+        return create(one.name, one.options)
 
     @cached_property
     def extractor_fingerprint(self) -> str:

@@ -196,12 +196,16 @@ def test_paths_among_the_options_are_relative_to_the_config(tmp_path: Path, monk
     (tmp_path / "my.yaml").write_text(
         "run: r\ncorpus: {documents: d}\nfeatures: {name: projected, options: {matrix: models/m.npz}}\n"
     )
-    assert load_config("../my.yaml").features.options == {"matrix": f"{tmp_path}/models/m.npz"}
-    assert load_config("../my.yaml", ["features.options.matrix=n.npz"]).features.options == {
+    assert load_config("../my.yaml").features[0].options == {"matrix": f"{tmp_path}/models/m.npz"}
+    assert load_config("../my.yaml", ["features.options.matrix=n.npz"]).features[0].options == {
         "matrix": f"{tmp_path}/sub/n.npz"
     }
+    (tmp_path / "my.yaml").write_text(
+        "run: r\ncorpus: {documents: d}\nfeatures: [{name: mfcc}, {name: projected, options: {matrix: m.npz}}]\n"
+    )
+    assert load_config("../my.yaml").features[1].options == {"matrix": f"{tmp_path}/m.npz"}
     words = {"run": "r", "corpus": {"documents": "d"}, "features": {"options": {"window": "hamming"}}}
-    assert config_from_dict(words).features.options == {"window": "hamming"}
+    assert config_from_dict(words).features[0].options == {"window": "hamming"}
 
 
 # -- chunks -----------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class Index(Stage):
 
     def warm(self, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
-        features = context.config.features
+        features = context.config.features[0]
         extractor = create(features.name, features.options)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
@@ -66,7 +66,7 @@ class Index(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
-        features = context.config.features
+        features = context.config.features[0]
         extractor = create(features.name, features.options)
         indexed = write_shard(context.store, task.fingerprint, task.payload["documents"], extractor)
         return Done(
@@ -101,7 +101,7 @@ class Index(Stage):
             parts.append(parquet.read(state.store, documents_name(receipt.fingerprint)))
             refused.append(parquet.read(state.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
-            shards[output.name] = shard_of(extractor.name, output)
+            shards[output.name] = shard_of(state.config.features[0].track_name, output)
         live = pa.concat_tables(parts).combine_chunks()
         bad = pa.concat_tables(refused).combine_chunks()
         if live.num_rows == 0:
@@ -117,9 +117,10 @@ class Index(Stage):
         used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
         # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
         anew = self.name in state.redo
-        frozen = None if anew else frozen_statistics(state.store, extractor.name, state.extractor_fingerprint)
+        track = state.config.features[0].track_name
+        frozen = None if anew else frozen_statistics(state.store, track, state.extractor_fingerprint)
         made = Made(
-            extractor.name,
+            track,
             recipe(extractor),
             extractor.dimension,
             live,

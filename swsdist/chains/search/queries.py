@@ -56,7 +56,7 @@ class Queries(Stage):
 
     def warm(self, context: Context) -> None:
         """Extract a second of silence: decoder and extractor are then loaded."""
-        features = context.config.features
+        features = context.config.features[0]
         extractor = create(features.name, features.options)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
@@ -67,7 +67,7 @@ class Queries(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
-        features, search = context.config.features, context.config.search
+        features, search = context.config.features[0], context.config.search
         extracted = extract(task.payload["examples"], create(features.name, features.options), context.run, search)
         output = parquet.publish(context.run, examples_name(task.fingerprint), [extracted.examples], EXAMPLES)
         return Done(
