@@ -44,10 +44,10 @@ class Scene:
             if failing:
                 write = writing._write_document
 
-                def fails(shard: Any, document: Any, *rest: Any) -> Any:
+                def fails(shards: Any, tracks: Any, document: Any, *rest: Any) -> Any:
                     if document["doc_id"] == names[-1]:
                         raise RuntimeError("the disk is full")
-                    return write(shard, document, *rest)
+                    return write(shards, tracks, document, *rest)
 
                 patch.setattr(writing, "_write_document", fails)
             outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
