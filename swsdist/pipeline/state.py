@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.errors import UserError
+from swsdist.features.interface import tracks_of
 from swsdist.features.registry import Extractor, create, identity, recipe_fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
@@ -82,13 +83,15 @@ class State:
     def extractor(self) -> Extractor:
         """The one that the config names."""
         one, *more = self.config.features
-        if more:
+        extractor = create(one.name, one.options)
+        tracks = len(tracks_of(extractor)) + len(more)
+        if tracks > 1:
             raise UserError(
-                f"the search chain indexes one track, the config names {len(more) + 1}",
+                f"the search chain indexes one track, the config names {tracks}",
                 where="features",
-                remedy="name one extractor",
+                remedy="name one extractor, of one track",
             )
-        return create(one.name, one.options)
+        return extractor
 
     @cached_property
     def extractor_fingerprint(self) -> str:

@@ -47,8 +47,8 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         pytest.param(
             "features: {name: mfc}\n",
             None,
-            "no feature extractor is called 'mfc'",
-            "installed are: ",
+            "there is no feature extractor 'mfc'; did you mean mfcc?",
+            "there are: ",
             marks=pytest.mark.slow,
         ),
     ],
