@@ -1,13 +1,28 @@
-"""What a piece of work needs of the machine that does it."""
+"""What a piece of work needs of a machine."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Needs(NamedTuple):
-    """CPUs and so threads, memory in GB (1e9 bytes), GPUs (a part of one may be shared)."""
+@dataclass(frozen=True)
+class Needs:
+    """What one worker is to have. Work names alternatives, the best first; it gets the first that there is.
+
+    Attributes:
+        cpus: CPUs, and so threads.
+        memory_gb: GB = 1e9 bytes.
+        gpus: GPUs; a fraction shares one.
+    """
 
     cpus: int = 1
     memory_gb: float = 1.0
     gpus: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.cpus < 1 or self.memory_gb <= 0 or self.gpus < 0:
+            raise ValueError(f"{self} cannot be: at least 1 CPU, some memory, and no less than no GPU")
+
+
+#: Of work that names nothing.
+LEAST: tuple[Needs, ...] = (Needs(),)

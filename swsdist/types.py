@@ -62,7 +62,7 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Store: statistics frozen when first indexed. `scope` is `speaker` or `collection` (then `name` is empty).
+#: Store: statistics that normalise, a pinned model. `scope` is `speaker` or `collection` (then `name` is empty).
 STATISTICS = pa.schema(
     [
         pa.field("scope", pa.string(), False),
@@ -70,6 +70,8 @@ STATISTICS = pa.schema(
         pa.field("frames", pa.int64(), False),
         pa.field("mean", pa.list_(pa.float64()), False),
         pa.field("variance", pa.list_(pa.float64()), False),
+        pa.field("frozen", pa.bool_(), False),
+        pa.field("taken_from", pa.list_(pa.uint64()), False),
     ]
 )
 

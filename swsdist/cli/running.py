@@ -9,6 +9,13 @@ import click
 
 _CONFIG = click.argument("config", type=click.Path(exists=True, dir_okay=False))
 _SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+_CORPUS = click.option(
+    "--corpus",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Corpus file, for the config's corpus.",
+)
+_RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 _STRICT = click.option("--strict", is_flag=True, help="End with exit code 4 if any input was rejected.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
 
@@ -18,31 +25,44 @@ def _stages_command(name: str, until: str | None, text: str) -> Callable[..., An
 
     @click.command(name, help=text)
     @_CONFIG
+    @_CORPUS
+    @_RUN
     @_SET
     @_STRICT
     @_DRY
-    def command(config: str, sets: tuple[str, ...], strict: bool, dry_run: bool) -> int:
-        return go(config, sets, strict, dry_run, until=until)
+    def command(
+        config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool, dry_run: bool
+    ) -> int:
+        return go(config, sets, strict, dry_run, corpus=corpus, run_folder=run_folder, until=until)
 
     return command
 
 
 @click.command()
 @_CONFIG
+@_CORPUS
+@_RUN
 @_SET
 @click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
 @_STRICT
 @_DRY
 def run(
-    config: str, sets: tuple[str, ...], redo_from: str | None, only: str | None, strict: bool, dry_run: bool
+    config: str,
+    corpus: str | None,
+    run_folder: str | None,
+    sets: tuple[str, ...],
+    redo_from: str | None,
+    only: str | None,
+    strict: bool,
+    dry_run: bool,
 ) -> int:
     """From audio to report: do what is left of CONFIG.
 
     A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
     nothing when all is done.
     """
-    return go(config, sets, strict, dry_run, redo_from=redo_from, only=only)
+    return go(config, sets, strict, dry_run, corpus=corpus, run_folder=run_folder, redo_from=redo_from, only=only)
 
 
 index = _stages_command("index", "index", "Make or extend the feature store of CONFIG.")
@@ -94,6 +114,8 @@ def go(
     strict: bool,
     dry_run: bool,
     *,
+    corpus: str | None = None,
+    run_folder: str | None = None,
     until: str | None = None,
     redo_from: str | None = None,
     only: str | None = None,
@@ -103,7 +125,7 @@ def go(
     from swsdist.config import load_config
     from swsdist.pipeline.course import Choice
 
-    loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])])
+    loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])], corpus=corpus, run=run_folder)
     choice = Choice(until=until, redo_from=redo_from, only=only)
     if dry_run:
         return _dry(loaded, choice)
@@ -155,6 +177,13 @@ def _tell(result: Any) -> int:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
     for warning in (warning for told in outcome.course.told("export", Exported) for warning in told.warnings):
         print(f"warning: {warning}", file=sys.stderr)
+    manifest = outcome.course.chain.own.manifest
+    if manifest is not None and manifest.counts["statistics_gone"]:
+        print(
+            f"warning: {manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are "
+            f"gone or changed; `swsdist store refit {outcome.course.chain.own.store.path()}` takes new ones",
+            file=sys.stderr,
+        )
     rejected = result.rejected()
     for kind, reason, count, first in rejected:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)

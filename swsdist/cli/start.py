@@ -43,6 +43,7 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
     config = place / "config.yaml"
     values = {
         "run": "run",
+        "system": "mfcc-cosine",
         "corpus.documents": "corpus/docs.csv",
         "corpus.queries": "corpus/queries.csv",
         "corpus.references": "corpus/refs.csv",

@@ -10,7 +10,7 @@ import click
 
 @click.group()
 def store() -> None:
-    """Look into a feature store, check it, compact it."""
+    """Look into a feature store, check it, compact it, fit its models anew."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
@@ -34,10 +34,15 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         return
     counts = manifest.counts
     print(f"store       {opened.folder.path()}")
-    print(f"features    {describe(manifest.extractor)}")
-    print(f"frames      {manifest.dimension} numbers every {manifest.shift * 1000:g} ms")
+    print(f"kind        {manifest.kind}, a tick of {manifest.tick * 1000:g} ms")
+    for track in manifest.tracks:
+        print(f"track       {track.name}: {track.dimension} {track.kind} a tick, {describe(track.recipe)}")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
     print(f"rejected    {counts['rejected']:.0f}")
+    if counts["statistics_gone"]:
+        print(
+            f"statistics  {counts['statistics_gone']:.0f} of the documents that they were taken from are gone or changed"
+        )
     print(f"shards      {len(manifest.shards)}, {sum(shard.size for shard in manifest.shards) / 1e6:.1f} MB")
     if documents:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
@@ -70,8 +75,9 @@ def check(folder: str) -> int:
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
+@click.option("--track", help="Track whose frames are wanted; by default the first.")
 @click.option("--npy", type=click.Path(dir_okay=False), help="Write a NumPy file instead of text.")
-def cat(folder: str, doc_id: str, channel: int, npy: str | None) -> None:
+def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None) -> None:
     """The frames of one document: time and features, tab separated, a line a frame."""
     import numpy as np
 
@@ -79,7 +85,7 @@ def cat(folder: str, doc_id: str, channel: int, npy: str | None) -> None:
     from swsdist.times import frames_to_seconds
 
     opened = api.open_store(folder)
-    frames = opened.features(doc_id, channel)
+    frames = opened.features(doc_id, channel, track)
     if npy is not None:
         np.save(npy, frames)
         return
@@ -105,3 +111,21 @@ def compact(folder: str, hours: float) -> None:
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
+
+
+@store.command()
+@_STORE
+def refit(folder: str) -> None:
+    """Take the means and variances that normalise anew, of the documents that STORE holds now.
+
+    Results change, and searches that use them are done again. Not while a run searches it.
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.lock import locked
+    from swsdist.store.maintaining import refit as fit
+
+    where = Folder(folder)
+    with locked(where):
+        done = fit(where)
+    gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
+    print(f"statistics are now of {done.documents} documents{gone}")

@@ -8,29 +8,25 @@ found before anything is raised, and told in one `ConfigError`, a line each:
 - `${NAME}` in a value is the environment's NAME, `${NAME:-other}` is `other` where NAME is unset or empty, `$$` is a
   dollar sign. A plain value is read as if the result stood in the file (`workers: ${N}` is a number); a quoted one
   stays text.
-- Paths are relative to the config's folder, those of `--set` to the working directory. Urls (s3://...) stay.
+- Paths are relative to the file that names them, those of `--set` to the working directory. Urls (s3://...) stay.
+- `corpus:` is a section, or the path of a corpus file with that section's keys; `--set corpus.queries=FILE` wins over both.
 - A section, or a mapping such as `storage`, that is left empty is as good as absent.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import numbers
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from ruamel.yaml.reader import ReaderError
 
-from swsdist.config.model import Config
+from swsdist.config.corpus import Corpus
+from swsdist.config.model import Config, Features
+from swsdist.config.reading import Draft, Origin, plain, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import (
     Place,
@@ -39,6 +35,7 @@ from swsdist.config.suggest import (
     dotted,
     find,
     is_mapping,
+    is_one_or_more,
     is_path,
     keys,
     meant,
@@ -47,86 +44,58 @@ from swsdist.config.suggest import (
     words,
 )
 from swsdist.errors import ConfigError
+from swsdist.registries import FEATURES
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
 
-_DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<other>:-[^}]*)?\})?")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_TAG = "tag:yaml.org,2002:"
 
 
 #: Names of options for S3 whose values are nobody else's business.
 _SECRET = re.compile(r"(?i)(^|_)key($|_)|secret|token|password")
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a value was given: a file and line (from 1), a `--set`, or neither; and what its paths are relative to."""
-
-    source: str
-    base: Path
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line}" if self.line else self.source
-
-
-@dataclass
-class Draft:
-    """Values before they are validated, where each was given, and what is known to be wrong with them."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    origins: dict[Place, Origin] = field(default_factory=dict)
-    problems: dict[Place, list[tuple[Origin, str]]] = field(default_factory=dict)
-
-    def origin(self, place: Place) -> Origin:
-        """Where the value at a place, or the nearest thing above it, was given."""
-        while place not in self.origins:
-            place = place[:-1]
-        return self.origins[place]
-
-    def complain(self, place: Place, text: str, origin: Origin | None = None) -> None:
-        """Note that something is wrong at a place."""
-        self.problems.setdefault(place, []).append((origin or self.origin(place), text))
-
-    def faulty(self, place: Place) -> bool:
-        """Whether something at or above a place is known to be wrong."""
-        return any(place[:depth] in self.problems for depth in range(len(place) + 1))
-
-    def forget(self, place: Place) -> None:
-        """Drop what is known of a place and of all below it, because it gets another value."""
-        for known in (self.origins, self.problems):
-            for each in [each for each in known if each[: len(place)] == place]:
-                del known[each]
-
-
-def load_config(path: str | Path, sets: Sequence[str] = ()) -> Config:
+def load_config(
+    path: str | Path, sets: Sequence[str] = (), *, corpus: str | None = None, run: str | None = None
+) -> Config:
     """Read, check and complete a config file.
 
     Args:
         path: the YAML file.
         sets: `a.b=value` each, with a value in YAML; they win over the file, the later over the earlier.
+        corpus: corpus file that takes the place of the config's corpus, relative to the working directory.
+        run: run folder that takes the place of the config's, relative to the working directory.
 
     Raises:
-        ConfigError: the file cannot be read, or something in it or in `sets` is wrong; all of it is listed.
+        ConfigError: a file cannot be read, or something in it or in `sets` is wrong; all of it is listed.
     """
     draft = Draft(origins={(): Origin(str(path), Path(path).absolute().parent, line=1)})
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the config: {error.strerror}",
-            where=str(path),
-            remedy="`swsdist init` writes one to begin with",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("the config is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
-    values = _read(text, (), draft, draft.origins[()])
+    values = read(_text(path, "config"), (), draft, draft.origins[()])
     if isinstance(values, dict):
         draft.values = values
     elif values is not None:
         draft.complain((), "a config is a mapping of keys to values")
+    draft.values.setdefault("system", Path(path).stem)
+    for name, given in (("corpus", corpus), ("run", run)):
+        if given is not None:
+            draft.forget((name,))
+            draft.origins[(name,)] = Origin(f"--{name}", Path.cwd())
+            draft.values[name] = given
     return _finish(draft, sets)
+
+
+def _text(path: str | Path, what: str) -> str:
+    """The text of a file."""
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the {what}: {error.strerror}",
+            where=str(path),
+            remedy="`swsdist init` writes one to begin with" if what == "config" else "look at the path",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the {what} is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
 
 
 def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Sequence[str] = ()) -> Config:
@@ -141,7 +110,7 @@ def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Se
         ConfigError: something in `values` or `sets` is wrong; all of it is listed.
     """
     draft = Draft(origins={(): Origin("", Path(base).absolute())})
-    draft.values = _plain(dict(values), (), draft)
+    draft.values = plain(dict(values), (), draft)
     return _finish(draft, sets)
 
 
@@ -162,121 +131,11 @@ def without_secrets(config: Config) -> Config:
 def dump_config(config: Config) -> str:
     """A config as YAML, every key written out; `load_config` reads the same config from it, wherever it lies."""
     # Not ruamel's emitter: what it writes for text with U+0085 is read back as other text.
-    return "".join(f"{line}\n" for line in _lines(_escape(config.model_dump(mode="json"))))
-
-
-def _read(text: str, place: Place, draft: Draft, origin: Origin) -> Any:
-    """The value of a YAML text; what is wrong in it is noted in the draft. Empty text is None."""
-    yaml = YAML(typ="safe", pure=True)
-    try:
-        node = yaml.compose(text)
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        draft.complain(place, f"not YAML: {error.reason}", _at(origin, line))
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        context = f" {error.context}" if error.context else ""
-        column = f" (column {mark.column + 1})" if mark else ""
-        draft.complain(place, f"not YAML: {error.problem}{context}{column}", _at(origin, mark.line + 1 if mark else 1))
-    except YAMLError as error:
-        draft.complain(place, f"not YAML: {error}")
-    else:
-        return None if node is None else _value(node, place, draft, origin, yaml)
-    return None
-
-
-def _at(origin: Origin, line: int) -> Origin:
-    """The same origin at another line, if it has lines."""
-    return Origin(origin.source, origin.base, line) if origin.line else origin
-
-
-def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> Any:
-    """The plain Python value of a node, or None where something is wrong with it."""
-    here = _at(origin, node.start_mark.line + 1)
-    draft.origins.setdefault(place, here)
-    if node.anchor:
-        draft.complain(place, f"anchors and aliases (&{node.anchor}) are not allowed; write the value out", here)
-        return None
-    plain = not getattr(node, "style", None)
-    implicit = (
-        yaml.resolver.resolve(type(node), node.value, (plain, not plain)) if isinstance(node, ScalarNode) else None
-    )
-    if node.tag != (implicit or _TAG + ("map" if isinstance(node, MappingNode) else "seq")):
-        draft.complain(place, f"tags ({node.tag.replace(_TAG, '!!')}) are not allowed", here)
-        return None
-    if isinstance(node, ScalarNode):
-        return _scalar(node, place, draft, here, yaml)
-    if isinstance(node, SequenceNode):
-        return [_value(each, (*place, index), draft, origin, yaml) for index, each in enumerate(node.value)]
-    values: dict[str, Any] = {}
-    for key, each in node.value:
-        there = _at(origin, key.start_mark.line + 1)
-        if not isinstance(key, ScalarNode) or key.tag != _TAG + "str" or key.anchor:
-            text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
-            draft.complain((*place, str(text)), "a key must be plain text; quote it", there)
-        elif key.value in values:
-            first = draft.origins[(*place, key.value)]
-            earlier = f"; the first is in line {first.line}" if first.line else ""
-            draft.complain((*place, key.value), f"given twice{earlier}", there)
-        else:
-            draft.origins[(*place, key.value)] = there
-            values[key.value] = _value(each, (*place, key.value), draft, origin, yaml)
-    return values
-
-
-def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> Any:
-    """A scalar's value, with variables of the environment put in."""
-
-    def replace(match: re.Match[str]) -> str:
-        name, other = match["name"], match["other"]
-        if match["dollar"]:
-            return "$"
-        if name is None:
-            draft.complain(place, "a single $; write ${NAME} for a variable, $$ for a dollar sign", origin)
-            return ""
-        value = os.environ.get(name)
-        if other is not None:
-            return value or other[2:]
-        if value is None:
-            draft.complain(
-                place, f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}", origin
-            )
-        return value or ""
-
-    text = _DOLLAR.sub(replace, node.value)
-    if text != node.value and not node.style:
-        node = ScalarNode(yaml.resolver.resolve(ScalarNode, text, (True, False)), text, node.start_mark, node.end_mark)
-    if node.tag == _TAG + "null":
-        return None
-    if node.tag in (_TAG + "bool", _TAG + "int", _TAG + "float"):
-        return _finite(yaml.constructor.construct_object(node), place, draft)
-    # Dates and the like are YAML 1.1's; here they are text.
-    return text
-
-
-def _plain(value: Any, place: Place, draft: Draft) -> Any:
-    """A Python value made of nothing but what YAML has."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return _finite(float(value), place, draft)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each, (*place, str(key)), draft) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each, (*place, index), draft) for index, each in enumerate(value)]
-    draft.complain(place, f"a config holds no {type(value).__name__}")
-    return None
-
-
-def _finite(value: Any, place: Place, draft: Draft) -> Any:
-    """A number as it is; infinity and NaN, which JSON lacks, are errors even where the model fixes no type."""
-    if isinstance(value, float) and not math.isfinite(value):
-        draft.complain(place, f"{shown(value)} is not allowed; numbers here are finite")
-    return value
+    values = config.model_dump(mode="json")
+    for name, known in Config.model_fields.items():
+        if is_one_or_more(known) and len(values[name]) == 1:
+            (values[name],) = values[name]
+    return "".join(f"{line}\n" for line in _lines(_escape(values)))
 
 
 def _escape(value: Any) -> Any:
@@ -319,25 +178,74 @@ def _set(assignment: str, draft: Draft) -> None:
         section = below
     draft.forget(place)
     draft.origins[place] = origin
-    section[str(place[-1])] = _read(text, place, draft, origin)
+    section[str(place[-1])] = read(text, place, draft, origin)
+
+
+def _open_corpus(draft: Draft) -> None:
+    """Where `corpus` is the path of a corpus file, put what the file holds in its place."""
+    place: Place = ("corpus",)
+    named = draft.values.get("corpus")
+    if not isinstance(named, str) or draft.faulty(place):
+        return
+    path = _absolute(named, draft.origin(place).base)
+    if _URL.match(path):
+        draft.complain(place, f"{shown(named)}: a corpus file lies on a local disk; what it names may be s3://")
+        return
+    try:
+        text = _text(path, "corpus file")
+    except ConfigError as error:
+        draft.complain(place, f"{shown(named)}: {error.message}")
+        return
+    draft.forget(place)
+    # As the user named it, or as it is found from here: what an editor opens.
+    origin = Origin(_from_here(path), Path(path).parent, line=1)
+    draft.origins[place] = origin
+    values = read(text, place, draft, origin)
+    draft.origins[place] = origin
+    if isinstance(values, dict) or values is None:
+        draft.values["corpus"] = values or {}
+    else:
+        draft.complain(place, "a corpus file is a mapping of the keys of the section corpus to values")
+        draft.values["corpus"] = {}
+
+
+def _from_here(path: str) -> str:
+    here = str(Path.cwd()).rstrip("/") + "/"
+    return path.removeprefix(here)
 
 
 def _finish(draft: Draft, sets: Sequence[str]) -> Config:
     """Put the `sets` in, make paths absolute, validate; raise with all that is wrong."""
+    _open_corpus(draft)
     for assignment in sets:
         _set(assignment, draft)
+        _open_corpus(draft)
+    settled = _settle(draft.values, Config, (), draft)
+    _extractor_paths(settled, draft)
+    corpus, score = settled.get("corpus"), settled.setdefault("score", {})
+    if isinstance(corpus, dict) and isinstance(score, dict):
+        named = corpus.get("protocol")
+        if named in words(Corpus.model_fields["protocol"]):  # what is not is complained of at its own place
+            score.setdefault("protocol", named)
     try:
         # Strict, or "yes" and 1 would be true; by way of JSON, for a strict tuple takes no list.
-        config = Config.model_validate_json(json.dumps(_settle(draft.values, Config, (), draft)), strict=True)
+        config = Config.model_validate_json(json.dumps(settled), strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
-            _, _, place = find(each["loc"])
+            _, _, place = find(_as_given(each["loc"], draft.values))
             if not draft.faulty(place):
                 draft.complain(place, _explain(each["type"], each["msg"], each["input"], place))
         raise _error(draft) from None
     if draft.problems:
         raise _error(draft)
     return config
+
+
+def _as_given(place: Place, values: dict[str, Any]) -> Place:
+    """A place of the validated values in those that were given, where one section may stand for a list of one."""
+    known = Config.model_fields.get(str(place[0])) if place else None
+    alone = known is not None and is_one_or_more(known) and not isinstance(values.get(str(place[0])), list)
+    return (place[0], *place[2:]) if alone and place[1:2] == (0,) else place
 
 
 def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: Draft) -> dict[str, Any]:
@@ -348,7 +256,14 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
             continue
         value, here = values[name], (*place, name)
         section = section_of(known)
-        if value is None and (section or is_mapping(known)):
+        if section and is_one_or_more(known) and isinstance(value, dict | list | None):
+            several = value if isinstance(value, list) else [value or {}]
+            places = [(*here, k) for k in range(len(several))] if isinstance(value, list) else [here]
+            settled[name] = [
+                _settle(each, section, there, draft) if isinstance(each, dict) else each
+                for each, there in zip(several, places, strict=True)
+            ]
+        elif value is None and (section or is_mapping(known)):
             settled[name] = {}
         elif section and isinstance(value, dict):
             settled[name] = _settle(value, section, here, draft)
@@ -358,6 +273,28 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
                 draft.complain(here, f"did you mean {word}? If it is a file, write ./{value}")
             settled[name] = _absolute(value, draft.origin(here).base)
     return settled
+
+
+def _extractor_paths(settled: dict[str, Any], draft: Draft) -> None:
+    """Make paths among the options of an extractor absolute: its own model says which are (`IsPath`)."""
+    for k, features in enumerate(each if isinstance(each := settled.get("features"), list) else []):
+        if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
+            continue
+        given = draft.values["features"]
+        place: Place = ("features", "options") if isinstance(given, dict) else ("features", k, "options")
+        name, options = features.get("name", Features.model_fields["name"].default), dict(features["options"])
+        texts = [option for option, value in options.items() if isinstance(value, str) and value]
+        # The extractor is looked at only where an option may be a path: most are numbers, and some are heavy.
+        if not texts or not isinstance(name, str) or name not in FEATURES:
+            continue
+        try:
+            known = getattr(FEATURES[name].load(), "model_fields", {})
+        except ConfigError:
+            continue  # whoever makes the extractor tells it
+        for option in texts:
+            if option in known and is_path(known[option]):
+                options[option] = _absolute(options[option], draft.origin((*place, option)).base)
+        settled["features"][k] = {**features, "options": options}
 
 
 def _absolute(path: str, base: Path) -> str:
@@ -389,13 +326,14 @@ def _explain(kind: str, message: str, value: Any, place: Place) -> str:
 
 
 def _error(draft: Draft) -> ConfigError:
-    """One error of all problems, in the order of the file's lines, then of the `--set`s."""
+    """One error of all problems, in the order of the files' lines, then of the `--set`s."""
     problems = [(origin, place, text) for place, found in draft.problems.items() for origin, text in found]
-    problems.sort(key=lambda each: (each[0].line == 0, each[0].line))
+    files = list(dict.fromkeys(origin.source for origin in draft.origins.values()))
+    problems.sort(key=lambda each: (each[0].line == 0, each[0].line and files.index(each[0].source), each[0].line))
     lines = []
     for origin, place, text in problems:
         name = dotted(place)
-        named = not name or place[0] == "--set" or str(origin) == f"--set {name}"
+        named = not name or place[0] == "--set" or str(origin) in (f"--set {name}", f"--{name}")
         lines.append((str(origin), text if named else f"{name}: {text}"))
     if len(lines) == 1:
         where, text = lines[0]

@@ -12,38 +12,32 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.calibration import Calibrate, misfit_of
+from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
-from swsdist.config.section import IsPath, Section, effort
+from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
 from swsdist.partition import SLOTS
 from swsdist.registries import EXPORTS, METHODS
 
 
-class Corpus(Section):
-    """What is searched, what is looked for, and, optionally, where it truly occurs."""
-
-    documents: IsPath = Field(
-        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio"
-    )
-    queries: IsPath | None = Field(
-        None,
-        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), or a folder",
-    )
-    references: IsPath | None = Field(
-        None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
-    )
-    examples: Literal["primary", "all"] = Field(
-        "primary", description="use only the first example of each query, or all of them, as search.examples says"
-    )
-
-
 class Features(Section):
-    """What is computed of the audio and kept in the store."""
+    """What is computed of the audio and kept in the store; or a list of such sections, a track of the store each.
+
+    Tracks have one shift. Searched together, each document is cut to its shortest one.
+    """
 
     name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
     options: dict[str, Any] = Field(
         default_factory=dict, description="options of that extractor, see its page in docs/"
     )
+    track: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="name of the track in the store; default: the extractor's name"
+    )
+
+    @property
+    def track_name(self) -> str:
+        """The name of the track."""
+        return self.track or self.name
 
 
 class Index(Section):
@@ -84,9 +78,7 @@ class Reduce(Section):
 class Score(Section):
     """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
 
-    protocol: Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"] = Field(
-        "sws2013", description="named set of the rules below"
-    )
+    protocol: Protocol = Field("sws2013", description="named set of the rules below")
     beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
         None, description="s between a detection's mid-point and the reference's span"
@@ -124,9 +116,13 @@ class Config(Section):
     """One run."""
 
     run: IsPath = Field(description="run folder, local or s3://")
-    system: str = Field("mfcc-cosine", description="name of the system, a column of its detections", min_length=1)
+    system: str = Field(
+        "mfcc-cosine",
+        description="name of the system, a column of its detections; a config file's default is its own name without ending",
+        min_length=1,
+    )
     corpus: Corpus
-    features: Features = Features()
+    features: Annotated[tuple[Features, ...], ONE_OR_MORE] = (Features(),)
     index: Index = Index()
     search: Search = Search()
     reduce: Reduce = Reduce()
@@ -138,6 +134,18 @@ class Config(Section):
     options: dict[str, Any] = Field({}, description="options of the chain; search has none")
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+
+    @model_validator(mode="after")
+    def _tracks_have_names(self) -> Config:
+        names = [one.track_name for one in self.features]
+        if not names:
+            raise ValueError("features: name at least one extractor")
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"features: {names.count(name)} tracks are called {name}; give each a track of its own"
+                )
+        return self
 
     @model_validator(mode="after")
     def _several_examples_are_read(self) -> Config:

@@ -139,10 +139,6 @@ def _of_the_model(check: Callable[[], T]) -> T:
 class Search(Section):
     """The method, and its distances, recurrence and candidates."""
 
-    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
-    method_options: dict[str, Any] = Field(
-        default_factory=dict, description="options of the method; those of dtw are the keys below"
-    )
     distance: DistanceName = Field(
         "cosine",
         description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
@@ -196,6 +192,10 @@ class Search(Section):
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
+    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
+    method_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the method; those of dtw are the keys below"
+    )
     lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
     product: Literal["auto", "int16", "numpy"] = effort(

@@ -1,4 +1,4 @@
-"""What all sections of a config have in common."""
+"""What sections of the config are made of: their base, paths, and fields that change no result."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
+
+
+#: Marks a list of sections that may be given as one section: a list of one.
+ONE_OR_MORE = "one or more"
 
 
 class Section(BaseModel):

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from swsdist.config.model import Config
 from swsdist.config.names import NameIn
-from swsdist.config.section import Section
+from swsdist.config.section import ONE_OR_MORE, Section
 
 Place = tuple[str | int, ...]
 
@@ -57,8 +57,13 @@ def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The model of a field that is a section, else None."""
-    return _section(field.annotation)
+    """The model of a field that is a section, or may be given as one, else None."""
+    return item_of(field) if is_one_or_more(field) else _section(field.annotation)
+
+
+def is_one_or_more(field: FieldInfo) -> bool:
+    """Whether a field is a list of sections that may be given as one section."""
+    return ONE_OR_MORE in field.metadata
 
 
 def item_of(field: FieldInfo) -> type[Section] | None:

@@ -1,145 +1,196 @@
-"""What an extractor is, and which are installed.
+"""Which extractors there are, and how one is made: once a process, and named by all that its frames depend on.
 
-An extractor turns samples into frames. It is a small class with an options model, found by its name in
-`swsdist.registries.FEATURES`; a third party adds one by a class and a line in its own `pyproject.toml`. Whether it is right is
-told by `swsdist.testing.conformance.check_extractor`.
+One is found by its name in `swsdist.registries.FEATURES`; a third party adds one by a class and a line in its own
+`pyproject.toml`. What an extractor is: `swsdist.features.interface`. Whether one is right:
+`swsdist.testing.conformance.check_extractor`.
 
-Long recordings are computed in fixed blocks of `BLOCK_FRAMES` frames with the context that the extractor asks for, so memory
-is bounded; the block is part of the fingerprint, since where a block ends may change the last bits.
+The identity of an extractor is its name, its version, its options, how it cuts long recordings, and the content (SHA-256) of
+the files it names. A file's path is not part of it: the same model in another folder is the same extractor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+import hashlib
+import json
+from collections import OrderedDict
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.errors import AudioError, ConfigError
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.interface import (
+    Extractor,
+    Whole,
+    files_of,
+    frame_count,
+    frame_shift,
+    kind_of,
+)
+from swsdist.fingerprint import fingerprint
 from swsdist.registries import FEATURES
 
-#: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
-BLOCK_FRAMES = 4096
+__all__ = [
+    "BLOCK_FRAMES",
+    "Extractor",
+    "create",
+    "demand",
+    "frame_count",
+    "frame_shift",
+    "identity",
+    "in_blocks",
+    "installed",
+    "made_by",
+    "recipe",
+    "recipe_fingerprint",
+]
+
+#: Extractors that a process keeps: models are large, and a run has a few.
+_KEPT = 8
 
 
-@runtime_checkable
-class Extractor(Protocol):
-    """Samples in, frames out.
+class _Seen(NamedTuple):
+    """What a file was when it was looked at."""
 
-    Attributes:
-        name: its name in configs.
-        version: raised whenever the same options and samples give other bytes.
-        sample_rate: Hz; audio is resampled to it.
-        frame_length, hop: samples under a frame, and from one frame to the next.
-        context: frames on either side that a frame's value depends on.
-        dimension: numbers a frame.
-    """
-
-    name: str
-    version: int
-    sample_rate: int
-    frame_length: int
-    hop: int
-    context: int
-    dimension: int
-
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Frames of a stretch of samples: float32 (n,) to float32 (frame_count(self, n), dimension)."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """All options with their values, as plain JSON: what the frames depend on besides the samples."""
-        ...
+    path: str
+    size: int
+    mtime_ns: int
 
 
-def frame_count(extractor: Extractor, samples: int) -> int:
-    """Frames that lie whole inside `samples` samples."""
-    return max(0, 1 + (samples - extractor.frame_length) // extractor.hop)
-
-
-def frame_shift(extractor: Extractor) -> float:
-    """Seconds from one frame to the next."""
-    return extractor.hop / extractor.sample_rate
+_made: OrderedDict[str, tuple[Extractor, list[_Seen]]] = OrderedDict()
+_sha256: dict[_Seen, str] = {}
 
 
 def installed() -> dict[str, str]:
-    """Names of the extractors that there are, and where each comes from."""
-    return {name: FEATURES[name].target for name in sorted(FEATURES)}
+    """Names of the installed extractors, and where each comes from."""
+    added = {point.name: point.value for point in entry_points(group=FEATURES.group)}
+    return {name: added.get(name) or FEATURES[name].target for name in sorted(FEATURES)}
 
 
-def create(name: str, options: dict[str, Any]) -> Extractor:
-    """Make an extractor.
+def create(name: str, options: dict[str, object], where: str = "features") -> Extractor:
+    """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
+
+    Args:
+        name: a registered one.
+        options: by name, what is not given has its default.
+        where: the place in the config, for errors.
 
     Raises:
-        ConfigError: there is none of that name, or it does not take these options.
+        ConfigError: there is none of that name, it does not take these options, or a file it names is not there.
     """
+    key = json.dumps([name, options], sort_keys=True, default=str)
+    kept = _made.get(key)
+    if kept is not None and kept[1] == _looked_at(kept[0]):
+        _made.move_to_end(key)
+        return kept[0]
     try:
         extractor: Extractor = FEATURES[name].load()(**options)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(["features.options", *(str(part) for part in first["loc"])])
+        place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
         raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
+    _made[key] = extractor, _looked_at(extractor)
+    while len(_made) > _KEPT:
+        _made.popitem(last=False)
     return extractor
 
 
-def identity(extractor: Extractor) -> dict[str, Any]:
-    """What the frames depend on besides the samples, for fingerprints."""
-    return {
+def identity(extractor: Extractor) -> dict[str, object]:
+    """What the frames depend on besides the samples, for fingerprints.
+
+    Raises:
+        ConfigError: a file that it names cannot be read.
+    """
+    contents = {
+        str(path): _content(seen) for path, seen in zip(files_of(extractor), _looked_at(extractor), strict=True)
+    }
+    options = {
+        name: f"sha256:{contents[value]}" if isinstance(value, str) and value in contents else value
+        for name, value in extractor.describe().items()
+    }
+    found: dict[str, object] = {
         "name": extractor.name,
         "version": extractor.version,
         "block_frames": BLOCK_FRAMES,
-        "options": extractor.describe(),
+        "options": options,
     }
+    if contents:
+        found["files"] = list(contents.values())
+    if extractor.context is None and isinstance(extractor, Whole):
+        found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
+    if kind_of(extractor) != "features":
+        found["kind"] = kind_of(extractor)
+    return found
 
 
-def in_blocks(extractor: Extractor, audio: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """Frames of a recording of any length, BLOCK_FRAMES at a time (the last block may be shorter).
+def recipe(extractor: Extractor) -> dict[str, object]:
+    """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
+    found = identity(extractor)
+    contents = {str(path) for path in files_of(extractor)}
+    paths = {
+        name: value for name, value in extractor.describe().items() if isinstance(value, str) and value in contents
+    }
+    return {**found, "paths": paths} if paths else found
 
-    Args:
-        extractor: computes them.
-        audio: float32 blocks of samples, of any lengths.
 
-    Yields:
-        float32 (frames, dimension), C-contiguous.
+def recipe_fingerprint(stored: dict[str, Any]) -> str:
+    """The fingerprint of an identity or a recipe; where files lie does not matter."""
+    return fingerprint({name: value for name, value in stored.items() if name != "paths"})
+
+
+def made_by(stored: dict[str, Any]) -> Extractor:
+    """The extractor of a recipe, for example of what made a store.
 
     Raises:
-        AudioError: a frame is not finite, or the recording is shorter than one frame.
+        ConfigError: it cannot be made here.
+        DataError: what can be made here is another one.
     """
-    hop, context = extractor.hop, extractor.context
-    # At least a hop for each frame, or what lies between short frames would not be dropped with them.
-    whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
-    held = np.empty(0, np.float32)
-    done = 0  # frames yielded
-    before = 0  # frames of context at the head of `held`
-    source = iter(audio)
-    more = True
-    while more:
-        parts = [held]
-        have = len(held)
-        need = whole - (context - before) * hop
-        while have < need:
-            block = next(source, None)
-            if block is None:
-                more = False
-                break
-            parts.append(block)
-            have += len(block)
-        held = np.concatenate(parts)
-        frames = extractor.extract(held[:need])
-        if not np.isfinite(frames).all():
-            raise AudioError(f"features of {extractor.name} are not finite", reason="not-finite")
-        new = frames[before : before + BLOCK_FRAMES] if more else frames[before:]
-        while len(new) > 0:
-            yield np.ascontiguousarray(new[:BLOCK_FRAMES])
-            done += min(len(new), BLOCK_FRAMES)
-            new = new[BLOCK_FRAMES:]
-        drop = max(0, before + BLOCK_FRAMES - context)
-        held = held[drop * hop :]
-        before = min(before + BLOCK_FRAMES, context)
-    if done == 0:
-        seconds = extractor.frame_length / extractor.sample_rate
-        raise AudioError(
-            f"shorter than one frame ({seconds:g} s)", reason="too-short", remedy="leave it out, or record more"
+    options = {**stored["options"], **stored.get("paths", {})}
+    extractor = create(stored["name"], options)
+    demand(extractor, recipe_fingerprint(stored))
+    return extractor
+
+
+def demand(extractor: Extractor, wanted: str) -> None:
+    """Make sure that an extractor is the one that was planned with; on another machine a file or a version may differ.
+
+    Args:
+        extractor: as it was made here.
+        wanted: fingerprint of the identity it must have.
+
+    Raises:
+        DataError: it is another one.
+    """
+    if recipe_fingerprint(identity(extractor)) != wanted:
+        files = ", ".join(str(path) for path in files_of(extractor)) or "it has no files"
+        raise DataError(
+            f"the extractor {extractor.name} is not the one that was asked for ({files})",
+            where="features",
+            remedy="install the same version, and put the same files there, on every machine; or index again",
         )
+
+
+def _looked_at(extractor: Extractor) -> list[_Seen]:
+    """Its files as they are now."""
+    seen = []
+    for path in files_of(extractor):
+        try:
+            status = Path(path).stat()
+        except OSError as error:
+            raise ConfigError(
+                f"the file cannot be read ({error.strerror})",
+                where=f"features.options of {extractor.name}: {path}",
+                remedy="look at the path; it must lie on a disk of this machine",
+            ) from error
+        seen.append(_Seen(str(path), status.st_size, status.st_mtime_ns))
+    return seen
+
+
+def _content(seen: _Seen) -> str:
+    """SHA-256 of a file, taken once for as long as it stays as it is."""
+    if seen not in _sha256:
+        with Path(seen.path).open("rb") as file:
+            _sha256[seen] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _sha256[seen]

@@ -9,6 +9,10 @@ it and says why. Files whose names begin with a dot are left out.
 speaker, term`. A query given by `doc_id` takes path and, where it gives none itself, channel and speaker from that
 document. Of a folder: every recording is a query of one example, named like a document, channel 1.
 
+**Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
+
+**Parts.** A list of `doc_id`s, or a table with a column of them.
+
 **References.** A table: `query_id, doc_id, start, end`, and maybe `channel`.
 
 Paths in a table are relative to the table's place, and come out absolute, or as `s3://` urls.
@@ -17,7 +21,7 @@ Paths in a table are relative to the table's place, and come out absolute, or as
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -41,20 +45,30 @@ _TABLES = (".csv", ".parquet", ".pq")
 _REMOTE_PROBES = 16
 
 
-def read_documents(source: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+_TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
+_PART = pa.schema([CORPUS.field("doc_id")])
+
+
+def read_documents(source: str, storage: Mapping[str, Any] | None = None, talkers: str | None = None) -> pa.Table:
     """The documents of a table or a folder.
 
     Args:
         source: CSV, Parquet, or folder of audio; local or `s3://`.
         storage: options for s3fs.
+        talkers: table of the speakers of documents that do not tell theirs.
 
     Returns:
         table CORPUS, in the table's order, or by path and channel.
 
     Raises:
         UserError: there is no such table or folder, or nothing in it.
-        TableError: a row of the table is impossible.
+        TableError: a row of a table is impossible.
     """
+    documents = _documents(source, storage)
+    return documents if talkers is None else _with_talkers(documents, talkers, storage)
+
+
+def _documents(source: str, storage: Mapping[str, Any] | None) -> pa.Table:
     if _is_table(source):
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
         return _filled(source, _absolute(table, source), "documents")
@@ -66,6 +80,53 @@ def read_documents(source: str, storage: Mapping[str, Any] | None = None) -> pa.
                 {"doc_id": doc_id, "channel": channel, "path": path, "duration": info.duration if info else None}
             )
     return pa.Table.from_pylist(rows, CORPUS)
+
+
+def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, Any] | None) -> pa.Table:
+    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording."""
+    table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
+    known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
+    unknown = pc.invert(pc.is_in(table["doc_id"], pc.unique(documents["doc_id"])))
+    row = pc.index(unknown, True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"there is no document {table['doc_id'][row].as_py()!r}",
+            where=place(source, row, storage),
+            remedy="look at its spelling, add it to the documents, or drop the row",
+        )
+    speakers = [
+        row["speaker"] or known.get((row["doc_id"], row["channel"])) or known.get((row["doc_id"], None))
+        for row in documents.select(["doc_id", "channel", "speaker"]).to_pylist()
+    ]
+    index = documents.schema.get_field_index("speaker")
+    return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
+
+
+def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+    """The documents of a part of the corpus, all their channels.
+
+    Args:
+        documents: table CORPUS.
+        part: doc_ids, or the path of a table with a column `doc_id` (a value of `corpus.parts`).
+        storage: options for s3fs.
+
+    Returns:
+        table CORPUS, in the order of `documents`.
+
+    Raises:
+        TableError: a row names no document.
+        UserError: a name of the list is no document, or there is no such table.
+    """
+    listed = isinstance(part, str)
+    names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
+    known = set(documents["doc_id"].to_pylist())
+    for row, name in enumerate(names):
+        if name not in known:
+            kind, where = (TableError, place(str(part), row, storage)) if listed else (UserError, "corpus.parts")
+            raise kind(
+                f"there is no document {name!r}", where=where, remedy="look at its spelling, or take it out of the part"
+            )
+    return documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
 
 
 def read_queries(

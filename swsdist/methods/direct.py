@@ -19,7 +19,7 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
-from swsdist.features.registry import create
+from swsdist.features.registry import made_by
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
@@ -114,8 +114,7 @@ def extracted_from(store: Store, rows: list[dict[str, Any]], settings: Search | 
     Raises:
         DataError: a query cannot be used.
     """
-    features = store.manifest.extractor
-    extracted = extract(rows, create(features["name"], features["options"]), store.folder, settings)
+    extracted = extract(rows, made_by(store.manifest.extractor), store.folder, settings)
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     return extracted.examples

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import StoreError
+from swsdist.errors import DataError, StoreError
+from swsdist.features.model import load_model
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import Manifest, Shard, commit, state_name
+from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit, state_name
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -27,22 +28,30 @@ def check(store: Store) -> Iterator[str]:
     live documents' rows are consecutive, hold the frames that the documents table tells, and only finite numbers.
     """
     manifest = store.manifest
-    tables = (manifest.documents, manifest.statistics, manifest.rejected)
-    broken = {name: problem for name in tables if (problem := _unreadable(store.folder, name)) is not None}
+    broken = {name: problem for name in manifest.tables if (problem := _unreadable(store.folder, name)) is not None}
     yield from (f"{store.folder.path(name)}: {problem}" for name, problem in broken.items())
-    if manifest.documents in broken:
-        return  # it tells what the shards should hold
-    where = store.folder.path(manifest.documents)
-    placed = store.documents(columns=["shard"])["shard"]
-    if len(placed) != manifest.counts["documents"]:
+    for track in manifest.tracks:
+        if track.documents not in broken:  # it tells what the shards should hold
+            yield from _check_track(store, track)
+
+
+def _check_track(store: Store, track: Track) -> Iterator[str]:
+    manifest = store.manifest
+    where = store.folder.path(track.documents)
+    placed = store.documents(columns=["shard"], track=track.name)["shard"]
+    if track == manifest.tracks[0] and len(placed) != manifest.counts["documents"]:
         yield f"{where}: {len(placed)} documents, the manifest tells {manifest.counts['documents']}"
     for name in sorted({*placed.unique().to_pylist()} - {shard.name for shard in manifest.shards}):
         yield f"{where}: it places documents in {name}, which the manifest does not name"
     for shard in manifest.shards:
-        where = store.folder.path(shard.name)
+        file = shard.files.get(track.name)
+        if file is None:
+            yield f"{store.folder.path(shard.name)}: it has no file of the track {track.name}"
+            continue
+        where = store.folder.path(file.name)
         try:
-            yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, shard))
-            yield from (f"{where}: {problem}" for problem in _check_rows(store, shard))
+            yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, file))
+            yield from (f"{where}: {problem}" for problem in _check_rows(store, shard, track.name))
         except StoreError as error:
             yield f"{where}: {error.message}"
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -50,40 +59,43 @@ def check(store: Store) -> Iterator[str]:
 
 
 def _unreadable(folder: Folder, name: str) -> str | None:
-    """Why a table cannot be read, or None."""
+    """Why a table, or a pinned model, cannot be read, or None."""
     try:
+        if name.endswith(".npz"):
+            load_model(folder, name)
+            return None
         for _ in parquet.rows(folder, name):
             pass
-    except StoreError as error:
+    except DataError as error:
         return error.message
     except (pa.ArrowException, OSError) as error:
         return f"it cannot be read ({error})"
     return None
 
 
-def _check_bytes(folder: Folder, shard: Shard) -> Iterator[str]:
+def _check_bytes(folder: Folder, expected: File) -> Iterator[str]:
     try:
-        with folder.open(shard.name) as file:
+        with folder.open(expected.name) as file:
             running = hashlib.sha256()
             while block := file.read(1 << 20):
                 running.update(block)
             digest, size = running.hexdigest(), file.tell()
     except FileNotFoundError:
         raise StoreError("the file is missing") from None
-    if size != shard.size:
-        yield f"it has {size} bytes, the manifest tells {shard.size}"
-    elif digest != shard.sha256:
+    if size != expected.size:
+        yield f"it has {size} bytes, the manifest tells {expected.size}"
+    elif digest != expected.sha256:
         yield "its bytes are not those that were written (SHA-256 differs)"
 
 
-def _check_rows(store: Store, shard: Shard) -> Iterator[str]:
-    table = store.documents(shard.name, ["doc_id", "channel", "frames"])
+def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
+    table = store.documents(shard.name, ["doc_id", "channel", "frames"], track)
     keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     left = dict(zip(keys, table["frames"].to_pylist(), strict=True))
     open_key: tuple[str, int] | None = None
     ended: set[tuple[str, int]] = set()
     next_frame = 0
-    for block in store.blocks(shard.name, set(left)):
+    for block in store.blocks(shard.name, set(left), track):
         key = (block.doc_id, block.channel)
         if key != open_key:
             if key in ended:
@@ -114,7 +126,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
     """Write the live documents to new shards of about `hours` hours each, and remove what is then not needed.
 
     The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
-    shards have new names.
+    shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them.
     """
     store = Store(folder)
     manifest = store.manifest
@@ -122,49 +134,93 @@ def compact(folder: Folder, hours: float) -> Compacted:
     place = {(row["doc_id"], row["channel"]): (row["shard"], k) for k, row in enumerate(rows)}
     rows.sort(key=lambda row: (row["doc_id"], row["channel"]))
     shards: list[Shard] = []
-    placed: list[dict[str, object]] = []
+    name_of: dict[tuple[str, int], str] = {}
     for chosen in cut([row["duration"] for row in rows], hours * 3600):
         # In the order in which they are read: so the name tells the bytes, and the documents table the order of rows.
         part = sorted(rows[chosen.start : chosen.stop], key=lambda row: place[row["doc_id"], row["channel"]])
+        by_shard: dict[str, set[tuple[str, int]]] = {}
+        for row in part:
+            by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
         keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
-        name = shard_name(fingerprint("compact", 1, manifest.extractor_fingerprint, keys))
-        with folder.temporary(".parquet") as path:
-            with parquet.writer(path, FRAMES) as file:
-                writer = ShardWriter(file, manifest.dimension)
-                by_shard: dict[str, set[tuple[str, int]]] = {}
-                for row in part:
-                    by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
-                for source, live in by_shard.items():
-                    for block in store.blocks(source, live):
-                        writer.append(block.doc_id, block.channel, block.first_frame, block.features)
-                writer.flush()
-            output = parquet.describe(path, name)
-            folder.publish(path, name)
-        shard = Shard(name, output.size, output.sha256, len(part), sum(row["frames"] for row in part))
-        shards.append(shard)
-        placed += [{**row, "shard": name} for row in part]
-    frozen = parquet.read(folder, manifest.statistics)
-    after = commit(
-        folder,
-        manifest.extractor,
-        manifest.dimension,
-        manifest.shift,
-        shards,
-        pa.Table.from_pylist(placed, DOCUMENTS),
-        store.rejected(),
-        frozen,
-    )
+        files: dict[str, File] = {}
+        for track in manifest.tracks:
+            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys))
+            files[track.name] = File(*_rewritten(store, track, name, by_shard))
+        first = files[manifest.tracks[0].name].name
+        name_of |= {(row["doc_id"], row["channel"]): first for row in part}
+        shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
+    after = _committed(store, shards, name_of, anew=False)
     _remove_unused(folder, after)
     size = sum(shard.size for shard in shards)
     return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
 
 
+def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:
+    """The frames of documents of several shards in one file."""
+    with store.folder.temporary(".parquet") as path:
+        with parquet.writer(path, FRAMES) as file:
+            writer = ShardWriter(file, track.dimension)
+            for source, live in by_shard.items():
+                for block in store.blocks(source, live, track.name):
+                    writer.append(block.doc_id, block.channel, block.first_frame, block.features)
+            writer.flush()
+        output = parquet.describe(path, name)
+        store.folder.publish(path, name)
+    return output
+
+
+def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int], str], anew: bool) -> Manifest:
+    """The same documents in other shards; `anew`: with statistics taken of them."""
+    folder, manifest = store.folder, store.manifest
+    tracks = []
+    for track in manifest.tracks:
+        placed: dict[str, list[dict[str, object]]] = {shard.name: [] for shard in shards}
+        for row in store.documents(track=track.name).to_pylist():
+            name = name_of.get((row["doc_id"], row["channel"]))
+            if name is not None:
+                placed[name].append({**row, "shard": name})
+        documents = pa.Table.from_pylist([row for each in placed.values() for row in each], DOCUMENTS)
+        frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
+        tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
+    others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
+    return commit(
+        folder,
+        tracks,
+        manifest.tick,
+        shards,
+        store.rejected(),
+        provisional=manifest.provisional,
+        models=others,
+        source=manifest.source,
+        kind=manifest.kind,
+    )
+
+
+class Refitted(NamedTuple):
+    """What became of the statistics of the collection: recordings that were gone, and documents they are now taken from."""
+
+    gone: int
+    documents: int
+
+
+def refit(folder: Folder) -> Refitted:
+    """Take the statistics that normalise anew, of the documents that are there now, and pin them.
+
+    Searches of the store are done again where they use them, and results change.
+    """
+    store = Store(folder)
+    documents = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    name_of = {(row["doc_id"], row["channel"]): row["shard"] for row in documents}
+    _committed(store, list(store.manifest.shards), name_of, anew=True)
+    return Refitted(int(store.manifest.counts["statistics_gone"]), len(documents))
+
+
 def _remove_unused(folder: Folder, manifest: Manifest) -> None:
     """Files of earlier states: shards, their lists, and tables that the manifest does not name."""
-    used = {shard.name for shard in manifest.shards} | {manifest.documents, manifest.statistics, manifest.rejected}
+    used = {file.name for shard in manifest.shards for file in shard.files.values()} | set(manifest.tables)
     used.add(state_name(manifest.fingerprint))
     for name in folder.listing():
         if name in used or name == "manifest.json":
             continue
-        if name.startswith(("shards/", "documents-", "statistics-", "rejected-", "manifest-")):
+        if name.startswith(("shards/", "models/", "documents-", "rejected-", "manifest-")):
             folder.remove(name)

@@ -1,72 +1,224 @@
-"""The manifest: the only commit point of a feature store.
+"""The manifest: the only commit point of a store.
 
 A store is a folder::
 
     manifest.json                names all that follows; what it does not name is not part of the store
     manifest-<fp>.json           the same, and stays: a search goes on with the state that it began with
-    documents-<fp>.parquet       a row a document (swsdist.types.DOCUMENTS), in the order of shards and their rows
-    statistics-<fp>.parquet      means and variances of speakers and of the collection, frozen when first indexed
+    documents-<fp>.parquet       a row a document (swsdist.types.DOCUMENTS), in the order of shards and their rows; one a track
     rejected-<fp>.parquet        documents that could not be used, why, and the identity they had then
-    shards/part-<fp>.parquet     frames (swsdist.types.FRAMES)
+    models/statistics-<fp>.parquet   means and variances of speakers and of the collection: a pinned model; one a track
+    shards/part-<fp>.parquet     frames (swsdist.types.FRAMES); a file a shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
+
+A store has a **kind**, which says what its shards hold (`frames`), and a **tick**, seconds per unit of its integer times. Its
+documents are cut into shards once; each **track** is a recipe's frames of all of them, in files of the same partition. What is
+fitted once and then applied to all documents to come is a **pinned model**, a file that the manifest names. A store that is
+made of another names the state of it as its **source**.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from swsdist.errors import StoreError
-from swsdist.features.statistics import Statistics
+from swsdist.features.interface import Kind
+from swsdist.features.registry import recipe_fingerprint
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.types import DOCUMENTS, REJECTED, STATISTICS
+from swsdist.store.statistics import pinned
+from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/1"
+SCHEMA = "swsdist-store/2"
+
+#: What the shards of a store hold. Lattices and postings are to come.
+StoreKind = Literal["frames"]
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
 
+#: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
+_MOST_GROUPS = 4096
+
 
 @dataclass(frozen=True)
-class Shard:
-    """One Parquet file of frames."""
+class File:
+    """A file of a track: its name in the store, bytes, and SHA-256."""
 
     name: str
     size: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some documents, whole: a file of each track.
+
+    Attributes:
+        name: of the partition, which the documents tables of all tracks name; that of the first track's file.
+        files: by track.
+        documents, frames: how many live, of the first track.
+    """
+
+    name: str
+    files: dict[str, File]
     documents: int
     frames: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(file.size for file in self.files.values())
+
+
+def shard_of(track: str, output: parquet.Output, documents: int = 0, frames: int = 0) -> Shard:
+    """A shard of one track, as a task published it."""
+    return Shard(output.name, {track: File(*output)}, documents, frames)
+
+
+@dataclass(frozen=True)
+class Track:
+    """What one recipe made of all documents.
+
+    Attributes:
+        name: what configs and readers call it.
+        recipe: of the extractor (`features.registry.recipe`), or of what derived it.
+        fingerprint: of the recipe.
+        dimension: numbers a frame.
+        columns: their names.
+        kind: what they are: `features`, `posteriors`, `logits`.
+        documents: its table DOCUMENTS.
+    """
+
+    name: str
+    recipe: dict[str, object]
+    fingerprint: str
+    dimension: int
+    columns: tuple[str, ...]
+    kind: Kind
+    documents: str
+
+
+class Made(NamedTuple):
+    """A track that is to be committed.
+
+    Attributes:
+        name, recipe, dimension, columns, kind: as in `Track`.
+        documents: table DOCUMENTS, the live ones, in the order of shards and rows.
+        frozen: table STATISTICS of the state before (`frozen_statistics`); None at first.
+    """
+
+    name: str
+    recipe: dict[str, object]
+    dimension: int
+    documents: pa.Table
+    frozen: pa.Table | None = None
+    columns: Sequence[str] | None = None
+    kind: Kind = "features"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One state of a store."""
+    """One state of a store.
+
+    Attributes:
+        fingerprint: of the state.
+        kind: what its shards hold.
+        tick: seconds per unit of its integer times: the shift of its frames.
+        tracks: the first is what a reader gets that names none.
+        shards: those that hold a live document.
+        rejected: table of documents that could not be used.
+        models: pinned models by name; `statistics.TRACK` of each track.
+        counts: documents, frames, seconds, rejected; and `statistics_gone`, how many of the documents that the collection's
+            statistics were taken from are no longer there, or are others now.
+        source: fingerprint of the state that a derived store was made of, else None.
+        provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
+    """
 
     fingerprint: str
-    extractor: dict[str, Any]
-    dimension: int
-    shift: float
-    documents: str
-    statistics: str
-    rejected: str
+    kind: StoreKind
+    tick: float
+    tracks: tuple[Track, ...]
     shards: tuple[Shard, ...]
+    rejected: str
+    models: dict[str, str]
     counts: dict[str, float]
-    schema: str = SCHEMA
-    extractor_fingerprint: str = field(default="")
-    #: Shards are missing, since their tasks failed: the statistics are not frozen yet.
+    source: str | None = None
     provisional: bool = False
+    schema: str = field(default=SCHEMA)
+
+    def track(self, name: str | None = None) -> Track:
+        """A track by name; the first by default.
+
+        Raises:
+            StoreError: there is none of that name.
+        """
+        for track in self.tracks:
+            if name is None or track.name == name:
+                return track
+        raise StoreError(
+            f"the store has no track {name!r}",
+            where="features",
+            remedy=f"it has: {', '.join(track.name for track in self.tracks)}",
+        )
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Manifest:
+        """From what `dataclasses.asdict` gives.
+
+        Raises:
+            KeyError, TypeError: it is not that.
+        """
+        tracks = tuple(Track(**{**track, "columns": tuple(track["columns"])}) for track in values["tracks"])
+        shards = tuple(
+            Shard(**{**shard, "files": {name: File(**file) for name, file in shard["files"].items()}})
+            for shard in values["shards"]
+        )
+        return cls(**{**values, "tracks": tracks, "shards": shards})
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
         return next(shard for shard in self.shards if shard.name == name)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All files beside the shards."""
+        return (*(track.documents for track in self.tracks), self.rejected, *self.models.values())
+
+    # What is asked of a store of one track.
+
+    @property
+    def shift(self) -> float:
+        """Seconds from one frame to the next."""
+        return self.tick
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a frame of the first track."""
+        return self.tracks[0].dimension
+
+    @property
+    def documents(self) -> str:
+        """The documents table of the first track."""
+        return self.tracks[0].documents
+
+    @property
+    def extractor(self) -> dict[str, object]:
+        """The recipe of the first track."""
+        return self.tracks[0].recipe
+
+    @property
+    def extractor_fingerprint(self) -> str:
+        """The fingerprint of the first track's recipe."""
+        return self.tracks[0].fingerprint
 
 
 def state_name(fingerprint: str) -> str:
@@ -97,8 +249,7 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
                 where=where,
                 remedy="use the version of swsdist that wrote it, or index again",
             )
-        shards = tuple(Shard(**shard) for shard in values.pop("shards"))
-        return Manifest(shards=shards, **values)
+        return Manifest.from_json(values)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"the manifest is damaged ({error})", where=where, remedy="remove it and index again: no shard is lost"
@@ -121,86 +272,108 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
     return manifest
 
 
+def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | None:
+    """The statistics of a track that the store's current state pins, whatever else of that state is lost.
+
+    Args:
+        folder: the store.
+        track: its name.
+        recipe: fingerprint of the recipe that the track must have.
+
+    Returns:
+        STATISTICS; None where there is no store, no such track, it is of another recipe, or the file is gone.
+    """
+    manifest = load(folder)
+    known = (
+        [] if manifest is None else [one for one in manifest.tracks if (one.name, one.fingerprint) == (track, recipe)]
+    )
+    if manifest is None or not known or not folder.exists(manifest.models[f"statistics.{track}"]):
+        return None
+    return parquet.read(folder, manifest.models[f"statistics.{track}"])
+
+
 def commit(
     folder: Folder,
-    extractor: dict[str, Any],
-    dimension: int,
-    shift: float,
+    made: Made | Sequence[Made],
+    tick: float,
     shards: Iterable[Shard],
-    documents: pa.Table,
     rejected: pa.Table,
-    frozen: pa.Table | None,
+    *,
     provisional: bool = False,
+    models: Mapping[str, str] | None = None,
+    source: str | None = None,
+    kind: StoreKind = "frames",
 ) -> Manifest:
     """Make this the state of the store.
 
     Args:
         folder: the store.
-        extractor: identity of the extractor (`features.registry.identity`).
-        dimension, shift: of its frames; the shift in s.
+        made: its tracks, the first first.
+        tick: seconds per unit of its integer times; of all tracks.
         shards: those that hold a live document.
-        documents: DOCUMENTS, the live ones, in the order of shards and rows.
         rejected: REJECTED_DOCUMENTS.
-        frozen: STATISTICS of the state before, which stay as they are; None at first.
-        provisional: documents are missing that are to come, so the statistics are taken anew at the next commit.
+        provisional: documents are missing that are to come, so what is fitted now is fitted anew at the next commit.
+        models: files of further pinned models by name, which are there already.
+        source: fingerprint of the state that the store is made of.
+        kind: what the shards hold.
     """
-    shards = tuple(shards)
-    statistics = _statistics(documents, dimension, frozen)
+    tracks, shards = [made] if isinstance(made, Made) else list(made), tuple(shards)
+    fitted = {
+        one.name: pinned(folder, one.name, one.documents, one.dimension, one.frozen, provisional) for one in tracks
+    }
+    files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
     keys = [
-        list(row)
-        for row in zip(*(documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True)
+        sorted(
+            map(
+                list,
+                zip(*(one.documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True),
+            )
+        )
+        for one in tracks
     ]
-    scopes = [statistics[name].to_pylist() for name in ("scope", "name", "frames", "mean")]
+    recipes = [[one.name, recipe_fingerprint(one.recipe)] for one in tracks]
+    cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
     name = fingerprint(
-        SCHEMA, extractor, [shard.name for shard in shards], sorted(keys), scopes, rejected.to_pylist(), provisional
+        SCHEMA, kind, recipes, cut, keys, sorted(files.items()), rejected.to_pylist(), source, provisional
     )
+    first = tracks[0].documents
     manifest = Manifest(
         fingerprint=name,
-        extractor=extractor,
-        extractor_fingerprint=fingerprint(extractor),
-        dimension=dimension,
-        shift=shift,
-        documents=f"documents-{name}.parquet",
-        statistics=f"statistics-{name}.parquet",
-        rejected=f"rejected-{name}.parquet",
+        kind=kind,
+        tick=tick,
+        tracks=tuple(_track(one, name, k) for k, one in enumerate(tracks)),
         shards=shards,
+        rejected=f"rejected-{name}.parquet",
+        models=files,
         counts={
-            "documents": documents.num_rows,
-            "frames": sum(documents["frames"].to_pylist()),
-            "seconds": round(sum(sorted(documents["duration"].to_pylist())), 6),
+            "documents": first.num_rows,
+            "frames": sum(first["frames"].to_pylist()),
+            "seconds": round(sum(sorted(first["duration"].to_pylist())), 6),
             "rejected": rejected.num_rows,
+            "statistics_gone": fitted[tracks[0].name].gone,
         },
+        source=source,
         provisional=provisional,
     )
-    parquet.publish(folder, manifest.documents, [documents], DOCUMENTS)
-    parquet.publish(folder, manifest.statistics, [statistics], STATISTICS)
+    for one, track in zip(tracks, manifest.tracks, strict=True):
+        parquet.publish(folder, track.documents, _by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
-    values = {**asdict(manifest), "shards": [asdict(shard) for shard in shards]}
-    text = json.dumps(values, indent=1, ensure_ascii=False).encode()
+    text = json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
     folder.write_bytes(state_name(name), text)
     folder.write_bytes(NAME, text)
     return manifest
 
 
-def _statistics(documents: pa.Table, dimension: int, frozen: pa.Table | None) -> pa.Table:
-    """Statistics of speakers that are new, and of the collection if there is none yet; merged in order of keys."""
-    known = {(row["scope"], row["name"]): row for row in frozen.to_pylist()} if frozen is not None else {}
-    merged: dict[tuple[str, str], Statistics] = {}
-    columns = ["speaker", "frames", "mean", "variance"]
-    ordered = documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")]).select(columns)
-    for batch in ordered.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            one = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-            scopes = [("collection", "")] + ([("speaker", row["speaker"])] if row["speaker"] else [])
-            for scope in scopes:
-                if scope not in known:
-                    merged[scope] = merged.get(scope, Statistics.zero(dimension)) + one
-    for (scope, name), value in merged.items():
-        known[scope, name] = {
-            "scope": scope,
-            "name": name,
-            "frames": value.frames,
-            "mean": value.mean.tolist(),
-            "variance": value.variance.tolist(),
-        }
-    return pa.Table.from_pylist([known[key] for key in sorted(known)], STATISTICS)
+def _track(one: Made, state: str, place: int) -> Track:
+    columns = tuple(one.columns) if one.columns is not None else tuple(f"c{k}" for k in range(one.dimension))
+    table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
+    return Track(one.name, one.recipe, recipe_fingerprint(one.recipe), one.dimension, columns, one.kind, table)
+
+
+def _by_shard(documents: pa.Table) -> list[pa.Table]:
+    """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
+    names = documents["shard"].to_pylist()
+    borders = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
+    every = -(-len(borders) // _MOST_GROUPS)
+    borders = [*borders[:-1:every], len(names)]
+    return [documents.slice(first, last - first) for first, last in pairwise(borders)]

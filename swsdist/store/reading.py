@@ -6,7 +6,8 @@ Anyone with pyarrow can do the same: read manifest.json, the documents table it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -45,20 +46,24 @@ class Store:
         self.folder = folder
         self.manifest = manifest or require(folder)
 
-    def documents(self, shard: str | None = None, columns: list[str] | None = None) -> pa.Table:
-        """The live documents, of one shard or all; DOCUMENTS."""
+    def documents(
+        self, shard: str | None = None, columns: list[str] | None = None, track: str | None = None
+    ) -> pa.Table:
+        """The live documents of a track (by default the first), of one shard or all; DOCUMENTS."""
+        name = self.manifest.track(track).documents
         if shard is None:
-            return parquet.read(self.folder, self.manifest.documents, columns)
+            return parquet.read(self.folder, name, columns)
         wanted = None if columns is None else sorted({*columns, "shard"})
-        with parquet.reader(self.folder, self.manifest.documents) as file:
-            # The table is in the order of shards: only the row groups that mention this one are read.
+        with parquet.reader(self.folder, name) as file:
+            # A row group a shard: only those that may mention this one are read.
             groups = parquet.holding(file, "shard", shard)
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         return table.filter(pc.equal(table["shard"], shard))
 
-    def statistics(self) -> dict[tuple[str, str], Statistics]:
-        """Frozen statistics by (scope, name): ("collection", "") and ("speaker", name)."""
-        table = parquet.read(self.folder, self.manifest.statistics)
+    def statistics(self, track: str | None = None) -> dict[tuple[str, str], Statistics]:
+        """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name)."""
+        name = self.manifest.models[f"statistics.{self.manifest.track(track).name}"]
+        table = parquet.read(self.folder, name, ["scope", "name", "frames", "mean", "variance"])
         return {
             (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
             for row in table.to_pylist()
@@ -68,31 +73,76 @@ class Store:
         """Documents that could not be used; REJECTED_DOCUMENTS."""
         return parquet.read(self.folder, self.manifest.rejected)
 
-    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
+    def live(self, shard: str, track: str | None = None) -> set[tuple[str, int]]:
+        """Keys (doc_id, channel) of the live documents of a shard."""
+        keys = self.documents(shard, ["doc_id", "channel"], track)
+        return set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
+
+    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None, track: str | None = None) -> Iterator[Block]:
         """Frames of the documents in a shard, in their order; at most a row group in memory.
 
         Args:
             shard: its name.
             live: keys (doc_id, channel) to yield; rows of others are dead. By default all live documents.
+            track: whose frames; by default the first's.
+
+        Raises:
+            StoreError: there is no such track, or no file of it for this shard.
         """
-        if live is None:
-            keys = self.documents(shard, ["doc_id", "channel"])
-            live = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
-        dimension = self.manifest.dimension
-        for batch in parquet.rows(self.folder, shard, batch=16):
+        chosen = self.manifest.track(track)
+        live = self.live(shard, chosen.name) if live is None else live
+        dimension = chosen.dimension
+        for batch in parquet.rows(self.folder, self._file(shard, chosen.name), batch=16):
             doc_ids, channels, firsts = (batch.column(n).to_pylist() for n in ("doc_id", "channel", "first_frame"))
             for k, blob in enumerate(batch.column("features")):
                 if (doc_ids[k], channels[k]) in live:
                     features = np.frombuffer(blob.as_buffer(), "<f4").reshape(-1, dimension)
                     yield Block(doc_ids[k], channels[k], firsts[k], features)
 
-    def features(self, doc_id: str, channel: int = 1) -> NDArray[np.float32]:
+    def _file(self, shard: str, track: str) -> str:
+        file = self.manifest.shard(shard).files.get(track)
+        if file is None:
+            raise StoreError(
+                f"track {track} has no frames of this shard", where=self.folder.path(shard), remedy="index again"
+            )
+        return file.name
+
+    def joined(self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
+        """Frames of several tracks side by side, as `blocks` yields those of one.
+
+        A document is as long as its shortest track; one that a track lacks (it was rejected there) is left out.
+
+        Args:
+            shard: its name.
+            tracks: whose columns, from left to right.
+            live: keys (doc_id, channel) to yield; by default all documents that live in each track.
+        """
+        known = set.intersection(*(self.live(shard, track) for track in tracks))
+        wanted = known if live is None else known & live
+        pieces = [pieces_of(self.blocks(shard, wanted, track)) for track in tracks]
+        for parts in zip(*pieces, strict=True):
+            left: list[Block | None] = [next(part) for part in parts]
+            while all(block is not None for block in left):
+                blocks = [block for block in left if block is not None]
+                first = blocks[0]
+                if len({(block.doc_id, block.channel, block.first_frame) for block in blocks}) > 1:
+                    raise StoreError(
+                        f"the tracks {', '.join(tracks)} do not hold the same documents in the same rows",
+                        where=self.folder.path(shard),
+                        remedy="index again",
+                    )
+                count = min(len(block.features) for block in blocks)
+                frames = np.concatenate([block.features[:count] for block in blocks], axis=1)
+                yield first._replace(features=frames)
+                left = [next(part, None) for part in parts]
+
+    def features(self, doc_id: str, channel: int = 1, track: str | None = None) -> NDArray[np.float32]:
         """All frames of one document, float32 (frames, dimension).
 
         Raises:
             StoreError: it is not in the store.
         """
-        table = self.documents(columns=["doc_id", "channel", "shard"])
+        table = self.documents(columns=["doc_id", "channel", "shard"], track=track)
         found = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
         if found.num_rows == 0:
             raise StoreError(
@@ -100,5 +150,11 @@ class Store:
                 where=self.folder.path(),
                 remedy="`swsdist store info --documents` lists those there are",
             )
-        blocks = self.blocks(found["shard"][0].as_py(), {(doc_id, channel)})
+        blocks = self.blocks(found["shard"][0].as_py(), {(doc_id, channel)}, track)
         return np.concatenate([block.features for block in blocks])
+
+
+def pieces_of(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
+    """The blocks of each document, which stand together; what of one is not used up is passed over."""
+    for _, part in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+        yield part

@@ -7,7 +7,8 @@ dead, as are those of documents removed later: the documents table says which ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks, sha256
 from swsdist.errors import AudioError, DataError
-from swsdist.features.registry import Extractor, in_blocks
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import Columns, Extractor, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -83,48 +85,89 @@ def rejected_name(fingerprint: str) -> str:
     return f"shards/part-{fingerprint}.rejected.parquet"
 
 
-def write_shard(folder: Folder, fingerprint: str, documents: Iterable[dict[str, Any]], extractor: Extractor) -> Indexed:
-    """Compute the features of documents and publish them as a shard.
+def track_file(fingerprint: str, track: str) -> str:
+    """Where the frames of a further track lie, that the same task made as a shard's first."""
+    return f"shards/part-{fingerprint}-{track}.parquet"
+
+
+def write_shard(
+    folder: Folder,
+    fingerprint: str,
+    documents: Iterable[dict[str, Any]],
+    extractor: Extractor,
+    partition: str | None = None,
+) -> Indexed:
+    """Compute the features of documents and publish them as a shard; of an extractor of several tracks, their first.
 
     Args:
         folder: the store.
         fingerprint: of this task; names the outputs.
         documents: rows of CORPUS with the file's `identity` added.
         extractor: computes the features.
+        partition: name of the shard that holds these documents in the store's first track; by default this is the first.
     """
-    live: list[dict[str, Any]] = []
+    return write_tracks(folder, fingerprint, documents, extractor, partition)[0]
+
+
+def write_tracks(
+    folder: Folder,
+    fingerprint: str,
+    documents: Iterable[dict[str, Any]],
+    extractor: Extractor,
+    partition: str | None = None,
+) -> list[Indexed]:
+    """The same of all tracks that an extractor yields in one pass (`features.interface.tracks_of`), one after the other.
+
+    The documents are the same in all, in the same rows; each has the means and variances of the track's own columns.
+    """
+    tracks = tracks_of(extractor)
+    names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
+    live: list[list[dict[str, Any]]] = [[] for _ in tracks]
     rejected: list[dict[str, Any]] = []
     seconds, bytes_read = 0.0, 0
-    name = shard_name(fingerprint)
-    with folder.temporary(".parquet") as path:
-        with parquet.writer(path, FRAMES) as file:
-            shard = ShardWriter(file, extractor.dimension)
+    with ExitStack() as files:
+        paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
+        with ExitStack() as writers:
+            shards = [
+                ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
+                for path, track in zip(paths, tracks, strict=True)
+            ]
             for document in documents:
                 try:
-                    row = _write_document(shard, document, extractor, folder)
+                    row, taken = _write_document(shards, tracks, document, extractor, folder)
                 except DataError as error:
                     rejected.append(rejection(document, error))
-                else:
-                    live.append({**row, "shard": name})
-                    seconds += row["duration"]
-                    bytes_read += int(document["identity"].partition(":")[0] or 0)
-            shard.flush()
-        table = pa.Table.from_pylist(live, DOCUMENTS)
-        refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
-        shard_output = parquet.describe(path, name)
-        folder.publish(path, name)
-    outputs = (
-        shard_output,
-        parquet.publish(folder, documents_name(fingerprint), [table], DOCUMENTS),
-        parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS),
-    )
-    return Indexed(outputs, table, refused, seconds, bytes_read)
+                    continue
+                for rows, one in zip(live, taken, strict=True):
+                    own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
+                    rows.append({**row, **own, "shard": partition or names[0]})
+                seconds += row["duration"]
+                bytes_read += int(document["identity"].partition(":")[0] or 0)
+            for shard in shards:
+                shard.flush()
+        outputs = []
+        for path, name in zip(paths, names, strict=True):
+            outputs.append(parquet.describe(path, name))
+            folder.publish(path, name)
+    refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
+    listed = parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS)
+    found = []
+    for k, (rows, output) in enumerate(zip(live, outputs, strict=True)):
+        table = pa.Table.from_pylist(rows, DOCUMENTS)
+        name = documents_name(fingerprint if k == 0 else f"{fingerprint}-{tracks[k].name}")
+        placed = parquet.publish(folder, name, [table], DOCUMENTS)
+        found.append(Indexed((output, placed, listed), table, refused, seconds, bytes_read))
+    return found
 
 
 def _write_document(
-    shard: ShardWriter, document: dict[str, Any], extractor: Extractor, folder: Folder
-) -> dict[str, Any]:
-    statistics = Statistics.zero(extractor.dimension)
+    shards: Sequence[ShardWriter],
+    tracks: Sequence[Columns],
+    document: dict[str, Any],
+    extractor: Extractor,
+    folder: Folder,
+) -> tuple[dict[str, Any], list[Statistics]]:
+    statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
     samples = rows = first = 0
     digest = sha256(document["path"], folder.storage)
 
@@ -137,11 +180,13 @@ def _write_document(
             yield block
 
     for frames in in_blocks(extractor, counted()):
-        shard.append(document["doc_id"], document["channel"], first, frames)
-        statistics = statistics + Statistics.of(frames)
+        for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
+            own = frames[:, track.first : track.stop]
+            shard.append(document["doc_id"], document["channel"], first, own)
+            statistics[k] = statistics[k] + Statistics.of(own)
         first += len(frames)
         rows += 1
-    return {
+    row = {
         "doc_id": document["doc_id"],
         "channel": document["channel"],
         "path": document["path"],
@@ -151,9 +196,8 @@ def _write_document(
         "identity": document["identity"],
         "sha256": digest,
         "speaker": document["speaker"],
-        "mean": statistics.mean.tolist(),
-        "variance": statistics.variance.tolist(),
     }
+    return row, statistics
 
 
 def rejection(document: dict[str, Any], error: DataError) -> dict[str, Any]:

@@ -174,7 +174,8 @@ def test_store_info(swsdist, place: Path) -> None:
     store = package.open_store(str(place / "run" / "store"))
     out = swsdist("store", "info", "run/store", "--documents", cwd=place).out
     assert "mfcc version 1" in out
-    assert "39 numbers every 10 ms" in out
+    assert "kind        frames, a tick of 10 ms" in out
+    assert "mfcc: 39 features a tick" in out
     assert all(f"\n{doc_id}\t1\t" in out for doc_id in store.documents()["doc_id"].to_pylist())
     values = json.loads(swsdist("store", "info", "run/store", "--json", cwd=place).out)
     assert values["fingerprint"] == store.manifest.fingerprint

@@ -47,7 +47,7 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         pytest.param(
             "features: {name: mfc}\n",
             None,
-            "there is no feature extractor 'mfc'",
+            "there is no feature extractor 'mfc'; did you mean mfcc?",
             "there are: ",
             marks=pytest.mark.slow,
         ),

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import AudioError
-from swsdist.features import registry
+from swsdist.features import blocks as cutting
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import BLOCK_FRAMES, frame_count, in_blocks
 
@@ -183,7 +183,7 @@ def test_blocks_are_the_whole(block, blocks, more, spare, frame_length, hop, con
     samples = (np.arange(frame_length + (frames - 1) * hop + spare) * 7919 % 101).astype(np.float32)
     whole = extractor.extract(samples)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "BLOCK_FRAMES", block)
+        patch.setattr(cutting, "BLOCK_FRAMES", block)
         found = list(in_blocks(extractor, chunks(samples, lengths)))
     assert [len(part) for part in found[:-1]] == [block] * (len(found) - 1)
     assert 1 <= len(found[-1]) <= block

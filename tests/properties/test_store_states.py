@@ -43,6 +43,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.rejected: set[str] = set()
         self.tried: set[str] = set()
         self.frozen: dict[tuple[str, str], bytes] = {}
+        self.taken_from: set[tuple[str, bytes]] = set()
         self.shards: dict[str, str] = {}
         self.clock = 0
         self.extractor = Mfcc(**OPTIONS)
@@ -114,9 +115,17 @@ class StoreMachine(RuleBasedStateMachine):
         assert changed or outcome.did <= len(self.rejected - self.tried)
         self.tried = set(self.rejected)
         self.indexed = dict(self.audio)
+        self.freeze()
         for shard in Store(self.folder).manifest.shards:
             # A shard is never rewritten.
-            assert self.shards.setdefault(shard.name, shard.sha256) == shard.sha256
+            assert self.shards.setdefault(shard.name, shard.files["mfcc"].sha256) == shard.files["mfcc"].sha256
+
+    def freeze(self) -> None:
+        """Once all that the collection's were taken from is gone, all are taken anew."""
+        recordings = {(name, samples.tobytes()) for name, (samples, _) in self.indexed.items()}
+        if not self.taken_from & recordings:
+            self.taken_from = recordings
+            self.frozen = {}
 
     @precondition(lambda self: self.indexed)
     @rule(hours=st.sampled_from([1.0, 0.2 / 3600]))
@@ -156,13 +165,15 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def statistics_stay(self) -> None:
-        """Those of a speaker, and of the collection, are frozen when first indexed."""
+        """Those of a speaker, and of the collection, are frozen when first indexed, while a recording of the first is left."""
         if not self.indexed:
             return
         found = Store(self.folder).statistics()
         for scope, value in found.items():
             assert self.frozen.setdefault(scope, value.mean.tobytes()) == value.mean.tobytes()
         assert self.frozen.keys() == found.keys()
+        gone = self.taken_from - {(name, each[0].tobytes()) for name, each in self.indexed.items()}
+        assert Store(self.folder).manifest.counts["statistics_gone"] == len(gone)
 
 
 StoreMachine.TestCase.settings = settings(

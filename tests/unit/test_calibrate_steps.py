@@ -85,7 +85,7 @@ STEPS = {
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.state.ended["fit"].receipts
+    (receipt,) = result.outcome.course.ended["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 
@@ -170,8 +170,8 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
 def test_a_change_of_method_does_not_search_again(place: Path) -> None:
     run(place, steps=STEPS["q-norm"])
     result = run(place, steps=STEPS["kst"], alpha=2.75)
-    ended = result.outcome.state.ended
-    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "score", "export"]
+    ended = result.outcome.course.ended
+    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "align.final", "score", "export"]
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.config import Config, load_config
+from swsdist.config import Config, dump_config, load_config
 from swsdist.config.search import FeatureStream, Search
 from swsdist.errors import ConfigError
 from swsdist.registries import RECURRENCES
@@ -348,7 +348,7 @@ def test_sets_win_over_the_file_and_the_later_over_the_earlier(load: Load) -> No
     assert config.search.distance == "cosine"
     assert config.report.exports == ("csv",)
     assert config.executor.workers is None
-    assert config.features.options == {"n_mels": 40}
+    assert config.features[0].options == {"n_mels": 40}
     assert config.storage == {"endpoint_url": "http://localhost:9000"}
     assert config.reduce.nbest.least == 3
     assert config.system == "a=b"
@@ -395,3 +395,39 @@ def test_errors_of_file_and_sets_come_together(load: Load) -> None:
     assert lines[0] == "my.yaml: 2 errors"
     assert lines[1].startswith("  my.yaml:3: serch: no such key")
     assert lines[2].startswith("  --set search.lanes: 0 is not allowed; allowed: integer > 0")
+
+
+# One extractor, or several tracks
+
+
+def test_features_are_one_section_or_several(load: Load) -> None:
+    assert [one.track_name for one in load(LEAST).features] == ["mfcc"]
+    assert load(LEAST + "features:\n").features == load(LEAST).features
+    (one,) = load(LEAST + "features: {track: mine, options: {n_mfcc: 20}}\n").features
+    assert (one.name, one.track_name, one.options) == ("mfcc", "mine", {"n_mfcc": 20})
+    both = load(LEAST + "features: [{name: mfcc}, {name: mfcc, track: energy, options: {n_mfcc: 1}}]\n").features
+    assert [each.track_name for each in both] == ["mfcc", "energy"]
+
+
+def test_tracks_are_dumped_and_read_back(load: Load) -> None:
+    for text in ("", "features: {options: {n_mfcc: 20}}\n", "features: [{name: mfcc}, {name: mfcc, track: e}]\n"):
+        config = load(LEAST + text)
+        Path("again.yaml").write_text(dump_config(config), "utf-8")
+        assert load_config("again.yaml") == config
+    assert "features:\n  name: mfcc\n" in dump_config(load(LEAST))
+
+
+@pytest.mark.parametrize(
+    ("text", "told_"),
+    [
+        ("features: {nmae: mfcc}\n", "my.yaml:3: features.nmae: no such key; did you mean features.name?"),
+        ("features: {name: 3}\n", "my.yaml:3: features.name: 3 is not allowed; allowed: text (quote it)"),
+        ("features:\n- name: a\n- name: 3\n", "my.yaml:5: features[1].name: 3 is not allowed"),
+        ("features: [{name: a}, {nmae: b}]\n", "my.yaml:3: features[1].nmae: no such key"),
+        ("features: []\n", "my.yaml:1: features: name at least one extractor"),
+        ("features: 3\n", "my.yaml:3: features: 3 is not allowed"),
+        ("features: [{name: a}, {name: b, track: a}]\n", "my.yaml:1: features: 2 tracks are called a"),
+    ],
+)
+def test_errors_of_tracks_name_their_place(load: Load, text: str, told_: str) -> None:
+    assert told(load, LEAST + text).startswith(told_)

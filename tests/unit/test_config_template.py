@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import Config, load_config
-from swsdist.config.suggest import Key, keys
+from swsdist.config.suggest import Key, is_one_or_more, keys
 from swsdist.config.template import PLACEHOLDERS, reference, template
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config.md"
@@ -18,14 +18,14 @@ def test_the_template_loads_and_gives_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
     path.write_text(template())
     given = {name: str(tmp_path / PLACEHOLDERS[f"corpus.{name}"]) for name in ("documents", "queries")}
-    least = Config.model_validate({"run": str(tmp_path / PLACEHOLDERS["run"]), "corpus": given})
+    least = Config.model_validate({"run": str(tmp_path / PLACEHOLDERS["run"]), "corpus": given, "system": "my"})
     assert load_config(path) == least
 
 
 def test_the_template_with_every_default_uncommented_is_the_same_config(tmp_path: Path) -> None:
-    (tmp_path / "commented.yaml").write_text(template())
+    (tmp_path / "mfcc-cosine.yaml").write_text(template())
     (tmp_path / "plain.yaml").write_text(re.sub(r"(?m)^( *)#(?=\w)", r"\1", template()))
-    assert load_config(tmp_path / "plain.yaml") == load_config(tmp_path / "commented.yaml")
+    assert load_config(tmp_path / "plain.yaml") == load_config(tmp_path / "mfcc-cosine.yaml")
 
 
 def test_the_template_shows_every_key_with_its_meaning() -> None:
@@ -64,4 +64,5 @@ def test_a_section_left_out_equals_a_section_left_empty() -> None:
     """So that the defaults in the page hold also for a section that is given in part."""
     for key in keys():
         if key.section and not key.field.is_required():
-            assert key.field.default == key.section(), key.dotted
+            alone = key.section()
+            assert key.field.default == ((alone,) if is_one_or_more(key.field) else alone), key.dotted

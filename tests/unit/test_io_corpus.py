@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from swsdist.errors import TableError, UserError
-from swsdist.io.corpus import read_documents, read_queries, read_references
+from swsdist.io.corpus import part_of, read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder
 from swsdist.types import CORPUS, QUERIES, REFERENCES
 
@@ -176,3 +176,34 @@ def test_mboshi():
     assert read_references(str(MBOSHI / "dev" / "refs.csv"), documents, queries).num_rows == 562
     folder = read_documents(str(MBOSHI / "dev" / "audio"))
     assert folder["doc_id"].to_pylist() == sorted(documents["doc_id"].to_pylist())
+
+
+# -- talkers and parts ------------------------------------------------------------------------------------------------
+
+
+def test_talkers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text(
+        "doc_id,channel,path,speaker\na,1,a.wav,\na,2,a.wav,\nb,1,b.wav,own\nc,1,c.wav,\n"
+    )
+    (tmp_path / "who.csv").write_text("doc_id,channel,speaker\na,,anna\na,2,ben\nb,1,other\n")
+    found = read_documents(str(tmp_path / "docs.csv"), None, str(tmp_path / "who.csv"))
+    assert found["speaker"].to_pylist() == ["anna", "ben", "own", None]
+    assert found.schema.equals(CORPUS)
+    (tmp_path / "who.csv").write_text("doc_id,speaker\na,anna\nz,zoe\n")
+    with pytest.raises(TableError, match="there is no document 'z'") as caught:
+        read_documents(str(tmp_path / "docs.csv"), None, str(tmp_path / "who.csv"))
+    assert caught.value.where == f"{tmp_path}/who.csv, line 3"
+
+
+def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("doc_id,channel,path\na,1,a.wav\na,2,a.wav\nb,1,b.wav\nc,1,c.wav\n")
+    (tmp_path / "train.csv").write_text("doc_id\nc\na\n")
+    documents = read_documents(str(tmp_path / "docs.csv"))
+    assert part_of(documents, ["c"])["doc_id"].to_pylist() == ["c"]
+    assert part_of(documents, str(tmp_path / "train.csv"))["doc_id"].to_pylist() == ["a", "a", "c"]
+    with pytest.raises(UserError, match="there is no document 'x'"):
+        part_of(documents, ["a", "x"])
+    (tmp_path / "train.csv").write_text("doc_id\nc\nx\n")
+    with pytest.raises(TableError, match="there is no document 'x'") as caught:
+        part_of(documents, str(tmp_path / "train.csv"))
+    assert caught.value.where == f"{tmp_path}/train.csv, line 3"

@@ -19,7 +19,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, shard_of
 from swsdist.store.reading import Store
 from swsdist.store.writing import ShardWriter, rejection, shard_name, write_shard
 from swsdist.types import DOCUMENTS, FRAMES, STATISTICS
@@ -52,6 +52,10 @@ def corpus_row(doc_id: str, path: str, speaker: str | None = None, channel: int 
     return {"doc_id": doc_id, "channel": channel, "path": path, "speaker": speaker, "identity": "1:2", "duration": None}
 
 
+def made(documents: pa.Table, frozen: pa.Table | None = None) -> Made:
+    return Made("counter", {"name": "counter"}, 2, documents, frozen)
+
+
 def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
     """A committed store with a shard a group."""
     folder = Folder(str(root))
@@ -62,8 +66,8 @@ def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
         rejected.append(indexed.rejected)
         output = indexed.outputs[0]
         frames = sum(indexed.documents["frames"].to_pylist())
-        shards.append(Shard(output.name, output.size, output.sha256, indexed.documents.num_rows, frames))
-    commit(folder, {"name": "counter"}, 2, 0.01, shards, pa.concat_tables(documents), pa.concat_tables(rejected), None)
+        shards.append(shard_of("counter", output, indexed.documents.num_rows, frames))
+    commit(folder, made(pa.concat_tables(documents)), 0.01, shards, pa.concat_tables(rejected))
     return Store(folder)
 
 
@@ -96,7 +100,13 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
     assert (row["frames"], row["rows"], row["duration"], row["speaker"]) == (400, 1, 4.0, None)
     assert np.allclose(row["mean"], [sounds["d3"].mean(), -sounds["d3"].mean()], atol=1e-9)
     assert np.allclose(row["variance"], sounds["d3"].astype(float).var(), rtol=1e-9)
-    assert store.manifest.counts == {"documents": 5, "frames": 1500, "seconds": 15.0, "rejected": 0}
+    assert store.manifest.counts == {
+        "documents": 5,
+        "frames": 1500,
+        "seconds": 15.0,
+        "rejected": 0,
+        "statistics_gone": 0,
+    }
     assert list(check(store)) == []
 
 
@@ -135,9 +145,9 @@ def test_statistics_are_frozen(store: Store) -> None:
     before = store.statistics()
     rows = [{**row, "speaker": row["speaker"] or "odd"} for row in store.documents().to_pylist()][1:]
     state = store.manifest
-    frozen = parquet.read(store.folder, state.statistics)
+    frozen = parquet.read(store.folder, state.models["statistics.counter"])
     table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, state.extractor, 2, 0.01, state.shards, table, store.rejected(), frozen)
+    commit(store.folder, made(table, frozen), 0.01, state.shards, store.rejected())
     after = Store(store.folder).statistics()
     assert set(after) - set(before) == {("speaker", "odd")}
     for scope, value in before.items():
@@ -149,7 +159,7 @@ def test_a_reader_keeps_its_state(store: Store) -> None:
     rows = store.documents().to_pylist()[:1]
     state = store.manifest
     table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, state.extractor, 2, 0.01, state.shards[:1], table, store.rejected(), None)
+    commit(store.folder, made(table), 0.01, state.shards[:1], store.rejected())
     assert store.documents().num_rows == 5
     assert Store(store.folder).documents().num_rows == 1
     assert Store(store.folder, state).documents().num_rows == 5
@@ -187,11 +197,11 @@ def test_a_plain_reader_needs_only_pyarrow(store: Store, sounds: dict[str, np.nd
     """As docs/ tells it: manifest, documents table, rows of the shard, bytes."""
     root = Path(store.folder.root)
     manifest = json.loads((root / "manifest.json").read_text())
-    documents = pq.read_table(root / manifest["documents"]).to_pylist()
+    documents = pq.read_table(root / manifest["tracks"][0]["documents"]).to_pylist()
     row = next(row for row in documents if row["doc_id"] == "d3")
     frames = [r for r in pq.read_table(root / row["shard"]).to_pylist() if (r["doc_id"], r["channel"]) == ("d3", 1)]
     blob = b"".join(r["features"] for r in frames)
-    assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["dimension"]), sounds["d3"])
+    assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["tracks"][0]["dimension"]), sounds["d3"])
 
 
 # -- documents that cannot be used ------------------------------------------------------------------------------------
@@ -258,8 +268,8 @@ def test_no_store(tmp_path: Path) -> None:
         b"[]",
         b"null",
         b"{}",
-        b'{"schema": "swsdist-store/1"}',
-        b'{"schema": "swsdist-store/1", "shards": 3}',
+        b'{"schema": "swsdist-store/2"}',
+        b'{"schema": "swsdist-store/2", "shards": 3}',
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
@@ -271,8 +281,8 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
-    store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
-    with pytest.raises(StoreError, match="schema swsdist-store/2, this version reads swsdist-store/1"):
+    store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/1"}).encode())
+    with pytest.raises(StoreError, match="schema swsdist-store/1, this version reads swsdist-store/2"):
         Store(store.folder)
 
 
@@ -339,7 +349,10 @@ def test_check_goes_on_after_damage(store: Store) -> None:
 
 @pytest.mark.parametrize("table", ["documents", "statistics", "rejected"])
 def test_check_finds_damaged_tables(store: Store, table: str) -> None:
-    name = getattr(store.manifest, table)
+    found = store.manifest
+    name = {"documents": found.documents, "statistics": found.models["statistics.counter"], "rejected": found.rejected}[
+        table
+    ]
     assert damaged(store, Path.unlink, name) == [f"{store.folder.path(name)}: the file is missing"]
 
 
@@ -371,7 +384,7 @@ def rewritten(store: Store, change: Callable[[list[dict[str, Any]]], list[dict[s
         file.write_table(pa.Table.from_pylist(rows, FRAMES))
     output = parquet.describe(path, shard.name)
     values = json.loads(store.folder.read_bytes("manifest.json"))
-    values["shards"][1] |= {"size": output.size, "sha256": output.sha256}
+    values["shards"][1]["files"]["counter"] |= {"size": output.size, "sha256": output.sha256}
     store.folder.write_bytes("manifest.json", json.dumps(values).encode())
     return [problem.split(": ", 1)[1] for problem in check(Store(store.folder))]
 
@@ -430,9 +443,9 @@ def removed(store: Store, keep: set[str]) -> Store:
     """The state without some documents: their rows are dead."""
     state = store.manifest
     rows = [row for row in store.documents().to_pylist() if row["doc_id"] in keep]
-    frozen = parquet.read(store.folder, state.statistics)
+    frozen = parquet.read(store.folder, state.models["statistics.counter"])
     table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, state.extractor, 2, 0.01, state.shards, table, store.rejected(), frozen)
+    commit(store.folder, made(table, frozen), 0.01, state.shards, store.rejected())
     return Store(store.folder)
 
 
@@ -440,17 +453,17 @@ def removed(store: Store, keep: set[str]) -> Store:
 def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], hours: float, shards: int) -> None:
     before = removed(store, {"d0", "d2", "d3", "d4"})
     old = {shard.name for shard in before.manifest.shards}
-    statistics = parquet.read(store.folder, before.manifest.statistics)
+    statistics = parquet.read(store.folder, before.manifest.models["statistics.counter"])
     done = compact(store.folder, hours)
     after = Store(store.folder)
     assert (done.shards_before, done.shards) == (2, shards) == (2, len(after.manifest.shards))
     assert done.bytes < done.bytes_before or shards > 2
     for name in ("d0", "d2", "d3", "d4"):
         assert same_frames(after.features(name), sounds[name])
-    assert parquet.read(store.folder, after.manifest.statistics).equals(statistics)
+    assert parquet.read(store.folder, after.manifest.models["statistics.counter"]).equals(statistics)
     assert list(check(after)) == []
     assert not old & set(store.folder.listing())
-    left = [name for name in store.folder.listing() if name.startswith(("documents-", "statistics-", "rejected-"))]
+    left = [name for name in store.folder.listing() if name.startswith(("documents-", "models/", "rejected-"))]
     assert len(left) == 3
 
 
@@ -515,6 +528,6 @@ def test_names_of_shards() -> None:
 
 
 def test_statistics_table_has_its_schema(store: Store) -> None:
-    assert parquet.read(store.folder, store.manifest.statistics).schema.equals(STATISTICS)
+    assert parquet.read(store.folder, store.manifest.models["statistics.counter"]).schema.equals(STATISTICS)
     assert store.documents().schema.equals(DOCUMENTS)
     assert store.rejected().schema.equals(REJECTED_DOCUMENTS)

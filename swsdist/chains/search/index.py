@@ -13,14 +13,14 @@ from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs, document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.errors import StoreError
-from swsdist.features.registry import create, frame_shift
-from swsdist.features.registry import identity as extractor_identity
+from swsdist.features.interface import columns_of, kind_of
+from swsdist.features.registry import Extractor, create, demand, frame_shift, recipe
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Manifest, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, frozen_statistics, shard_of
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import documents_name, rejected_name, shard_name, write_shard
@@ -55,7 +55,7 @@ class Index(Stage):
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        features = config.features.model_dump(mode="json")
+        features = config.features[0]
         for k, chosen in enumerate(ranges):
             rows = new[chosen.start : chosen.stop]
             yield inputs.task(
@@ -63,12 +63,16 @@ class Index(Stage):
                 [[row[name] for name in _MATTERS] for row in rows],
                 label=f"shard {k + 1} of {len(ranges)}: {len(rows)} documents",
                 work=sum(lengths[chosen.start : chosen.stop]),
-                payload={"documents": rows, "features": features},
+                payload={
+                    "documents": rows,
+                    "features": {"name": features.name, "options": features.options},
+                    "recipe": own.extractor_fingerprint,
+                },
             )
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
-        extractor = create(**task.payload["features"])
+        extractor = planned_extractor(task)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
@@ -77,7 +81,7 @@ class Index(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
-        extractor = create(**task.payload["features"])
+        extractor = planned_extractor(task)
         indexed = write_shard(context.folder(task), task.fingerprint, task.payload["documents"], extractor)
         frames = sum(indexed.documents["frames"].to_pylist())
         rows = (frames, indexed.documents.num_rows, indexed.rejected.num_rows)
@@ -103,13 +107,14 @@ class Index(Stage):
         same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
         if old is not None and same and not ended.receipts and not old.provisional:
             return
+        extractor, track = own.extractor, inputs.config.features[0].track_name
         shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
         parts, refused = [kept], [still]
         for receipt in ended.receipts:
             parts.append(parquet.read(own.store, documents_name(receipt.fingerprint)))
             refused.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
-            shards[output.name] = Shard(output.name, output.size, output.sha256, 0, 0)
+            shards[output.name] = shard_of(track, parquet.Output(output.name, output.size, output.sha256))
         live = pa.concat_tables(parts).combine_chunks()
         bad = pa.concat_tables(refused).combine_chunks()
         if live.num_rows == 0:
@@ -123,25 +128,35 @@ class Index(Stage):
         for name, frames in zip(live["shard"].to_pylist(), live["frames"].to_pylist(), strict=True):
             counts.setdefault(name, []).append(frames)
         used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
-        # A state that lacks failed shards has not frozen anything: a later, whole one must not depend on what failed before.
-        frozen = parquet.read(own.store, old.statistics) if old is not None and not old.provisional else None
-        extractor = own.extractor
-        own.manifest = commit(
-            own.store,
-            extractor_identity(extractor),
+        # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
+        frozen = None if inputs.redo else frozen_statistics(own.store, track, own.extractor_fingerprint)
+        made = Made(
+            track,
+            recipe(extractor),
             extractor.dimension,
-            frame_shift(extractor),
-            used,
             live,
-            bad,
             frozen,
-            provisional=bool(ended.failures),
+            columns_of(extractor),
+            kind_of(extractor),
         )
+        provisional = bool(ended.failures)
+        own.manifest = commit(own.store, made, frame_shift(extractor), used, bad, provisional=provisional)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the live documents and their frames, whatever the shards."""
         own = inputs.own(SearchInputs)
         return {} if own.manifest is None else digest.of_store(own.open_store())
+
+
+def planned_extractor(task: Task) -> Extractor:
+    """The extractor that a task was planned with, as it is on this machine.
+
+    Raises:
+        DataError: here it is another one.
+    """
+    extractor = create(**task.payload["features"])
+    demand(extractor, task.payload["recipe"])
+    return extractor
 
 
 def _known(own: SearchInputs, manifest: Manifest | None) -> dict[tuple[str, int], dict[str, Any]]:

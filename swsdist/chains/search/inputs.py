@@ -13,9 +13,8 @@ import pyarrow as pa
 from swsdist.audio.reader import probe
 from swsdist.config import Config
 from swsdist.errors import AudioError, UserError
-from swsdist.features.registry import Extractor, create, frame_shift
-from swsdist.features.registry import identity as extractor_identity
-from swsdist.fingerprint import fingerprint
+from swsdist.features.interface import tracks_of
+from swsdist.features.registry import Extractor, create, frame_shift, identity, recipe_fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.pipeline.ledger import Ledger
@@ -44,7 +43,7 @@ class SearchInputs:
     @cached_property
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
-        return read_documents(self.config.corpus.documents, self.config.storage)
+        return read_documents(self.config.corpus.documents, self.config.storage, self.config.corpus.talkers)
 
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
@@ -82,12 +81,21 @@ class SearchInputs:
     @cached_property
     def extractor(self) -> Extractor:
         """The one that the config names."""
-        return create(self.config.features.name, self.config.features.options)
+        one, *more = self.config.features
+        extractor = create(one.name, one.options)
+        tracks = len(tracks_of(extractor)) + len(more)
+        if tracks > 1:
+            raise UserError(
+                f"the search chain indexes one track, the config names {tracks}",
+                where="features",
+                remedy="name one extractor, of one track",
+            )
+        return extractor
 
     @cached_property
     def extractor_fingerprint(self) -> str:
-        """Of its name, version and options."""
-        return fingerprint(extractor_identity(self.extractor))
+        """Of its name, version and options, and of the content of its files."""
+        return recipe_fingerprint(identity(self.extractor))
 
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
@@ -158,7 +166,7 @@ class SearchInputs:
         return frozenset(
             shard.name
             for shard in self.manifest.shards
-            if shard.name not in listing or listing[shard.name].size != shard.size
+            if any(file.name not in listing or listing[file.name].size != file.size for file in shard.files.values())
         )
 
     def load_manifest(self, anew: bool = False) -> Manifest | None:
@@ -170,7 +178,7 @@ class SearchInputs:
         manifest = load(self.store)
         if manifest is None or manifest.extractor_fingerprint == self.extractor_fingerprint:
             listing = self.listing
-            tables = (manifest.documents, manifest.statistics, manifest.rejected) if manifest is not None else ()
+            tables = manifest.tables if manifest is not None else ()
             self.manifest = None if anew or any(name not in listing for name in tables) else manifest
             return self.manifest
         if self.config.index.store is not None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from swsdist.audio.clips import write_silence
+from swsdist.chains.search.index import planned_extractor
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
 from swsdist.config.search import Search
-from swsdist.features.registry import create
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import extract, groups
 from swsdist.pipeline.inputs import Inputs
@@ -44,7 +44,8 @@ class Queries(Stage):
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         settings = {
-            "features": inputs.config.features.model_dump(mode="json"),
+            "features": {"name": inputs.config.features[0].name, "options": inputs.config.features[0].options},
+            "recipe": own.extractor_fingerprint,
             "search": search.model_dump(mode="json"),
         }
         for k, query_ids in enumerate(cut):
@@ -61,7 +62,7 @@ class Queries(Stage):
 
     def warm(self, task: Task, context: Context) -> None:
         """Extract a second of silence: decoder and extractor are then loaded."""
-        extractor = create(**task.payload["features"])
+        extractor = planned_extractor(task)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
@@ -72,7 +73,7 @@ class Queries(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
         settings = Search.model_validate(task.payload["search"])
-        extracted = extract(task.payload["examples"], create(**task.payload["features"]), context.run, settings)
+        extracted = extract(task.payload["examples"], planned_extractor(task), context.run, settings)
         examples = extracted.examples
         told = Extracted(
             examples.num_rows,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.config.search import Search
 from swsdist.errors import AudioError, DataError
-from swsdist.features.registry import Extractor, frame_count, frame_shift, in_blocks
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import Extractor, frame_count, frame_shift, surroundings
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
@@ -119,9 +120,10 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
     """
     rate, shift = extractor.sample_rate, frame_shift(extractor)
     start, end = row["start"], row["end"]
-    around = extractor.context * shift
+    context = surroundings(extractor)
+    around = context * shift
     # Context to the left is a whole number of frames, so that the place begins on a frame.
-    before = 0 if start is None else min(extractor.context, int(start / shift + 1e-6))
+    before = 0 if start is None else min(context, int(start / shift + 1e-6))
     parts = read_blocks(
         row["path"],
         channel=row["channel"],

@@ -122,7 +122,7 @@ class RayExecutor:
         fitting = [needs for one in alternatives if self._fit(needs := self._at_least(one))]
         if not fitting:
             raise self._nothing_fits(self._at_least(alternatives[-1]))
-        if any(has < wants for has, wants in zip(self._needs, fitting[0], strict=True)):
+        if any(getattr(self._needs, name) < getattr(fitting[0], name) for name in ("cpus", "memory_gb", "gpus")):
             self._end_actors()
             self._needs = fitting[0]
         fit = self._fit(self._needs)

@@ -5,16 +5,19 @@
     def test_mine():
         check_extractor(Mine(some_option=3))
 
-It checks what the store and the search rely on (`swsdist.features.registry.Extractor`): shapes, types and finiteness; the same
-samples give the same bytes; a frame depends on nothing but the samples under it and under `context` frames to either side, so
-long recordings can be computed in blocks; options describe themselves and can be made again from their description. It needs
-no test framework: what is broken is an AssertionError that names it.
+It checks what the store and the search rely on (`swsdist.features.interface.Extractor`): shapes, types and finiteness; the same
+samples give the same bytes, whatever shares a batch and however many threads there are; a frame depends on nothing but the
+samples under it and under `context` frames to either side, so long recordings can be computed in blocks, or, of a
+whole-utterance extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from
+their description, and the files they name are told. It needs no test framework: what is broken is an AssertionError that names
+it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +25,28 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.errors import ConfigError
-from swsdist.features.registry import BLOCK_FRAMES, Extractor, create, frame_count, in_blocks, installed
+from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.interface import (
+    KINDS,
+    Batched,
+    Equipped,
+    Extractor,
+    Whole,
+    columns_of,
+    files_of,
+    frame_count,
+    kind_of,
+    needs_of,
+    tracks_of,
+    use,
+)
+from swsdist.features.registry import create, identity, installed
+from swsdist.needs import Needs
 
 Samples = NDArray[np.float32]
+
+#: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
+POSTERIOR_TOLERANCE = 0.01
 
 #: Values may differ by this part of a dimension's standard deviation where a recording is cut: matrix products round
 #: differently in other shapes, and no search notices.
@@ -40,12 +62,19 @@ def check_extractor(extractor: Extractor) -> None:
         AssertionError: it is not right; the message says what, and on which input.
     """
     _check_attributes(extractor)
+    _check_optional_attributes(extractor)
     _check_description(extractor)
+    _check_files(extractor)
     for kind, samples in _signals(extractor):
         _check_frames(extractor, kind, samples)
     _check_short(extractor)
-    _check_locality(extractor)
-    _check_blocks(extractor)
+    _check_batches(extractor)
+    if extractor.context is None:
+        _check_chunks(extractor)
+    else:
+        _check_locality(extractor, extractor.context)
+        _check_blocks(extractor)
+    _check_equipment(extractor)
     _check_made_again(extractor)
 
 
@@ -65,8 +94,57 @@ def _check_attributes(extractor: Extractor) -> None:
     _require(isinstance(extractor.name, str) and bool(extractor.name), extractor, "name is not a word")
     for name, lowest in least.items():
         value = getattr(extractor, name)
+        if name == "context" and value is None:
+            continue
         whole = isinstance(value, int) and not isinstance(value, bool)
         _require(whole and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
+
+
+def _check_optional_attributes(extractor: Extractor) -> None:
+    kind, columns, needs = kind_of(extractor), columns_of(extractor), needs_of(extractor)
+    _require(kind in KINDS, extractor, f"kind is {kind!r}, not one of {', '.join(KINDS)}")
+    named = len(set(columns)) == extractor.dimension and all(isinstance(name, str) and name for name in columns)
+    _require(named, extractor, f"columns are not {extractor.dimension} different words")
+    tracks = tracks_of(extractor)
+    fitting = bool(tracks) and tracks[-1].stop == extractor.dimension and all(one.first < one.stop for one in tracks)
+    _require(
+        fitting and len({one.name for one in tracks}) == len(tracks),
+        extractor,
+        f"tracks are not pairs of a name of its own and a dimension, {extractor.dimension} together",
+    )
+    _require(
+        bool(needs) and all(isinstance(one, Needs) for one in needs),
+        extractor,
+        "needs is not one or more of swsdist.needs.Needs, the best first",
+    )
+    if extractor.context is not None:
+        return
+    if not isinstance(extractor, Whole):
+        _require(False, extractor, "context is None, but it lacks whole_frames, chunk_frames or overlap_frames")
+        return
+    whole, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
+    _require(
+        whole >= chunk > 2 * overlap >= 0,
+        extractor,
+        f"a chunk of {chunk} frames with an overlap of {overlap} in recordings of more than {whole}: "
+        "the overlap must be less than half a chunk, and a chunk no longer than what is computed at once",
+    )
+
+
+def _check_files(extractor: Extractor) -> None:
+    """The files that its options name are told, and so enter the fingerprint by their content."""
+    told = {str(path) for path in files_of(extractor)}
+    for name, value in extractor.describe().items():
+        is_file = isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file()
+        _require(
+            not is_file or value in told,
+            extractor,
+            f"the option {name} names a file that files() does not: its content would not be in the fingerprint",
+        )
+    try:
+        identity(extractor)
+    except ConfigError as error:
+        raise AssertionError(f"extractor {extractor.name!r}: files() names what cannot be read: {error}") from None
 
 
 def _check_description(extractor: Extractor) -> None:
@@ -114,7 +192,9 @@ def _check_made_again(extractor: Extractor) -> None:
 def _make(extractor: Extractor, options: dict[str, Any]) -> Extractor:
     """As `create` does it; an extractor that is not installed yet by its class."""
     if extractor.name in installed():
-        return create(extractor.name, options)
+        made = create(extractor.name, options)
+        _require(create(extractor.name, options) is made, extractor, "it is made more than once a process")
+        return made
     return type(extractor)(**options)
 
 
@@ -144,6 +224,10 @@ def _check_frames(extractor: Extractor, kind: str, samples: Samples) -> None:
         ) from error
     _check_shape(extractor, kind, len(samples), frames)
     _require(bool(np.isfinite(frames).all()), extractor, f"a frame is not finite on {kind}")
+    if kind_of(extractor) == "posteriors":
+        sums = frames.sum(axis=1, dtype=np.float64)
+        right = bool((frames >= 0).all()) and bool((np.abs(sums - 1) <= POSTERIOR_TOLERANCE).all())
+        _require(right, extractor, f"kind is posteriors, but a frame is not: negative, or no sum of 1, on {kind}")
     again = extractor.extract(samples)
     _require(
         again.tobytes() == frames.tobytes(), extractor, f"the same samples give other bytes the second time, on {kind}"
@@ -183,9 +267,9 @@ def _check_short(extractor: Extractor) -> None:
         _require(bool(np.isfinite(frames).all()), extractor, f"a frame is not finite on {samples} samples of noise")
 
 
-def _check_locality(extractor: Extractor) -> None:
+def _check_locality(extractor: Extractor, context: int) -> None:
     """Inside of a cut, from `context` frames on, frames are those of the whole."""
-    hop, context = extractor.hop, extractor.context
+    hop = extractor.hop
     count = 6 * context + 60
     samples = _loud_and_soft(extractor, count)
     whole = extractor.extract(samples)
@@ -216,6 +300,62 @@ def _check_blocks(extractor: Extractor) -> None:
     _require_close(
         extractor, blocks, whole, whole, f"{count} frames in blocks of {BLOCK_FRAMES} are not those of the whole"
     )
+
+
+def _check_chunks(extractor: Extractor) -> None:
+    """A recording is computed at once, or in chunks that are computed by themselves, for any pieces of audio."""
+    assert isinstance(extractor, Whole)
+    whole, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
+    samples = _loud_and_soft(extractor, whole)
+    blocks = np.concatenate(list(in_blocks(extractor, [samples])))
+    once = extractor.extract(samples)
+    _require(blocks.tobytes() == once.tobytes(), extractor, f"{whole} frames are not those of one call")
+    samples = _loud_and_soft(extractor, whole + chunk + 7)
+    blocks = np.concatenate(list(in_blocks(extractor, [samples])))
+    _check_shape(extractor, "noise, in chunks,", len(samples), blocks)
+    piece = max(1, len(samples) // 7)
+    others = np.concatenate(list(in_blocks(extractor, (samples[k : k + piece] for k in range(0, len(samples), piece)))))
+    equal = blocks.tobytes() == others.tobytes()
+    _require(equal, extractor, "in chunks, other pieces of audio give other bytes: it remembers earlier calls")
+    first = extractor.extract(samples[: (chunk - 1) * extractor.hop + extractor.frame_length])
+    kept = chunk - (overlap - overlap // 2)
+    _require(
+        blocks[:kept].tobytes() == first[:kept].tobytes(), extractor, "the first chunk is not what it is by itself"
+    )
+
+
+def _check_batches(extractor: Extractor) -> None:
+    """What shares a batch changes no byte."""
+    if not isinstance(extractor, Batched):
+        return
+    most = extractor.batch
+    _require(isinstance(most, int) and most >= 1, extractor, f"batch is {most!r}, not an integer of at least 1")
+    rng = np.random.default_rng(23)
+    lengths = [extractor.frame_length + k * extractor.hop for k in (90, 3, 41, 0, 90)]
+    sounds = [rng.normal(scale=0.1, size=length).astype(np.float32) for length in lengths]
+    alone = [extractor.extract(sound).tobytes() for sound in sounds]
+    for chosen in ([0], [0, 1], [2, 0, 4], [4, 3, 2, 1, 0], [0, 0, 0]):
+        for first in range(0, len(chosen), most):
+            part = chosen[first : first + most]
+            made = extractor.extract_batch([sounds[k] for k in part])
+            _require(len(made) == len(part), extractor, f"a batch of {len(part)} gives {len(made)} arrays of frames")
+            for k, frames in zip(part, made, strict=True):
+                _check_shape(extractor, "noise, in a batch,", lengths[k], frames)
+                equal = frames.tobytes() == alone[k]
+                _require(equal, extractor, f"in a batch of {len(part)} the frames have other bytes than alone")
+
+
+def _check_equipment(extractor: Extractor) -> None:
+    """How many threads there are changes no byte."""
+    if not isinstance(extractor, Equipped):
+        return
+    kind, samples = next(_signals(extractor))
+    found = set()
+    granted = [one for one in needs_of(extractor) if one.gpus == 0]
+    for one in [*granted, Needs(cpus=1), Needs(cpus=2)]:
+        use(extractor, one)
+        found.add(extractor.extract(samples).tobytes())
+    _require(len(found) == 1, extractor, f"with more threads it gives other bytes, on {kind}")
 
 
 def _loud_and_soft(extractor: Extractor, frames: int) -> Samples:

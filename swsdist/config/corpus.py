@@ -1,0 +1,63 @@
+"""The section `corpus` of a config, which may be a file of its own (docs/how-to/keep-a-corpus-apart.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from swsdist.config.section import IsPath, Section
+
+
+class Alignments(Section):
+    """What is said where in the documents, as CTM files: what models are trained on, and what text is searched in."""
+
+    words: IsPath | None = Field(None, description="CTM of words")
+    phones: IsPath | None = Field(None, description="CTM of phones")
+
+
+#: Documents by name, or a table of them.
+PartOf = Annotated[tuple[str, ...], Field(min_length=1)] | IsPath
+
+
+class Parts(Section):
+    """Parts of the documents: what is trained or fitted is told which one it may see. A search searches all documents."""
+
+    train: PartOf | None = Field(None, description="list of doc_ids, or a table with a column doc_id")
+    development: PartOf | None = Field(None, description="the same")
+    test: PartOf | None = Field(None, description="the same")
+
+
+#: Named sets of rules of counting.
+Protocol = Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"]
+
+
+class Corpus(Section):
+    """What is searched, what is looked for, and, optionally, where it truly occurs; or the path of a corpus file.
+
+    A corpus file is YAML with the keys of this section; its paths are relative to itself.
+    """
+
+    documents: IsPath = Field(
+        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio"
+    )
+    queries: IsPath | None = Field(
+        None,
+        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), or a folder",
+    )
+    references: IsPath | None = Field(
+        None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
+    )
+    examples: Literal["primary", "all"] = Field(
+        "primary", description="use only the first example of each query, or all of them, as search.examples says"
+    )
+    talkers: IsPath | None = Field(
+        None, description="table (doc_id, speaker; optionally channel): who speaks, where the documents do not tell"
+    )
+    alignments: Alignments = Alignments()
+    parts: Parts = Parts()
+    cohort: IsPath | None = Field(
+        None,
+        description="table or folder of queries, as `queries`, that are searched only to normalise the scores of others",
+    )
+    protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")

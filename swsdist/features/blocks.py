@@ -1,0 +1,163 @@
+"""A recording of any length, computed a bounded piece at a time: where it is cut is fixed, so the bytes are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import AudioError, ConfigError
+from swsdist.features.interface import Batched, Extractor, Whole, frame_count
+
+#: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
+BLOCK_FRAMES = 4096
+
+_Array = NDArray[np.float32]
+
+
+def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]:
+    """Frames of a recording of any length, BLOCK_FRAMES at a time (the last block may be shorter).
+
+    Args:
+        extractor: computes them.
+        audio: float32 blocks of samples, of any lengths.
+
+    Yields:
+        float32 (frames, dimension), C-contiguous.
+
+    Raises:
+        AudioError: a frame is not finite, or the recording is shorter than one frame.
+    """
+    if extractor.context is None:
+        pieces = _kept(extractor, _chunks(extractor, audio))
+    else:
+        pieces = _kept(extractor, _windows(extractor, extractor.context, audio))
+    done = 0
+    for block in regrouped(pieces):
+        done += len(block)
+        yield block
+    if done == 0:
+        seconds = extractor.frame_length / extractor.sample_rate
+        raise AudioError(
+            f"shorter than one frame ({seconds:g} s)", reason="too-short", remedy="leave it out, or record more"
+        )
+
+
+#: A stretch of samples, and which of its frames count: from, and to (None: all that follow).
+_Stretch = tuple[_Array, int, int | None]
+
+
+def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Iterator[_Stretch]:
+    """Stretches of BLOCK_FRAMES frames with the context around them; the last one holds all that is left."""
+    hop = extractor.hop
+    # At least a hop for each frame, or what lies between short frames would not be dropped with them.
+    whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
+    source = _Source(audio)
+    before = 0  # frames of context at the head of what is held
+    while True:
+        need = whole - (context - before) * hop
+        if source.fill(need):
+            yield source.held[:need], before, before + BLOCK_FRAMES
+        else:
+            yield source.held[:need], before, None
+            return
+        source.drop(max(0, before + BLOCK_FRAMES - context) * hop)
+        before = min(before + BLOCK_FRAMES, context)
+
+
+def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
+    """The whole recording, or chunks that overlap; all chunks are of one length."""
+    if not isinstance(extractor, Whole):
+        raise ConfigError(
+            f"extractor {extractor.name!r} has no context, nor whole_frames, chunk_frames and overlap_frames",
+            where="features.name",
+            remedy="see docs/ on how to add an extractor",
+        )
+    hop, length = extractor.hop, extractor.frame_length
+    chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
+    step, later = chunk - overlap, overlap - overlap // 2  # frames at a chunk's end that are the next one's
+    source = _Source(audio)
+    if not source.fill(extractor.whole_frames * hop + length):
+        yield source.held, 0, None
+        return
+
+    def samples(frames: int) -> int:
+        return (frames - 1) * hop + length
+
+    first = 0  # of this chunk's frames, the first that counts
+    # As long as a whole chunk follows the next one's beginning, this one has its full step.
+    while source.fill(samples(chunk + step)):
+        yield source.held[: samples(chunk)], first, chunk - later
+        source.drop(step * hop)
+        first = overlap // 2
+    left = frame_count(extractor, len(source.held))
+    if left > chunk:
+        yield source.held[: samples(chunk)], first, chunk - later
+        source.drop((left - chunk) * hop)
+        first = 2 * chunk - left - later
+    yield source.held[: samples(min(left, chunk))], first, None
+
+
+class _Source:
+    """Samples that are held, and those to come."""
+
+    def __init__(self, audio: Iterable[_Array]) -> None:
+        self._audio = iter(audio)
+        self.held: _Array = np.empty(0, np.float32)
+
+    def fill(self, need: int) -> bool:
+        """Hold so many samples, or all; whether there are so many."""
+        parts, have = [self.held], len(self.held)
+        while have < need:
+            block = next(self._audio, None)
+            if block is None:
+                break
+            parts.append(block)
+            have += len(block)
+        if len(parts) > 1:
+            self.held = np.concatenate(parts)
+        return have >= need
+
+    def drop(self, samples: int) -> None:
+        """Forget the first so many."""
+        self.held = self.held[samples:]
+
+
+def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:
+    """The frames that count of each stretch; several stretches a call, where the extractor takes them."""
+    waiting: list[_Stretch] = []
+    most = max(1, extractor.batch) if isinstance(extractor, Batched) else 1
+    for stretch in stretches:
+        waiting.append(stretch)
+        if len(waiting) == most:
+            yield from _computed(extractor, waiting)
+            waiting = []
+    if waiting:
+        yield from _computed(extractor, waiting)
+
+
+def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
+    samples = [each[0] for each in stretches]
+    made = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
+    for frames, (_, first, last) in zip(made, stretches, strict=True):
+        if not np.isfinite(frames).all():
+            raise AudioError(f"features of {extractor.name} are not finite", reason="not-finite")
+        yield frames[first:last]
+
+
+def regrouped(pieces: Iterable[_Array]) -> Iterator[_Array]:
+    """The same frames, BLOCK_FRAMES at a time."""
+    held: list[_Array] = []
+    have = 0
+    for piece in pieces:
+        while have + len(piece) >= BLOCK_FRAMES:
+            taken = BLOCK_FRAMES - have
+            held.append(piece[:taken])
+            yield np.ascontiguousarray(held[0] if len(held) == 1 else np.concatenate(held))
+            piece, held, have = piece[taken:], [], 0
+        if len(piece):
+            held.append(piece)
+            have += len(piece)
+    if held:
+        yield np.ascontiguousarray(held[0] if len(held) == 1 else np.concatenate(held))

@@ -1,0 +1,165 @@
+"""What an extractor is.
+
+It turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_length). There are two sorts:
+
+- **local** ones: a frame depends on `context` frames to either side of it and nothing else (MFCC). A long recording is
+  computed in blocks of a fixed length with that context.
+- **whole-utterance** ones: `context` is None, a frame may depend on all of the recording (a transformer). Up to `whole_frames`
+  frames a recording is computed at once. A longer one is cut into chunks of `chunk_frames`, each beginning `overlap_frames`
+  before the end of the one before; the last one ends with the recording and may share more. What two chunks share is the
+  earlier one's, but for the last half of `overlap_frames`.
+
+Either way a frame follows from the recording and the options alone, whatever shares a shard, a batch or a machine with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.needs import LEAST, Needs
+
+#: What the numbers of a frame are: anything; probabilities that sum to 1; or their logarithms, up to a constant a frame.
+Kind = Literal["features", "posteriors", "logits"]
+
+KINDS: tuple[Kind, ...] = ("features", "posteriors", "logits")
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Samples in, frames out. What is below `describe` in docs/how-to/add-a-feature-extractor.md is optional.
+
+    Attributes:
+        name: its name in configs.
+        version: raised whenever the same options and samples give other bytes.
+        sample_rate: Hz; audio is resampled to it.
+        frame_length, hop: samples under a frame, and from one frame to the next.
+        context: frames on either side that a frame's value depends on; None: all of the recording.
+        dimension: numbers a frame.
+    """
+
+    name: str
+    version: int
+    sample_rate: int
+    frame_length: int
+    hop: int
+    context: int | None
+    dimension: int
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Frames of a stretch of samples: float32 (n,) to float32 (frame_count(self, n), dimension)."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """All options with their values, as plain JSON: what the frames depend on besides the samples."""
+        ...
+
+
+@runtime_checkable
+class Whole(Protocol):
+    """What a whole-utterance extractor says besides.
+
+    Attributes:
+        whole_frames: frames up to which a recording is computed at once, at least `chunk_frames`.
+        chunk_frames: frames of a chunk of a longer one.
+        overlap_frames: frames that two chunks share at least, fewer than half of `chunk_frames`.
+    """
+
+    whole_frames: int
+    chunk_frames: int
+    overlap_frames: int
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """An extractor that computes several stretches at once.
+
+    Attributes:
+        batch: most stretches a call.
+    """
+
+    batch: int
+
+    def extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        """Frames of each stretch, the same bytes as `extract` gives of it, whatever shares the call."""
+        ...
+
+
+@runtime_checkable
+class Equipped(Protocol):
+    """An extractor that wants to know what it was given."""
+
+    def use(self, granted: Needs) -> None:
+        """Take so many threads, so much memory, so many GPUs; the bytes do not depend on it."""
+        ...
+
+
+def frame_count(extractor: Extractor, samples: int) -> int:
+    """Frames that lie whole inside `samples` samples."""
+    return max(0, 1 + (samples - extractor.frame_length) // extractor.hop)
+
+
+def frame_shift(extractor: Extractor) -> float:
+    """Seconds from one frame to the next."""
+    return extractor.hop / extractor.sample_rate
+
+
+def surroundings(extractor: Extractor) -> int:
+    """Frames to either side that a place cut out of a recording is computed with."""
+    if extractor.context is not None:
+        return extractor.context
+    return extractor.overlap_frames if isinstance(extractor, Whole) else 0
+
+
+def kind_of(extractor: Extractor) -> Kind:
+    """What the numbers of its frames are: its attribute `kind`, by default `features`."""
+    kind: Kind = getattr(extractor, "kind", "features")
+    return kind
+
+
+def columns_of(extractor: Extractor) -> tuple[str, ...]:
+    """The names of its dimensions: its attribute `columns`, by default c0, c1, ..."""
+    named = getattr(extractor, "columns", None)
+    return tuple(f"c{k}" for k in range(extractor.dimension)) if named is None else tuple(named)
+
+
+class Columns(NamedTuple):
+    """A track of an extractor that yields several in one pass: some of its columns, from `first` up to `stop`."""
+
+    name: str
+    first: int
+    stop: int
+
+
+def tracks_of(extractor: Extractor) -> tuple[Columns, ...]:
+    """The tracks that its columns hold, side by side: its attribute `tracks`, pairs of a name and a dimension.
+
+    By default one, of its own name. The layers of a model, for example, are computed together and kept apart.
+    """
+    named: tuple[tuple[str, int], ...] = getattr(extractor, "tracks", ((extractor.name, extractor.dimension),))
+    found, first = [], 0
+    for name, dimension in named:
+        found.append(Columns(name, first, first + dimension))
+        first += dimension
+    return tuple(found)
+
+
+def files_of(extractor: Extractor) -> list[Path]:
+    """Files that its frames depend on: what its method `files` names, by default none."""
+    files = getattr(extractor, "files", None)
+    return [Path(path) for path in files()] if files is not None else []
+
+
+def needs_of(extractor: Extractor) -> tuple[Needs, ...]:
+    """Alternatives of what it needs, the best first: its attribute `needs`, by default one CPU and 1 GB."""
+    needs: tuple[Needs, ...] = getattr(extractor, "needs", LEAST)
+    return tuple(needs)
+
+
+def use(extractor: Extractor, granted: Needs) -> None:
+    """Tell an extractor what it was given, if it wants to know."""
+    if isinstance(extractor, Equipped):
+        extractor.use(granted)

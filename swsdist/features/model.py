@@ -1,0 +1,98 @@
+"""A model: named arrays and settings, trained or given, read without pickle and named by what it holds.
+
+A model file is NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes. Loading one runs no code of the file.
+The fingerprint is of names, types, shapes, bytes and settings, so it does not depend on who wrote the file, or where it lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import DataError
+from swsdist.io.filesystem import Folder
+
+_SETTINGS = "settings"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Something trained: a codebook, a projection, weights.
+
+    Attributes:
+        name: what it is, for example `codebook`.
+        version: raised whenever the same numbers mean something else.
+        arrays: by name; of numbers or booleans.
+        settings: plain JSON values.
+    """
+
+    name: str
+    version: int
+    arrays: Mapping[str, NDArray[np.generic]]
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays.items():
+            if name == _SETTINGS or array.dtype.kind not in "biuf":
+                raise ValueError(f"array {name!r} of a model is of {array.dtype}: numbers and booleans only")
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of the SHA-256 of all that it holds."""
+        running = hashlib.sha256(self._header())
+        for name in sorted(self.arrays):
+            array = _little_endian(self.arrays[name])
+            running.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+            running.update(array.tobytes())
+        return running.hexdigest()[:32]
+
+    def _header(self) -> bytes:
+        values = {"name": self.name, "version": self.version, "settings": dict(self.settings)}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+    def save(self, folder: Folder, name: str) -> None:
+        """Publish it as a file of a folder; the same model always has the same bytes."""
+        out = io.BytesIO()
+        arrays = {each: _little_endian(self.arrays[each]) for each in sorted(self.arrays)}
+        np.savez(out, allow_pickle=False, **{_SETTINGS: np.frombuffer(self._header(), np.uint8)}, **arrays)
+        folder.write_bytes(name, out.getvalue())
+
+
+def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
+    """Read a model; no code of the file is run.
+
+    Args:
+        folder, name: where it is.
+        wanted: the fingerprint it must have.
+
+    Raises:
+        DataError: there is none, it is damaged, or it is another one.
+    """
+    where = folder.path(name)
+    try:
+        data = folder.read_bytes(name)
+    except FileNotFoundError:
+        raise DataError("the model is missing", where=where, remedy="fit it again, or put it back") from None
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            arrays = {each: np.asarray(file[each]) for each in file.files}
+        header = json.loads(arrays.pop(_SETTINGS).tobytes())
+        model = Model(header["name"], header["version"], arrays, header["settings"])
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"it is not a model ({error})", where=where, remedy="fit it again") from None
+    if wanted is not None and model.fingerprint != wanted:
+        raise DataError(
+            "the model is not the one that was used", where=where, remedy="put the right one there, or fit it again"
+        )
+    return model
+
+
+def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

@@ -1,0 +1,99 @@
+"""The statistics that normalise, as a pinned model of a store: taken once, then applied to all that comes later.
+
+A scope is the collection, or a speaker. Its statistics are taken when a state of the store is committed that holds documents
+of it, and then **frozen**: documents that are added later do not change them, so no earlier result changes.
+
+- In a provisional state (tasks have failed, documents are to come) what was frozen is carried on untouched, and what was not is
+  taken from the documents that are there and taken anew at the next commit. So it does not matter whether a task had failed.
+- All are taken anew where **none** of the recordings that the collection's were taken from is there any more, by doc_id,
+  channel and SHA-256: another corpus is not normalised by the one before it. Where some are left all stay, and the manifest
+  counts those that are gone (`counts["statistics_gone"]`), which a run tells; `swsdist store refit` takes new ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.features.statistics import Statistics
+from swsdist.fingerprint import fingerprint, stable_hash
+from swsdist.io.filesystem import Folder
+from swsdist.store import parquet
+from swsdist.types import STATISTICS
+
+#: Whose statistics: `("collection", "")` or `("speaker", name)`.
+Scope = tuple[str, str]
+
+
+class Pinned(NamedTuple):
+    """The file of a state's statistics, and how many recordings of the collection's are gone."""
+
+    file: str
+    gone: int
+
+
+def pinned(
+    folder: Folder, track: str, documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool
+) -> Pinned:
+    """Publish the statistics of a state.
+
+    Args:
+        folder: the store.
+        track: whose frames.
+        documents: DOCUMENTS of the track, the live ones.
+        dimension: of its frames.
+        frozen: STATISTICS of the state before, None at first.
+        provisional: documents are missing that are to come.
+    """
+    table, gone = fitted(documents, dimension, frozen, provisional)
+    # Named by what it holds: the same statistics keep their file.
+    name = f"models/statistics-{fingerprint(track, table.to_pylist())}.parquet"
+    parquet.publish(folder, name, [table], STATISTICS)
+    return Pinned(name, gone)
+
+
+def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool) -> tuple[pa.Table, int]:
+    """STATISTICS of a state, sorted by scope, and how many recordings of the collection's are gone."""
+    ordered = documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
+    marks = [
+        _mark(*row) for row in zip(*(ordered[n].to_pylist() for n in ("doc_id", "channel", "sha256")), strict=True)
+    ]
+    there = set(marks)
+    before = [row for row in frozen.to_pylist() if row["frozen"]] if frozen is not None else []
+    stay = provisional or any(
+        row["scope"] == "collection" and not there.isdisjoint(row["taken_from"]) for row in before
+    )
+    known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in before} if stay else {}
+    merged: dict[Scope, Statistics] = {}
+    taken: dict[Scope, list[int]] = {}
+    columns, place = ["speaker", "frames", "mean", "variance"], 0
+    for batch in ordered.select(columns).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            one = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+            scopes: list[Scope] = [("collection", "")]
+            if row["speaker"]:
+                scopes.append(("speaker", row["speaker"]))
+            for scope in scopes:
+                if scope not in known:
+                    merged[scope] = merged.get(scope, Statistics.zero(dimension)) + one
+                    taken.setdefault(scope, []).append(marks[place])
+            place += 1
+    for scope, value in merged.items():
+        known[scope] = {
+            "scope": scope[0],
+            "name": scope[1],
+            "frames": value.frames,
+            "mean": value.mean.tolist(),
+            "variance": value.variance.tolist(),
+            "frozen": not provisional,
+            "taken_from": sorted(taken[scope]),
+        }
+    collection = known.get(("collection", ""))
+    gone = len(set(collection["taken_from"]) - there) if collection is not None else 0
+    return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
+
+
+def _mark(doc_id: str, channel: int, sha256: str) -> int:
+    """64 bits that stand for a recording's channel under a name."""
+    return stable_hash(f"{doc_id} {channel} {sha256}")

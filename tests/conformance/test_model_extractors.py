@@ -1,0 +1,354 @@
+"""Extractors as models are: with a file, of whole utterances, in batches, of posteriors.
+
+The suite passes them, and catches their faults.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import soundfile
+from pydantic import BaseModel, ConfigDict
+
+from swsdist.config import config_from_dict, load_config
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError, DataError
+from swsdist.features import blocks as cutting
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
+from swsdist.features.model import Model, load_model
+from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
+from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.registries import FEATURES
+from swsdist.registry import Entry
+from swsdist.store.reading import Store
+from swsdist.testing.conformance import check_extractor
+
+
+class Plain(BaseModel):
+    """Samples of 1000 Hz in frames of 20 every 10."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    version: ClassVar[int] = 1
+    sample_rate: ClassVar[int] = 1000
+    frame_length: ClassVar[int] = 20
+    hop: ClassVar[int] = 10
+    context: ClassVar[int | None] = 0
+    dimension: ClassVar[int] = 20
+
+    def describe(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def cut(self, samples: np.ndarray) -> np.ndarray:
+        if frame_count(self, len(samples)) == 0:
+            return np.empty((0, 20))
+        return np.lib.stride_tricks.sliding_window_view(samples, 20)[::10].astype(np.float64)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return self.cut(samples).astype(np.float32)
+
+
+class Projected(Plain):
+    """With a file: samples under a frame, times a matrix."""
+
+    name: ClassVar[str] = "projected"
+    dimension: ClassVar[int] = 3
+    columns: ClassVar[tuple[str, ...]] = ("left", "right", "rest")
+    needs: ClassVar[tuple[Needs, ...]] = (Needs(cpus=2, memory_gb=0.5, gpus=1), Needs(cpus=2), Needs())
+    matrix: IsPath
+
+    def files(self) -> list[str]:
+        return [self.matrix]
+
+    def use(self, granted: Needs) -> None:
+        assert granted.cpus >= 1
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        folder, _, name = self.matrix.rpartition("/")
+        # einsum: a sum in the order of the index, in any shape
+        weights = np.asarray(load_model(Folder(folder), name).arrays["matrix"])
+        return np.einsum("tk,kd->td", self.cut(samples), weights).astype(np.float32)
+
+
+class Whole(Plain):
+    """Of whole utterances: less the mean of all that it is given at once."""
+
+    name: ClassVar[str] = "whole"
+    context: ClassVar[int | None] = None
+    whole_frames: int = 300
+    chunk_frames: int = 200
+    overlap_frames: int = 50
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        frames = self.cut(samples)
+        return (frames - frames.mean(axis=0) if len(frames) else frames).astype(np.float32)
+
+
+class Batches(Whole):
+    """Several at once, each by itself."""
+
+    name: ClassVar[str] = "batches"
+    batch: ClassVar[int] = 3
+
+    def extract_batch(self, stretches: list[np.ndarray]) -> list[np.ndarray]:
+        assert len(stretches) <= self.batch
+        return [Whole.extract(self, each) for each in stretches]
+
+
+class Posteriors(Plain):
+    """A softmax of the samples under a frame."""
+
+    name: ClassVar[str] = "posteriors"
+    kind: ClassVar[str] = "posteriors"
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        exponentials = np.exp(self.cut(samples))
+        return (exponentials / exponentials.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> str:
+    Model("projection", 1, {"matrix": np.random.default_rng(1).normal(size=(20, 3))}).save(
+        Folder(str(tmp_path)), "m.npz"
+    )
+    return str(tmp_path / "m.npz")
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """The four, under their names, as an entry point would."""
+    for kind in (Projected, Whole, Batches, Posteriors):
+        FEATURES.add(kind.name, Entry(f"{__name__}:{kind.__name__}", kind.version))
+    sys.modules.setdefault(__name__, sys.modules[Plain.__module__])
+    yield
+    for kind in (Projected, Whole, Batches, Posteriors):
+        FEATURES.remove(kind.name)
+
+
+def test_with_a_file(matrix: str) -> None:
+    check_extractor(create("projected", {"matrix": matrix}))
+
+
+@pytest.mark.parametrize("name", ["whole", "batches", "posteriors"])
+def test_without(name: str) -> None:
+    check_extractor(create(name, {}))
+
+
+def test_what_it_says_of_itself(matrix: str) -> None:
+    projected, posteriors = create("projected", {"matrix": matrix}), create("posteriors", {})
+    assert columns_of(projected) == ("left", "right", "rest")
+    assert columns_of(posteriors)[:2] == ("c0", "c1")
+    assert (kind_of(projected), kind_of(posteriors)) == ("features", "posteriors")
+    assert needs_of(projected)[0].gpus == 1
+    assert needs_of(posteriors) == (Needs(),)
+    assert surroundings(create("whole", {})) == 50
+    use(projected, Needs(cpus=2))
+    use(posteriors, Needs(cpus=2))
+    with pytest.raises(ValueError, match="at least 1 CPU"):
+        Needs(cpus=0)
+
+
+def test_made_once_until_its_file_changes(matrix: str, tmp_path: Path) -> None:
+    first = create("projected", {"matrix": matrix})
+    assert create("projected", {"matrix": matrix}) is first
+    wanted = recipe_fingerprint(identity(first))
+    Model("projection", 1, {"matrix": np.zeros((20, 3))}).save(Folder(str(tmp_path)), "m.npz")
+    second = create("projected", {"matrix": matrix})
+    assert second is not first
+    assert recipe_fingerprint(identity(second)) != wanted
+    with pytest.raises(DataError, match="not the one that was asked for"):
+        demand(second, wanted)
+
+
+def test_the_content_is_the_identity_not_the_path(matrix: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    copy = tmp_path / "elsewhere" / "n.npz"
+    copy.write_bytes(Path(matrix).read_bytes())
+    one, other = create("projected", {"matrix": matrix}), create("projected", {"matrix": str(copy)})
+    assert identity(one) == identity(other)
+    assert recipe(one) != recipe(other)
+    assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
+    assert made_by(recipe(other)) is other
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the file cannot be read") as caught:
+        create("projected", {"matrix": str(tmp_path / "no.npz")})
+    assert "no.npz" in str(caught.value.where)
+
+
+def test_how_it_cuts_is_in_the_identity() -> None:
+    assert identity(create("whole", {}))["whole"] == [300, 200, 50]
+    assert identity(create("posteriors", {}))["kind"] == "posteriors"
+    assert {"whole", "kind", "files"}.isdisjoint(identity(create("mfcc", {})))
+
+
+def test_paths_among_the_options_are_relative_to_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    (tmp_path / "my.yaml").write_text(
+        "run: r\ncorpus: {documents: d}\nfeatures: {name: projected, options: {matrix: models/m.npz}}\n"
+    )
+    assert load_config("../my.yaml").features[0].options == {"matrix": f"{tmp_path}/models/m.npz"}
+    assert load_config("../my.yaml", ["features.options.matrix=n.npz"]).features[0].options == {
+        "matrix": f"{tmp_path}/sub/n.npz"
+    }
+    (tmp_path / "my.yaml").write_text(
+        "run: r\ncorpus: {documents: d}\nfeatures: [{name: mfcc}, {name: projected, options: {matrix: m.npz}}]\n"
+    )
+    assert load_config("../my.yaml").features[1].options == {"matrix": f"{tmp_path}/m.npz"}
+    words = {"run": "r", "corpus": {"documents": "d"}, "features": {"options": {"window": "hamming"}}}
+    assert config_from_dict(words).features[0].options == {"window": "hamming"}
+
+
+# -- chunks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frames", [1, 199, 200, 300, 301, 349, 350, 351, 399, 400, 450, 499, 500, 501, 777])
+@pytest.mark.parametrize("kind", [Whole, Batches])
+def test_chunks_are_as_the_page_says(frames: int, kind: type[Whole]) -> None:
+    """Against a plain reading: chunks of 200 begin every 150, the last ends with the recording."""
+    extractor = kind()
+    samples = np.random.default_rng(frames).normal(size=frames * 10 + 10).astype(np.float32)
+    found = np.concatenate(list(in_blocks(extractor, [samples[:99], samples[99:]])))
+    if frames <= 300:
+        assert found.tobytes() == extractor.extract(samples).tobytes()
+        return
+    starts = list(range(0, frames - 200, 150))
+    starts.append(frames - 200)
+    expected: list[np.ndarray] = []
+    have = 0
+    for k, start in enumerate(starts):
+        made = extractor.extract(samples[start * 10 : start * 10 + 199 * 10 + 20])
+        end = frames if k + 1 == len(starts) else start + 200 - 25
+        expected.append(made[have - start : end - start])
+        have = end
+    assert found.tobytes() == np.concatenate(expected).tobytes()
+
+
+def test_rows_are_full_whatever_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "BLOCK_FRAMES", 64)
+    samples = np.random.default_rng(3).normal(size=8000).astype(np.float32)
+    found = list(in_blocks(Batches(), [samples]))
+    assert {len(block) for block in found[:-1]} == {64}
+    assert sum(map(len, found)) == frame_count(Batches(), 8000)
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+class ForgetsItsFile(Projected):
+    def files(self) -> list[str]:
+        return []
+
+
+class SharesItsBatch(Batches):
+    def extract_batch(self, stretches: list[np.ndarray]) -> list[np.ndarray]:
+        return [frames * np.float32(1 + 1e-7 * (len(stretches) - 1)) for frames in super().extract_batch(stretches)]
+
+
+class LosesOne(Batches):
+    def extract_batch(self, stretches: list[np.ndarray]) -> list[np.ndarray]:
+        return super().extract_batch(stretches)[:1]
+
+
+class OverlapsItself(Whole):
+    overlap_frames: int = 150
+
+
+class SaysNothingOfChunks(Plain):
+    name: ClassVar[str] = "none"
+    context: ClassVar[int | None] = None
+
+
+class NoSum(Posteriors):
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return super().extract(samples) * np.float32(1.1)
+
+
+class OddKind(Plain):
+    name: ClassVar[str] = "odd"
+    kind: ClassVar[str] = "wild"
+
+
+class SameColumns(Plain):
+    name: ClassVar[str] = "same"
+    columns: ClassVar[tuple[str, ...]] = ("a",) * 20
+
+
+class NeedsANumber(Plain):
+    name: ClassVar[str] = "needy"
+    needs: ClassVar[Any] = (4,)
+
+
+_threads = [1]
+
+
+class HeedsThreads(Plain):
+    name: ClassVar[str] = "threads"
+
+    def use(self, granted: Needs) -> None:
+        _threads[0] = granted.cpus
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return super().extract(samples) * np.float32(_threads[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [
+        (SharesItsBatch, "the frames have other bytes than alone"),
+        (LosesOne, "gives 1 arrays"),
+        (OverlapsItself, "less than half a chunk"),
+        (SaysNothingOfChunks, "it lacks whole_frames"),
+        (NoSum, "a frame is not: negative, or no sum of 1"),
+        (OddKind, "kind is 'wild'"),
+        (SameColumns, "different words"),
+        (NeedsANumber, "needs is not"),
+        (HeedsThreads, "with more threads it gives other bytes"),
+    ],
+)
+def test_faults_are_caught(kind: type[Plain], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check_extractor(kind())
+
+
+def test_a_file_that_is_not_told_is_caught(matrix: str) -> None:
+    with pytest.raises(AssertionError, match="the option matrix names a file"):
+        check_extractor(ForgetsItsFile(matrix=matrix))
+
+
+# -- in a run ---------------------------------------------------------------------------------------------------------
+
+
+def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None:
+    sound = np.random.default_rng(5).normal(scale=0.1, size=3000)
+    soundfile.write(tmp_path / "a.wav", sound, 1000)
+    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
+    values = {
+        "run": "run",
+        "corpus": {"documents": "docs.csv"},
+        "features": {"name": "projected", "options": {"matrix": "m.npz"}},
+        "executor": {"kind": "serial"},
+    }
+
+    def index() -> Store:
+        outcome = run_stages(config_from_dict(values, tmp_path), Choice(until="index"), Progress())
+        assert not outcome.failures
+        return Store(outcome.course.chain.own.store)
+
+    before = index()
+    assert index().manifest == before.manifest
+    assert made_by(before.manifest.extractor) is create("projected", {"matrix": matrix})
+    frames = before.features("a")
+    Model("projection", 1, {"matrix": np.ones((20, 3))}).save(Folder(str(tmp_path)), "m.npz")
+    after = index()
+    assert after.manifest.extractor_fingerprint != before.manifest.extractor_fingerprint
+    assert not np.array_equal(after.features("a"), frames)

@@ -1,0 +1,135 @@
+"""A corpus apart from a system: a file of its own, whose paths and errors are its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swsdist.config import config_from_dict, dump_config, load_config
+from swsdist.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A system in systems/, and a corpus in data/ that names files beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "systems" / "plain.yaml").write_text("run: ../out\ncorpus: ../data/one.yaml\n")
+    (tmp_path / "data" / "one.yaml").write_text(
+        "# mine\ndocuments: docs.csv\nqueries: q.csv\nreferences: refs.csv\ntalkers: who.csv\ncohort: c.csv\n"
+        "protocol: openkws13\nalignments: {words: w.ctm, phones: /abs/p.ctm}\nparts: {train: [a, b], test: t.csv}\n"
+    )
+    return tmp_path
+
+
+def told(*arguments: object, **named: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(*arguments, **named)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_paths_are_relative_to_the_corpus_file(here: Path) -> None:
+    config = load_config("systems/plain.yaml")
+    corpus = config.corpus
+    assert config.run == f"{here}/out"
+    assert corpus.documents == f"{here}/data/docs.csv"
+    assert corpus.queries == f"{here}/data/q.csv"
+    assert (corpus.talkers, corpus.cohort) == (f"{here}/data/who.csv", f"{here}/data/c.csv")
+    assert (corpus.alignments.words, corpus.alignments.phones) == (f"{here}/data/w.ctm", "/abs/p.ctm")
+    assert (corpus.parts.train, corpus.parts.test) == (("a", "b"), f"{here}/data/t.csv")
+
+
+def test_a_set_works_into_it_and_over_it(here: Path) -> None:
+    config = load_config("systems/plain.yaml", ["corpus.queries=other.csv", "corpus.alignments.words=null"])
+    assert config.corpus.queries == f"{here}/other.csv"
+    assert config.corpus.references == f"{here}/data/refs.csv"
+    assert config.corpus.alignments.words is None
+    (here / "data" / "two.yaml").write_text("documents: d2.csv\n")
+    config = load_config("systems/plain.yaml", ["corpus=data/two.yaml", "corpus.queries=q2.csv"])
+    assert (config.corpus.documents, config.corpus.queries) == (f"{here}/data/d2.csv", f"{here}/q2.csv")
+    assert config.corpus.references is None
+
+
+def test_system_corpus_and_run_are_told_apart(here: Path) -> None:
+    (here / "systems" / "cosine.yaml").write_text("search: {distance: cosine-squared}\n")
+    config = load_config("systems/cosine.yaml", ["corpus.queries=q2.csv"], corpus="data/one.yaml", run="runs/x")
+    assert config.run == f"{here}/runs/x"
+    assert config.system == "cosine"
+    assert (config.corpus.documents, config.corpus.queries) == (f"{here}/data/docs.csv", f"{here}/q2.csv")
+    text = told("systems/cosine.yaml", corpus="data/none.yaml", run="x")
+    assert text.startswith("--corpus: data/none.yaml: cannot read the corpus file: No such file")
+
+
+def test_the_system_is_called_as_its_file(here: Path) -> None:
+    assert load_config("systems/plain.yaml").system == "plain"
+    assert load_config("systems/plain.yaml", ["system=other"]).system == "other"
+    (here / "kept.yaml").write_text(dump_config(load_config("systems/plain.yaml")))
+    assert load_config("kept.yaml") == load_config("systems/plain.yaml")
+
+
+def test_the_corpus_names_the_protocol_unless_the_config_does(here: Path) -> None:
+    assert load_config("systems/plain.yaml").score.protocol == "openkws13"
+    assert load_config("systems/plain.yaml", ["score.protocol=sws2012"]).score.protocol == "sws2012"
+    assert load_config("systems/plain.yaml", ["corpus.protocol=null"]).score.protocol == "sws2013"
+    values = {"run": "r", "corpus": {"documents": "d", "protocol": "stdeval"}, "score": {"beta": 2.0}}
+    assert (config_from_dict(values).score.protocol, config_from_dict(values).score.beta) == ("stdeval", 2.0)
+
+
+def test_from_python(here: Path) -> None:
+    assert config_from_dict({"run": "r", "corpus": "data/one.yaml"}).corpus.documents == f"{here}/data/docs.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "told_"),
+    [
+        ("documents: d\nquerys: q\n", "data/one.yaml:2: corpus.querys: no such key; did you mean corpus.queries?"),
+        ("queries: q\n", "data/one.yaml:1: corpus.documents: missing; it must be given: path"),
+        ("documents: d\n\nqueries: [a]\n", "data/one.yaml:3: corpus.queries: [a] is not allowed; allowed: path | null"),
+        ("documents: d\ndocuments: e\n", "data/one.yaml:2: corpus.documents: given twice; the first is in line 1"),
+        ("documents: d\nqueries: [\n", "data/one.yaml:3: corpus: not YAML: "),
+        ("documents: ${SWSDIST_NO_SUCH}\n", "data/one.yaml:1: corpus.documents: the environment variable"),
+        ("- d\n", "data/one.yaml:1: corpus: a corpus file is a mapping"),
+        ("documents: d\nprotocol: sws\n", "data/one.yaml:2: corpus.protocol: sws is not allowed"),
+        ("documents: d\nparts: {train: []}\n", "data/one.yaml:2: corpus.parts.train: [] is not allowed"),
+    ],
+)
+def test_an_error_names_the_corpus_file_and_its_line(here: Path, text: str, told_: str) -> None:
+    (here / "data" / "one.yaml").write_text(text)
+    assert told("systems/plain.yaml").startswith(told_)
+
+
+def test_errors_of_both_files_come_together(here: Path) -> None:
+    (here / "data" / "one.yaml").write_text("documents: d\nquerys: q\n")
+    (here / "systems" / "plain.yaml").write_text("run: x\ncorpus: ../data/one.yaml\n\nserch:\n")
+    lines = told("systems/plain.yaml", ["search.lanes=0"]).splitlines()
+    assert lines[0] == "systems/plain.yaml: 3 errors"
+    assert [line.split(": ")[0].strip() for line in lines[1:4]] == [
+        "systems/plain.yaml:4",
+        "data/one.yaml:2",
+        "--set search.lanes",
+    ]
+
+
+def test_a_file_that_is_not_there(here: Path) -> None:
+    (here / "systems" / "plain.yaml").write_text("run: x\ncorpus: no.yaml\n")
+    text = told("systems/plain.yaml")
+    assert text.startswith("systems/plain.yaml:2: corpus: no.yaml: cannot read the corpus file")
+    (here / "systems" / "plain.yaml").write_text("run: x\ncorpus: s3://bucket/no.yaml\n")
+    assert "a corpus file lies on a local disk" in told("systems/plain.yaml")
+
+
+@pytest.mark.parametrize("name", ["mboshi-tiny", "mboshi-dev"])
+def test_configs_of_ours(name: str) -> None:
+    config = load_config(ROOT / "configs" / f"{name}.yaml")
+    assert config.system == "mfcc-cosine"
+    assert (
+        config.corpus
+        == load_config(ROOT / "configs" / f"{name}.yaml", corpus=f"{ROOT}/configs/corpora/{name}.yaml").corpus
+    )
+    folder = f"{ROOT.parent}/shared/data/mboshi/{name.removeprefix('mboshi-')}"
+    assert config.corpus.queries == f"{folder}/queries.csv"
+    assert config.corpus.alignments.phones == f"{folder}/phones.ctm"

@@ -1,0 +1,69 @@
+"""Model files: read without pickle, named by what they hold."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from swsdist.errors import DataError
+from swsdist.features.model import Model, load_model
+from swsdist.io.filesystem import Folder
+
+
+def model(**changed: object) -> Model:
+    values = {"name": "codebook", "version": 1, "settings": {"k": 4}, "arrays": {"means": np.arange(6.0).reshape(2, 3)}}
+    return Model(**{**values, **changed})  # type: ignore[arg-type]
+
+
+def test_what_is_saved_is_read(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    model(arrays={"b": np.array([True]), "a": np.arange(3, dtype=">i4")}).save(folder, "models/m.npz")
+    found = load_model(folder, "models/m.npz")
+    assert (found.name, found.version, found.settings) == ("codebook", 1, {"k": 4})
+    assert found.arrays["a"].tolist() == [0, 1, 2]
+    assert found.arrays["a"].dtype == np.dtype("<i4")
+    first = (tmp_path / "models/m.npz").read_bytes()
+    found.save(folder, "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == first
+    assert load_model(folder, "again.npz", found.fingerprint).fingerprint == found.fingerprint
+
+
+def test_the_fingerprint_is_of_all_it_holds() -> None:
+    others = [
+        model(),
+        model(name="x"),
+        model(version=2),
+        model(settings={"k": 5}),
+        model(arrays={"means": np.arange(6.0).reshape(3, 2)}),
+        model(arrays={"means": np.arange(6).reshape(2, 3)}),
+        model(arrays={"means": np.arange(6.0).reshape(2, 3) + 1e-12}),
+        model(arrays={"other": np.arange(6.0).reshape(2, 3)}),
+    ]
+    assert len({each.fingerprint for each in others}) == len(others)
+    turned = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    assert model(arrays={"means": turned}).fingerprint == model().fingerprint
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    np.savez(out, settings=np.frombuffer(b"{}", np.uint8), evil=np.array([{}], dtype=object))
+    (tmp_path / "m.npz").write_bytes(out.getvalue())
+    with pytest.raises(DataError, match="it is not a model"):
+        load_model(Folder(str(tmp_path)), "m.npz")
+    with pytest.raises(ValueError, match="numbers and booleans only"):
+        model(arrays={"x": np.array(["text"])})
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 cut off", b"nonsense"])
+def test_damaged(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "m.npz").write_bytes(data)
+    with pytest.raises(DataError, match="it is not a model"):
+        load_model(Folder(str(tmp_path)), "m.npz")
+    with pytest.raises(DataError, match="the model is missing"):
+        load_model(Folder(str(tmp_path)), "no.npz")
+    model().save(Folder(str(tmp_path)), "m.npz")
+    with pytest.raises(DataError, match="not the one that was used"):
+        load_model(Folder(str(tmp_path)), "m.npz", "0" * 32)

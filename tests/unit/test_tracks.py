@@ -1,0 +1,195 @@
+"""Several tracks on one partition, and stores made of stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.errors import DataError, StoreError
+from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.io.filesystem import Folder
+from swsdist.store.deriving import derive_shard, derived_fingerprint
+from swsdist.store.maintaining import check, compact, refit
+from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load, shard_of
+from swsdist.store.reading import Store
+from swsdist.store.writing import Indexed, write_tracks
+
+RATE = 100
+
+
+class Layers:
+    """Two tracks in one pass: the sample, and its double and its negative."""
+
+    name, version, sample_rate, frame_length, hop, context, dimension = "layers", 1, RATE, 1, 1, 0, 3
+    tracks = (("low", 1), ("high", 2))
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return np.stack([samples, 2 * samples, -samples], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+class Longer(Layers):
+    """A track of frames of two samples, one fewer a document."""
+
+    name, frame_length, dimension = "sums", 2, 1
+    tracks = (("sums", 1),)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return (samples[1:] + samples[:-1])[:, None]
+
+
+SECONDS = {"a": 1.0, "b": 50.0, "c": 2.0}
+
+
+@pytest.fixture
+def sounds(tmp_path: Path) -> dict[str, np.ndarray]:
+    found = {}
+    for k, (name, seconds) in enumerate(SECONDS.items()):
+        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(seconds * RATE)).astype(np.float32)
+        soundfile.write(tmp_path / f"{name}.wav", found[name], RATE, subtype="FLOAT")
+    return found
+
+
+def row(root: Path, name: str) -> dict[str, Any]:
+    return {"doc_id": name, "channel": 1, "path": str(root / f"{name}.wav"), "speaker": name, "identity": "1:2"}
+
+
+@pytest.fixture
+def store(tmp_path: Path, sounds: dict[str, np.ndarray]) -> Store:
+    """Documents a and b in one shard, c in another; three tracks of two recipes."""
+    folder = Folder(str(tmp_path / "store"))
+    shards, tables, rejected = [], {"low": [], "high": [], "sums": []}, []
+    for k, names in enumerate(["ab", "c"]):
+        rows = [row(tmp_path, name) for name in names]
+        low, high = write_tracks(folder, f"{k:032x}", rows, Layers())
+        (sums,) = write_tracks(folder, f"{k + 10:032x}", rows, Longer(), partition=low.outputs[0].name)
+        made = {"low": low, "high": high, "sums": sums}
+        files = {name: File(*one.outputs[0]) for name, one in made.items()}
+        shards.append(Shard(low.outputs[0].name, files, len(names), sum(low.documents["frames"].to_pylist())))
+        for name, one in made.items():
+            tables[name].append(one.documents)
+        rejected.append(low.rejected)
+    tracks = [made_of("low", tables["low"], 1), made_of("high", tables["high"], 2), made_of("sums", tables["sums"], 1)]
+    commit(folder, tracks, 0.01, shards, rejected[0])
+    return Store(folder)
+
+
+def made_of(name: str, tables: list[Any], dimension: int) -> Made:
+    import pyarrow as pa
+
+    return Made(name, {"name": name}, dimension, pa.concat_tables(tables))
+
+
+def test_each_track_is_read_by_its_name(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    for name, samples in sounds.items():
+        assert np.array_equal(store.features(name), samples[:, None])
+        assert np.array_equal(store.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+        assert np.array_equal(store.features(name, track="sums"), (samples[1:] + samples[:-1])[:, None])
+    assert store.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
+    assert np.allclose(store.documents(track="high").to_pylist()[0]["mean"][0], 2 * sounds["a"].mean())
+    assert store.statistics("high")["speaker", "c"].mean.shape == (2,)
+    with pytest.raises(StoreError, match="no track 'none'") as caught:
+        store.features("a", track="none")
+    assert "low, high, sums" in str(caught.value)
+    assert list(check(store)) == []
+    assert load(store.folder) == store.manifest
+    assert isinstance(store.manifest, Manifest)
+
+
+def test_tracks_side_by_side_are_cut_to_the_shortest(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    first = store.manifest.shards[0].name
+    found: dict[str, list[np.ndarray]] = {}
+    for block in store.joined(first, ["sums", "low", "high"]):
+        assert len(block.features) <= BLOCK_FRAMES
+        assert block.first_frame == sum(map(len, found.get(block.doc_id, [])))
+        found.setdefault(block.doc_id, []).append(block.features)
+    assert list(found) == ["a", "b"]
+    for name, parts in found.items():
+        x = sounds[name]
+        expected = np.stack([x[1:] + x[:-1], x[:-1], 2 * x[:-1], -x[:-1]], axis=1)
+        assert np.array_equal(np.concatenate(parts), expected)
+    assert {block.doc_id for block in store.joined(first, ["low", "sums"], {("b", 1)})} == {"b"}
+
+
+def test_they_are_compacted_and_refitted_together(store: Store, sounds: dict[str, np.ndarray]) -> None:
+    pinned = store.manifest.models
+    compact(store.folder, 1.0)
+    after = Store(store.folder)
+    assert len(after.manifest.shards) == 1
+    assert after.manifest.models == pinned
+    for name, samples in sounds.items():
+        assert np.array_equal(after.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+    assert list(check(after)) == []
+    refit(after.folder)
+    assert Store(store.folder).manifest.models == pinned
+
+
+def test_a_missing_file_of_one_track_is_found(store: Store) -> None:
+    lost = store.manifest.shards[1].files["high"].name
+    store.folder.remove(lost)
+    assert [lost in problem for problem in check(store)] == [True]
+
+
+# -- made of another --------------------------------------------------------------------------------------------------
+
+
+def squares(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    for block in frames:
+        yield block**2
+
+
+def derive(store: Store, folder: Folder, transform: Any = squares, dimension: int = 2) -> list[Indexed]:
+    made = []
+    for shard in store.manifest.shards:
+        name = derived_fingerprint("squares", store, shard.name, "high")
+        made.append(derive_shard(store, shard.name, transform, dimension, folder, name, track="high"))
+    return made
+
+
+def test_a_derived_store_keeps_the_partition(store: Store, tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
+    folder = Folder(str(tmp_path / "derived"))
+    made = derive(store, folder)
+    shards = [shard_of("squares", one.outputs[0], one.documents.num_rows) for one in made]
+    track = made_of("squares", [one.documents for one in made], 2)
+    commit(folder, track, store.manifest.tick, shards, made[0].rejected, source=store.manifest.fingerprint)
+    derived = Store(folder)
+    assert derived.manifest.source == store.manifest.fingerprint
+    assert load(folder) == derived.manifest
+    for name, samples in sounds.items():
+        assert np.array_equal(derived.features(name), np.stack([2 * samples, -samples], axis=1) ** 2)
+    for old, new in zip(store.manifest.shards, derived.manifest.shards, strict=True):
+        keys = [store.documents(old.name)["doc_id"], derived.documents(new.name)["doc_id"]]
+        assert keys[0].to_pylist() == keys[1].to_pylist()
+    assert list(check(derived)) == []
+    assert [one.outputs for one in derive(store, folder)] == [one.outputs for one in made]
+
+
+def test_one_pass_over_a_document_may_change_its_rows(store: Store, tmp_path: Path) -> None:
+    def halved(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        for block in frames:
+            yield from np.array_split(block, 3)
+
+    found = derive(store, Folder(str(tmp_path / "derived")), halved)
+    assert found[0].documents["rows"].to_pylist() == [1, 2]
+
+
+def test_a_document_that_fails_is_rejected(store: Store, tmp_path: Path) -> None:
+    def short_only(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        for k, block in enumerate(frames):
+            if k:
+                raise DataError("it is too long", remedy="cut it")
+            yield block
+
+    first, second = derive(store, Folder(str(tmp_path / "derived")), short_only)
+    assert (first.documents["doc_id"].to_pylist(), second.documents["doc_id"].to_pylist()) == (["a"], ["c"])
+    assert first.rejected["message"].to_pylist() == ["it is too long"]
+    nothing = derive(store, Folder(str(tmp_path / "other")), lambda frames: iter(()))
+    assert nothing[0].documents.num_rows == 0
+    assert derive(store, Folder(str(tmp_path / "third")), squares, dimension=3)[0].rejected.num_rows == 2
