@@ -95,8 +95,7 @@ def calibrate(
         point = operating_point(rules, **amount)
     names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
     request = Request(**{name: options[name] for name in names})
-    conventions: Any = "kwseval" if rules.conventions == "kwseval" else "stdeval"
-    given = read_list(system, conventions=conventions, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
+    given = read_list(system, conventions=rules.rules, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0

@@ -130,7 +130,7 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
         include_refless=options["include_refless"],
         only_answered=options["only_answered"],
     )
-    stdeval = task.conventions == "stdeval" and rules.trials == "time"
+    stdeval = task.conventions.prints_table and rules.trials == "time"
     if (options["table"] or options["table_file"]) and not stdeval:
         raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
     found = values(result) | (more_values(result) if options["all_measures"] else {})

@@ -103,7 +103,7 @@ def operating_point(rules: Protocol, ecf: str | None, total_seconds: float | Non
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds
 
-        total_seconds = seconds(read_ecf(ecf), "kwseval" if rules.conventions == "kwseval" else "stdeval")
+        total_seconds = seconds(read_ecf(ecf), rules.rules)
     if total_seconds is None:
         return None
     return Point(number_of_trials(rules, total_seconds), beta_of(rules, total_seconds, 0))

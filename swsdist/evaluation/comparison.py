@@ -24,7 +24,7 @@ from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, 
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
-from swsdist.score.measures.protocol import Protocol, protocol
+from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.twv import PER_TERM, per_term
 
 
@@ -54,10 +54,10 @@ def from_list(name: str, path: str, task: Task) -> Scored:
         lambda: [found.aligned],
         task.trials,
         task.beta,
-        _rate(rules) if time else None,
+        rules.rules.rate(rules.trials_per_second) if time else None,
         _searched(task) if time and task.excerpts is not None else None,
         task.terms,
-        reject_all=task.conventions != "kwseval",
+        reject_all=task.conventions.rejects_all,
     )
 
 
@@ -104,9 +104,9 @@ def from_run(name: str, path: str) -> Scored:
         parts,
         point["trials"],
         point["beta"],
-        _rate(rules),
+        rules.rules.rate(rules.trials_per_second),
         documents,
-        reject_all=rules.conventions != "kwseval",
+        reject_all=rules.rules.rejects_all,
     )
 
 
@@ -240,19 +240,14 @@ def _at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: f
     return pa.concat_tables([PER_TERM.empty_table(), *tables])
 
 
-def _rate(rules: Protocol) -> float:
-    """Trials in a second of audio: KWSEval divides by what STDEval multiplies with."""
-    return 1 / rules.trials_per_second if rules.conventions == "kwseval" else rules.trials_per_second
-
-
 def _searched(task: Task) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
-    from swsdist.score.trials.excerpts import excerpt_document, seconds
+    from swsdist.score.trials.excerpts import seconds
 
     assert task.excerpts is not None
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(task.excerpts["file"].to_pylist()):
-        rows.setdefault(excerpt_document(file, task.conventions), []).append(row)
+        rows.setdefault(task.conventions.excerpt_document(file), []).append(row)
     total = [seconds(task.excerpts.take(pa.array(mine)), task.conventions) for mine in rows.values()]
     return pa.table({"doc_id": list(rows), "seconds": total})
 

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from swsdist.errors import DataError
 from swsdist.io.notices import Notices
-from swsdist.score.trials.excerpts import Conventions, excerpt_document, inside
+from swsdist.score.conventions import Conventions
+from swsdist.score.trials.excerpts import inside
 
 if TYPE_CHECKING:
     from swsdist.evaluation.task import System, Task
@@ -53,7 +54,7 @@ def references_within(
         notices: takes what is odd.
     """
     tail = first_end
-    if conventions == "stdeval":
+    if conventions.sums_ends:
         from swsdist.score.trials.align import decimals
 
         start = references["start"].to_numpy()
@@ -61,7 +62,7 @@ def references_within(
     kept = inside(references, excerpts, conventions, tail=tail)
     if kept.all():
         return references
-    dropping = ecf_filter or conventions == "kwseval"
+    dropping = ecf_filter or conventions.drops_outside
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
     notices.add(
         f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
@@ -91,7 +92,7 @@ def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_
     if strange.num_rows or lists:
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
-        if task.conventions == "kwseval":
+        if task.conventions.strict_lists:
             raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
         notices.add(
             "queries or detections are not of the term list, and are left out",
@@ -121,9 +122,9 @@ def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: 
     kept = inside(detections, task.excerpts, task.conventions, tail=tail)
     if kept.all():
         return detections
-    dropping = ecf_filter or task.conventions == "kwseval"
+    dropping = ecf_filter or task.conventions.drops_outside
     outside = detections.filter(pa.array(~kept))
-    documents = {excerpt_document(file, task.conventions) for file in task.excerpts["file"].to_pylist()}
+    documents = {task.conventions.excerpt_document(file) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
     effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
     for rows, message in (

@@ -7,7 +7,6 @@ pooled curves of option -P. What the programs do alike is done once; where they 
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,14 +20,15 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.evaluation.eligible import decision_limits, fitted_system
 from swsdist.evaluation.task import System, Task
-from swsdist.score.measures.det import referenced
-from swsdist.score.measures.optimum import Optimum, optimum
+from swsdist.score.measures.curve import Block, Curve, Point, joined
+from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
+from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import number_of_trials
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import PER_TERM, Counts, Curve, Point, atwv, mtwv, per_term, pooled, twv_curve
+from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
 from swsdist.score.trials.align import align, score_limits
 from swsdist.score.trials.documents import document_trials
-from swsdist.score.trials.excerpts import excerpt_document, rows_by_document, seconds
+from swsdist.score.trials.excerpts import rows_by_document, seconds
 from swsdist.score.trials.segments import align_segments
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ def evaluate(
         UserError: STDEval's rules know no -inc or -j, or N = Ntrue for a term.
         DataError: a value cannot be scored.
     """
-    if (include_refless or only_answered) and task.conventions != "kwseval":
+    if (include_refless or only_answered) and not task.conventions.options:
         raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
     detections = fitted_system(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
@@ -142,13 +142,12 @@ def evaluate(
         task, aligned = _with_nontargets(task, aligned)
     else:
         header = _header_limits(system)
-        stdeval = task.conventions == "stdeval"
         aligned = align(
             detections,
             task.references,
             tolerance=task.protocol.tolerance,
-            low=low if stdeval else header[0],
-            high=high if stdeval else header[1],
+            low=low if task.conventions.list_limits else header[0],
+            high=high if task.conventions.list_limits else header[1],
             conventions=task.conventions,
         )
     counts = Counts.of(aligned, terms=task.terms.num_rows)
@@ -172,13 +171,15 @@ def _evaluated(
     counted = counts if include_refless else referenced(counts)
     whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
-    if by_type and task.excerpts is not None and task.conventions == "stdeval" and task.protocol.trials == "time":
+    if by_type and task.excerpts is not None and task.conventions.by_type and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
+    maximum: Point | None = None
     if whole.curve is not None:
-        best = optimum(Ranking.of(aligned), trials=task.trials, beta=task.beta)
+        best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
+        maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
     border = decision_limits(aligned.filter(pc.is_valid(aligned["score"])))
     return Evaluation(
         task,
@@ -189,10 +190,10 @@ def _evaluated(
         counts,
         best,
         curve,
-        None if whole.curve is None else _pooled_maximum(curve, task),
+        maximum,
         low,
         high,
-        *(border if task.conventions == "kwseval" else decision_limits(system.detections)),
+        *(border if task.conventions.aligned_border else decision_limits(system.detections)),
     )
 
 
@@ -245,12 +246,12 @@ def _part(
 ) -> Part:
     rated = per_term(aligned, trials=trials, beta=task.beta, best=name == "all")
     table = _of_all_terms(rated, task.terms["query_id"])
-    kwseval = task.conventions == "kwseval"
-    evaluated = table.filter(pc.greater(table["ntrue"], 0)) if kwseval and not include_refless else table
+    everyone = task.conventions.all_terms or include_refless
+    evaluated = table if everyone else table.filter(pc.greater(table["ntrue"], 0))
     actual: Point | None = None
     curve: Curve | None = None
     if (counts.classes > 0).any():
-        curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=not kwseval)
+        curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=task.conventions.rejects_all)
         if not counts.undecided.any():
             actual = atwv(counts, trials=trials, beta=task.beta)
     return Part(
@@ -304,7 +305,7 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
     kinds: dict[tuple[str, int], str] = {}
     columns = (task.excerpts[name].to_pylist() for name in ("file", "channel", "source_type"))
     for file, channel, kind in zip(*columns, strict=True):
-        kinds[excerpt_document(file, "stdeval"), channel] = kind.lower()
+        kinds[task.conventions.excerpt_document(file), channel] = kind.lower()
     of_row = np.full(aligned.num_rows, None, dtype=object)
     for key, rows in rows_by_document(aligned):
         of_row[rows] = kinds.get(key)
@@ -315,7 +316,7 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
         if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
             continue
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
-        length = seconds(excerpts, "stdeval")
+        length = seconds(excerpts, task.conventions)
         try:
             trials = number_of_trials(task.protocol, length)
             parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
@@ -329,28 +330,16 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
 def _pooled_curve(counts: Counts, task: Task) -> Curve | None:
     """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
     one = pooled(counts)
-    if task.conventions == "kwseval":
+    if not task.conventions.pooled_by_detection:
         return twv_curve(one, trials=task.trials, beta=task.beta, reject_all=False)
     if not len(one.score):
         return None
-    true, left = int(one.classes[0]), task.trials - int(one.classes[0])
-    size = one.hits + one.false_alarms
-    # A point a detection: of equal scores the hits are rejected first.
-    row = np.repeat(np.arange(len(size)), size)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    rejected_hits = (np.cumsum(one.hits) - one.hits)[row] + np.minimum(within, one.hits[row])
-    rejected_false = (np.cumsum(one.false_alarms) - one.false_alarms)[row] + np.maximum(within - one.hits[row], 0)
-    hits, false_alarms = one.hits.sum() - rejected_hits, one.false_alarms.sum() - rejected_false
-    ratio = task.protocol.cost / task.protocol.value
-    pfa = false_alarms / left if left else np.full(len(row), math.nan)
-    # Where nothing was hit STDEval has no target to miss.
-    pmiss = (true - hits) / true if one.hits.any() else np.zeros(len(row))
-    return Curve(one.score[row], pmiss, pfa, (hits - ratio * false_alarms) / true)
-
-
-def _pooled_maximum(curve: Curve | None, task: Task) -> Point:
-    best = None if curve is None else mtwv(curve)
-    if best is None or (task.conventions == "stdeval" and best.twv <= 0):
-        # The program's start values.
-        return Point(0.0, 0.0, 1.0, None if curve is None else float(curve.threshold[0]))
-    return best
+    pieces = pooled_by_detection(
+        [Block(one.ntrue, one.score, one.hits, one.false_alarms)],
+        true=int(one.classes[0]),
+        hits=int(one.hits.sum()),
+        false_alarms=int(one.false_alarms.sum()),
+        trials=task.trials,
+        ratio=task.protocol.cost / task.protocol.value,
+    )
+    return joined(pieces)

@@ -19,7 +19,7 @@ from swsdist.evaluation.reading import read_system
 from swsdist.evaluation.task import System, Task
 from swsdist.io.kaldi_data import Utterances
 from swsdist.io.notices import Notices
-from swsdist.score.trials.excerpts import Conventions
+from swsdist.score.conventions import STDEVAL, Conventions
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
 
@@ -35,7 +35,7 @@ class Kaldi:
 def read_list(
     path: str,
     *,
-    conventions: Conventions = "stdeval",
+    conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
     kaldi: Kaldi | None = None,
     is_kaldi: bool | None = None,

@@ -18,9 +18,10 @@ from swsdist.errors import TableError, UserError
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.task import System, Task
 from swsdist.io.notices import Notices
+from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.measures.protocol import FROM_DATA, PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.score.tables import in_schema
-from swsdist.score.trials.excerpts import Conventions, excerpt_document, seconds, system_document
+from swsdist.score.trials.excerpts import seconds
 from swsdist.types import DETECTIONS, REFERENCES, TERMS
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -73,7 +74,7 @@ def read_task(
         raise UserError("the amount of audio is not clear", remedy="give an ECF, or the seconds that were searched")
     if terms is None and references is None:
         raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
-    conventions: Conventions = "kwseval" if rules.conventions == "kwseval" else "stdeval"
+    conventions = rules.rules
     excerpts = None
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
@@ -108,7 +109,7 @@ def read_task(
 def read_system(
     path: str,
     *,
-    conventions: Conventions = "stdeval",
+    conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
     storage: Mapping[str, Any] | None = None,
 ) -> System:
@@ -126,16 +127,17 @@ def read_system(
     """
     from swsdist.io.compressed import opened
 
+    conventions = conventions_of(conventions)
     with opened(path, storage) as stream:
         head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
         from swsdist.io.nist.systemlist import read_systemlist
 
         # KWSEval stops at what STDEval passes over.
-        tolerant = conventions == "stdeval"
+        tolerant = not conventions.strict_lists
         raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
         names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
-        known = pa.array([system_document(name, conventions) for name in names.dictionary.to_pylist()], pa.string())
+        known = pa.array([conventions.system_document(name) for name in names.dictionary.to_pylist()], pa.string())
         # Two names may become one, so the codes are made anew.
         documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
         place = raw.detections.schema.get_field_index("doc_id")
@@ -260,7 +262,7 @@ def _terms(
         return None, True
     from swsdist.io.nist.termlist import read_termlist
 
-    found = read_termlist(path, storage, notices=notices, duplicates=conventions == "stdeval")
+    found = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
     return found.terms, found.lowercase
 
 
@@ -292,14 +294,14 @@ def _looked_up(
     if rttm is not None:
         from swsdist.io.nist.rttm import read_rttm
 
-        lexemes, speakers = read_rttm(rttm, storage, fields=9 if conventions == "kwseval" else None, notices=notices)
+        lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = read_ctm(str(ctm), storage)
     found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if found.repeated:
-        effect = "; as in STDEval each gets its occurrences once more" if conventions == "stdeval" else ""
+        effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""
         notices.add(
             f"terms have the text of another term{effect}",
             where=found.repeated[0],
@@ -307,7 +309,7 @@ def _looked_up(
             count=len(found.repeated),
         )
     if found.unsorted:
-        effect = "KWSEval links the wrong words then" if conventions == "kwseval" else "the order of the file counts"
+        effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
             f"documents have words that are not in the order of time; {effect}",
             where=f"{rttm or ctm}: {found.unsorted[0]}",
@@ -333,7 +335,7 @@ def _documents(excerpts: pa.Table | None, conventions: Conventions) -> int:
     if excerpts is None:
         raise UserError("document trials need to know the documents", remedy="give an ECF that lists them")
     files, channels = excerpts["file"].to_pylist(), excerpts["channel"].to_pylist()
-    return len({(excerpt_document(f, conventions), channel) for f, channel in zip(files, channels, strict=True)})
+    return len({(conventions.excerpt_document(f), channel) for f, channel in zip(files, channels, strict=True)})
 
 
 def protocol_for(
@@ -368,6 +370,6 @@ def protocol_for(
     if segments and documents:
         raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
     rules = protocol(name, trials="segment" if segments else "document" if documents else None, **parts)
-    if rules.trials == "segment" and rules.conventions != "kwseval":
+    if rules.trials == "segment" and not rules.rules.options:
         raise UserError("segment trials are KWSEval's", where=f"protocol {name}", remedy="use kwseval or openkws13")
     return rules

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from swsdist.io.notices import Notices
+from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.trials.excerpts import Conventions
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Task:
     @property
     def conventions(self) -> Conventions:
         """Whose rules of counting hold."""
-        return "kwseval" if self.protocol.conventions == "kwseval" else "stdeval"
+        return self.protocol.rules
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from swsdist.errors import UserError
+from swsdist.score.conventions import Conventions, Name, conventions_of
 
 #: Above it doubles skip whole numbers.
 _MOST_TRIALS = 2**53
@@ -60,10 +61,15 @@ class Protocol:
     tolerance: float
     word_gap: float
     trials_per_second: float = 1.0
-    conventions: Literal["stdeval", "kwseval", "quesst"] = "stdeval"
+    conventions: Name = "stdeval"
     trials: Literal["time", "segment", "document"] = "time"
     cost: float = 1.0
     value: float = 1.0
+
+    @property
+    def rules(self) -> Conventions:
+        """The conventions themselves."""
+        return conventions_of(self.conventions)
 
     @property
     def prior(self) -> float | None:
@@ -191,8 +197,7 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     Raises:
         UserError: that is not a number above 0. STDEval goes on with 0 trials and prints negative rates.
     """
-    rate = protocol.trials_per_second
-    trials = total_seconds / rate if protocol.conventions == "kwseval" else total_seconds * rate
+    trials = protocol.rules.trials(total_seconds, protocol.trials_per_second)
     if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
         raise UserError(
             f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
@@ -223,3 +228,101 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
             remedy="give score.beta, or use a protocol whose beta is fixed",
         )
     return (trials - total_true) / total_true
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """What turns counts into values, settled for one set of queries and documents; plain numbers, so it goes into a JSON.
+
+    Attributes:
+        protocol: name of the protocol.
+        conventions: name of the program whose rules hold.
+        trials_are: what a trial is.
+        beta: weight of false alarms.
+        trials: N, of each query: seconds of audio times trials per second, segments, or documents.
+        seconds: T, s of audio that was searched.
+        true: true occurrences of all queries.
+        queries: all queries that were asked, with and without references or detections.
+        documents: documents that were searched; None where not known, and measures of pairs are then not defined.
+        cost, value: C and V.
+        include_refless: Pfa is a mean over all queries (KWSEval's -inc).
+    """
+
+    protocol: str
+    conventions: Name
+    trials_are: Literal["time", "segment", "document"]
+    beta: float
+    trials: int
+    seconds: float
+    true: int
+    queries: int
+    documents: int | None = None
+    cost: float = 1.0
+    value: float = 1.0
+    include_refless: bool = False
+
+    @property
+    def rules(self) -> Conventions:
+        """The conventions themselves."""
+        return conventions_of(self.conventions)
+
+    def as_json(self) -> dict[str, str | float | int | bool | None]:
+        """Plain values by name."""
+        return dataclasses.asdict(self)
+
+
+def operating_point(
+    rules: Protocol,
+    *,
+    seconds: float,
+    true: int,
+    queries: int,
+    documents: int | None = None,
+    segments: int | None = None,
+    include_refless: bool = False,
+) -> OperatingPoint:
+    """The point of a protocol for what was searched; the one place where trials and beta are settled.
+
+    Args:
+        rules: the protocol, with what the user put in place of its own.
+        seconds: T, s of audio, as the conventions count it.
+        true: true occurrences of all queries.
+        queries: queries that were asked.
+        documents: documents (recording and channel) that were searched, where known.
+        segments: how many there are; needed if they are the trials.
+        include_refless: KWSEval's -inc.
+
+    Raises:
+        UserError: the protocol's trials need what is not given, or trials or beta cannot be taken from the data.
+    """
+    if rules.trials == "time":
+        trials = number_of_trials(rules, seconds)
+    else:
+        count = segments if rules.trials == "segment" else documents
+        if not count:
+            raise UserError(
+                f"trials of protocol {rules.name} are {rules.trials}s, and it is not known how many there are",
+                where=f"protocol {rules.name}",
+                remedy="give an ECF, and stretches of speech (SPEAKER records of an RTTM)"
+                if rules.trials == "segment"
+                else "give the number of documents, or an ECF that lists them",
+            )
+        trials = count
+    weight = beta(rules, seconds, true)
+    from_data = rules.beta == FROM_DATA
+    # A beta from the data goes to the program as C, with V = 1 and P = 0.5.
+    cost, value = (weight, 1.0) if from_data else (rules.cost, rules.value)
+    return OperatingPoint(
+        protocol=rules.name,
+        conventions=rules.conventions,
+        trials_are=rules.trials,
+        beta=weight,
+        trials=trials,
+        seconds=seconds,
+        true=true,
+        queries=queries,
+        documents=documents,
+        cost=cost,
+        value=value,
+        include_refless=include_refless,
+    )

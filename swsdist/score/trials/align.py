@@ -27,7 +27,7 @@ evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and wha
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import TableError
+from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
 from swsdist.score.trials.assignment import best_assignment
 from swsdist.types import TRIALS
@@ -66,7 +67,7 @@ def align(
     tolerance: float,
     low: float | None,
     high: float | None,
-    conventions: Literal["stdeval", "kwseval"] = "stdeval",
+    conventions: Conventions | str = "stdeval",
 ) -> pa.Table:
     """Pair detections with references; any number of groups, rows in any order.
 
@@ -86,10 +87,10 @@ def align(
     Raises:
         TableError: a column is missing, a value is null, not finite, or an end lies before its start.
     """
+    rules = conventions_of(conventions)
     detections, references = as_table(detections, "detections"), as_table(references, "references")
     found = _Spans.read(detections, "detections", scored=True)
-    # KWSEval's links in an unsorted transcript may lead backwards.
-    true = _Spans.read(references, "references", scored=False, forward=conventions == "stdeval")
+    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
     if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
         raise TableError(
             f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
@@ -103,9 +104,9 @@ def align(
     found, det_group = found.take(det_order), det_group[det_order]
     true, ref_group = true.take(ref_order), ref_group[ref_order]
 
-    tail = true.tail if conventions == "stdeval" else true.end
+    tail = true.tail if rules.sums_ends else true.end
     dets, refs, part = _candidates(found, det_group, true.start - tolerance, tail + tolerance, ref_group)
-    if conventions == "stdeval":
+    if rules.list_limits:
         if low is None or high is None:
             raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
         lows, highs = np.array(low), np.array(high)

@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.score.conventions import KWSEVAL
 from swsdist.score.trials.align import decimals
-from swsdist.score.trials.excerpts import excerpt_document, rows_by_document
+from swsdist.score.trials.excerpts import rows_by_document
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
@@ -58,7 +59,7 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
     rows = []
     columns = [excerpts[name].to_pylist() for name in ("file", "channel", "start", "duration")]
     for file, channel, begin, duration in zip(*columns, strict=True):
-        doc_id, close = excerpt_document(file, "kwseval"), float(decimals(np.array([begin + duration]), 4)[0])
+        doc_id, close = KWSEVAL.excerpt_document(file), float(decimals(np.array([begin + duration]), 4)[0])
         inner = sorted(span for span in talk[doc_id, channel] if span[0] >= begin and span[1] <= close)
         parts: list[list[float]] = []  # begin, end, 1 for speech
         at = begin
