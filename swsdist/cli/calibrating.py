@@ -77,7 +77,7 @@ def calibrate(
     """
     from pathlib import Path
 
-    from swsdist.evaluation.calibration import Request, operating_point
+    from swsdist.evaluation.calibration import Request, point_without_references
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_list, write_list
     from swsdist.evaluation.reading import protocol_for, read_task
@@ -92,7 +92,7 @@ def calibrate(
     if any(sources.values()):
         task = read_task(**sources, **amount, terms=options["terms"], protocol=rules, notices=notices)
     else:
-        point = operating_point(rules, **amount)
+        point = point_without_references(rules, **amount)
     names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
     request = Request(**{name: options[name] for name in names})
     given = read_list(system, conventions=rules.rules, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)

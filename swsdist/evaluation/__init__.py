@@ -13,12 +13,12 @@ All at once, from files or from tables (arrow, pandas, mappings of columns)::
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.measures import more_values, values
 from swsdist.evaluation.reading import make_system, make_task, read_system, read_task
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import ScoringTask, System
 
 __all__ = [
     "Evaluation",
+    "ScoringTask",
     "System",
-    "Task",
     "evaluate",
     "make_system",
     "make_task",

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, query_property, searched_documents
-from swsdist.evaluation.task import Task
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
 from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents
@@ -35,7 +35,7 @@ def from_table(name: str, path: str) -> Scored:
     return Scored(name, _decided(read_table(path, PER_TERM, key=("query_id",))))
 
 
-def from_list(name: str, path: str, task: Task) -> Scored:
+def from_list(name: str, path: str, task: ScoringTask) -> Scored:
     """A system list, scored against a task."""
     from swsdist.evaluation.evaluate import evaluate
     from swsdist.evaluation.reading import read_system
@@ -110,7 +110,7 @@ def from_run(name: str, path: str) -> Scored:
     )
 
 
-def gather(arguments: Sequence[str], task: Task | None = None) -> list[Scored]:
+def gather(arguments: Sequence[str], task: ScoringTask | None = None) -> list[Scored]:
     """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
 
     Args:
@@ -240,7 +240,7 @@ def _at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: f
     return pa.concat_tables([PER_TERM.empty_table(), *tables])
 
 
-def _searched(task: Task) -> pa.Table:
+def _searched(task: ScoringTask) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
     from swsdist.score.trials.excerpts import seconds
 

@@ -18,7 +18,7 @@ from swsdist.score.conventions import Conventions
 from swsdist.score.trials.excerpts import inside
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import System, Task
+    from swsdist.evaluation.task import ScoringTask, System
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
@@ -73,7 +73,9 @@ def references_within(
     return references.filter(pa.array(kept)) if dropping else references
 
 
-def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_answered: bool = False) -> pa.Table:
+def eligible_detections(
+    task: ScoringTask, system: System, *, ecf_filter: bool = False, only_answered: bool = False
+) -> pa.Table:
     """The detections of a system that count for a task; what is left out, or odd, is noted.
 
     Args:
@@ -116,7 +118,7 @@ def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_
     return detections
 
 
-def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: bool) -> pa.Table:
+def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
     assert task.excerpts is not None
     tail = detections["start"].to_numpy() + detections["duration"].to_numpy()
     kept = inside(detections, task.excerpts, task.conventions, tail=tail)
@@ -142,7 +144,7 @@ def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: 
     return detections.filter(pa.array(kept)) if dropping else detections
 
 
-def _check_order(detections: pa.Table, task: Task, path: str) -> None:
+def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:

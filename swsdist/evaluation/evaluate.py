@@ -2,7 +2,7 @@
 
 `evaluate` gives counts, rates and values of every term; the actual, maximum, optimum and supremum term-weighted values;
 the curve; all of it also for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints it; and the
-pooled curves of option -P. What the programs do alike is done once; where they differ `Task.conventions` decides.
+pooled curves of option -P. What the programs do alike is done once; where they differ `ScoringTask.conventions` decides.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.evaluation.eligible import decision_limits, fitted_system
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.eligible import decision_limits, eligible_detections
+from swsdist.evaluation.task import ScoringTask, System
 from swsdist.score.measures.curve import Block, Curve, Point, joined
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
-from swsdist.score.measures.protocol import number_of_trials
+from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
 from swsdist.score.trials.align import align, score_limits
@@ -80,6 +80,7 @@ class Evaluation:
 
     Attributes:
         task, system: what was scored.
+        point: the operating point of what was scored.
         aligned: table TRIALS, the detections and references that count.
         whole: all of it.
         parts: by source type, those of `TYPES` first, that hold a referenced term.
@@ -91,8 +92,9 @@ class Evaluation:
         highest_no, lowest_yes: scores that border the decisions.
     """
 
-    task: Task
+    task: ScoringTask
     system: System
+    point: OperatingPoint
     aligned: pa.Table
     whole: Part
     parts: Mapping[str, Part]
@@ -107,7 +109,7 @@ class Evaluation:
 
 
 def evaluate(
-    task: Task,
+    task: ScoringTask,
     system: System,
     *,
     ecf_filter: bool = False,
@@ -131,7 +133,7 @@ def evaluate(
     """
     if (include_refless or only_answered) and not task.conventions.options:
         raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
-    detections = fitted_system(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
+    detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
@@ -158,7 +160,7 @@ def evaluate(
 
 
 def _evaluated(
-    task: Task,
+    task: ScoringTask,
     system: System,
     detections: pa.Table,
     aligned: pa.Table,
@@ -181,9 +183,13 @@ def _evaluated(
         curve = _pooled_curve(counts, task)
         maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
     border = decision_limits(aligned.filter(pc.is_valid(aligned["score"])))
+    point = replace(
+        task.point, true=task.references.num_rows, queries=task.terms.num_rows, include_refless=include_refless
+    )
     return Evaluation(
         task,
         system,
+        point,
         aligned,
         whole,
         parts,
@@ -197,7 +203,7 @@ def _evaluated(
     )
 
 
-def _answered(task: Task, system: System, detections: pa.Table) -> Task:
+def _answered(task: ScoringTask, system: System, detections: pa.Table) -> ScoringTask:
     answered = system.search_times
     if answered is None:
         answered = dict.fromkeys(detections["query_id"].cast(pa.string()).unique().to_pylist(), "")
@@ -207,7 +213,7 @@ def _answered(task: Task, system: System, detections: pa.Table) -> Task:
     return replace(task, terms=terms, references=references)
 
 
-def _with_nontargets(task: Task, aligned: pa.Table) -> tuple[Task, pa.Table]:
+def _with_nontargets(task: ScoringTask, aligned: pa.Table) -> tuple[ScoringTask, pa.Table]:
     """Document trials without the queries that occur in every document: they have no false-alarm rate."""
     ntrue = aligned.filter(pc.is_valid(aligned["ref_start"])).group_by("query_id").aggregate([("channel", "count")])
     full = ntrue.filter(pc.greater_equal(ntrue["channel_count"], task.trials))["query_id"].combine_chunks()
@@ -237,7 +243,7 @@ def _header_limits(system: System) -> tuple[float | None, float | None]:
 
 def _part(
     name: str,
-    task: Task,
+    task: ScoringTask,
     aligned: pa.Table,
     counts: Counts,
     length: float,
@@ -300,7 +306,7 @@ def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
     )
 
 
-def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
+def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
     assert task.excerpts is not None
     kinds: dict[tuple[str, int], str] = {}
     columns = (task.excerpts[name].to_pylist() for name in ("file", "channel", "source_type"))
@@ -327,7 +333,7 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
     return parts
 
 
-def _pooled_curve(counts: Counts, task: Task) -> Curve | None:
+def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
     """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
     one = pooled(counts)
     if not task.conventions.pooled_by_detection:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from swsdist.errors import UserError
 from swsdist.evaluation.reading import read_system
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import ScoringTask, System
 from swsdist.io.kaldi_data import Utterances
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import STDEVAL, Conventions
@@ -66,7 +66,7 @@ def write_list(
     detections: pa.Table,
     out: Path,
     system: System,
-    task: Task | None,
+    task: ScoringTask | None,
     kind: str | None = None,
     kaldi: Kaldi | None = None,
 ) -> str:
@@ -110,8 +110,8 @@ def write_list(
     return kind
 
 
-def _write_xml(kind: str) -> Callable[[pa.Table, Path, System, Task | None], None]:
-    def write(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
+def _write_xml(kind: str) -> Callable[[pa.Table, Path, System, ScoringTask | None], None]:
+    def write(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
         from swsdist.io.nist.systemlist_writing import write_kwslist, write_stdlist
 
         queries = list(system.search_times or {})
@@ -172,14 +172,14 @@ def _mean_time(system: System) -> float:
     return round(sum(times) / len(times), 6) if times else 0.0
 
 
-def _write_csv(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
+def _write_csv(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
     from swsdist.io.tables import write_csv
 
     rows = _printable(detections).select(_COLUMNS)
     write_csv(rows, rows.schema, out)
 
 
-def _write_parquet(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
+def _write_parquet(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(_printable(detections).select(_COLUMNS), out)
@@ -191,7 +191,7 @@ def _write_kaldi(detections: pa.Table, out: Path, kaldi: Kaldi) -> None:
     write_results(detections, out, kaldi.utterances, frame_shift=kaldi.frame_shift)
 
 
-_WRITERS: dict[str, Callable[[pa.Table, Path, System, Task | None], None]] = {
+_WRITERS: dict[str, Callable[[pa.Table, Path, System, ScoringTask | None], None]] = {
     "stdlist": _write_xml("stdlist"),
     "kwslist": _write_xml("kwslist"),
     "csv": _write_csv,

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from swsdist.errors import TableError, UserError
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import ScoringTask, System
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
-from swsdist.score.measures.protocol import FROM_DATA, PROTOCOLS, Protocol, beta, number_of_trials, protocol
+from swsdist.score.measures.protocol import FROM_DATA, PROTOCOLS, Protocol, operating_point, protocol
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import seconds
 from swsdist.types import DETECTIONS, REFERENCES, TERMS
@@ -40,7 +40,7 @@ def read_task(
     ecf_filter: bool = False,
     notices: Notices | None = None,
     storage: Mapping[str, Any] | None = None,
-) -> Task:
+) -> ScoringTask:
     """Read a task.
 
     Args:
@@ -95,15 +95,9 @@ def read_task(
         true = references_within(true, first_end, excerpts, conventions, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
     assert total is not None
-    cut = None
-    if rules.trials == "segment":
-        cut = _segments(excerpts, speakers)
-        trials = cut.num_rows
-    elif rules.trials == "document":
-        trials = _documents(excerpts, conventions)
-    else:
-        trials = number_of_trials(rules, total)
-    return _task(rules, true, listed, excerpts, total, trials, cut, notices)
+    cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
+    documents = None if excerpts is None else _documents(excerpts, conventions)
+    return _task(rules, true, listed, excerpts, total, documents, cut, notices)
 
 
 def read_system(
@@ -154,7 +148,7 @@ def make_task(
     terms: Any = None,
     documents: int | None = None,
     notices: Notices | None = None,
-) -> Task:
+) -> ScoringTask:
     """A task from what is in memory.
 
     Args:
@@ -162,7 +156,7 @@ def make_task(
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
-        documents: how many documents there are, if trials are documents.
+        documents: how many documents there are: needed if they are the trials, and for measures of pairs.
         notices: takes what is odd.
 
     Raises:
@@ -173,10 +167,10 @@ def make_task(
     if isinstance(rules, str):
         raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
     _refuse_quesst(rules)
-    if rules.trials == "segment" or (rules.trials == "document") != (documents is not None):
+    if rules.trials == "segment" or (rules.trials == "document" and documents is None):
         raise UserError(
             f"trials of protocol {rules.name} are {rules.trials}s",
-            remedy="give documents=, their number, if and only if trials are documents; segments need files (read_task)",
+            remedy="give documents=, their number, if trials are documents; segments need files (read_task)",
         )
     notices = notices if notices is not None else Notices()
     true = in_schema(references, REFERENCES, "references")
@@ -189,8 +183,7 @@ def make_task(
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
             raise TableError(f"{many} rows stand there twice", where=what, remedy="drop them, or rename one")
     true = references_of_terms(true, listed, "references", notices)
-    trials = documents if documents is not None else number_of_trials(rules, total_seconds)
-    return _task(rules, true, listed, None, total_seconds, trials, None, notices)
+    return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 
 
 def _task(
@@ -199,14 +192,22 @@ def _task(
     terms: pa.Table,
     excerpts: pa.Table | None,
     total: float,
-    trials: int,
+    documents: int | None,
     cut: pa.Table | None,
     notices: Notices,
-) -> Task:
+) -> ScoringTask:
     """Beta settled, and what can be told of references alone noted."""
-    weight = beta(rules, total, references.num_rows)
+    point = operating_point(
+        rules,
+        seconds=total,
+        true=references.num_rows,
+        queries=terms.num_rows,
+        documents=documents,
+        segments=None if cut is None else cut.num_rows,
+    )
+    trials = point.trials
     if rules.beta == FROM_DATA:
-        rules = replace(rules, beta=weight, cost=weight, value=1.0)  # as it was given to the program, with P = 0.5
+        rules = replace(rules, beta=point.beta, cost=point.cost, value=point.value)
     counts = references.group_by("query_id").aggregate([("start", "count")])["start_count"].to_pylist()
     if not counts:
         notices.add(
@@ -222,7 +223,7 @@ def _task(
             remedy="look at the trials per second and at the ECF",
             count=many,
         )
-    return Task(rules, references, terms, excerpts, total, trials, weight, cut, notices)
+    return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
 
 
 def _refuse_quesst(rules: Protocol) -> None:
@@ -330,10 +331,8 @@ def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
     return segments(excerpts, speakers)
 
 
-def _documents(excerpts: pa.Table | None, conventions: Conventions) -> int:
+def _documents(excerpts: pa.Table, conventions: Conventions) -> int:
     """How many documents (file and channel) there are."""
-    if excerpts is None:
-        raise UserError("document trials need to know the documents", remedy="give an ECF that lists them")
     files, channels = excerpts["file"].to_pylist(), excerpts["channel"].to_pylist()
     return len({(conventions.excerpt_document(f), channel) for f, channel in zip(files, channels, strict=True)})
 

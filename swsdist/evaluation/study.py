@@ -35,7 +35,7 @@ from swsdist.config.model import Section
 from swsdist.errors import ConfigError, UserError
 from swsdist.evaluation.calibration import aligned_list, are_probabilities
 from swsdist.evaluation.reading import protocol_for, read_system, read_task
-from swsdist.evaluation.task import Task
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
 
 _MOST_STEPS = 10_000
@@ -144,7 +144,7 @@ def named(systems: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _candidate(name: str, task_name: str, path: str, task: Task, fit: str | None, folds: int) -> Entry:
+def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str | None, folds: int) -> Entry:
     aligned = aligned_list(task, read_system(path, conventions=task.conventions, notices=task.notices))
     mode = fit or ("none" if are_probabilities(aligned["score"]) else "crossfit")
     if mode != "none":
