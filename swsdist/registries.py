@@ -44,3 +44,22 @@ MEASURES: Registry[MeasureEntry] = Registry(
     },
     MeasureEntry,
 )
+
+_PROTOCOL = "swsdist.score.measures.protocol"
+
+#: Operating points with their rules of counting.
+PROTOCOLS: Registry[Entry] = Registry(
+    "protocol",
+    "swsdist.protocols",
+    "score.protocol",
+    {
+        "stdeval": Entry(f"{_PROTOCOL}:STDEVAL", 1),
+        "nist-std06": Entry(f"{_PROTOCOL}:NIST_STD06", 1),
+        "sws2011": Entry(f"{_PROTOCOL}:SWS2011", 1),
+        "sws2012": Entry(f"{_PROTOCOL}:SWS2012", 1),
+        "sws2013": Entry(f"{_PROTOCOL}:SWS2013", 1),
+        "kwseval": Entry(f"{_PROTOCOL}:KWSEVAL", 1),
+        "openkws13": Entry(f"{_PROTOCOL}:OPENKWS13", 1),
+        "quesst": Entry(f"{_PROTOCOL}:QUESST", 1),
+    },
+)

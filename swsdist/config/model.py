@@ -10,9 +10,10 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.distances import TAKES, DistanceName
+from swsdist.registries import PROTOCOLS
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
@@ -342,17 +343,28 @@ class Calibrate(Section):
         return self.normalise in ("logistic", "kst", "sto")
 
 
+def _protocol(name: str) -> str:
+    if name not in PROTOCOLS:
+        raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOLS)}")
+    return name
+
+
 class Score(Section):
     """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
 
-    protocol: Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"] = Field(
-        "sws2013", description="named set of the rules below"
-    )
+    protocol: Annotated[str, AfterValidator(_protocol)] = Field("sws2013", description="named set of the rules below")
     beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
         None, description="s between a detection's mid-point and the reference's span"
     )
     trials_per_second: PositiveFloat | None = Field(None, description="trials a second of audio")
+    trials: Literal["time", "segment", "document"] | None = Field(
+        None, description="what a trial is: a second or so of audio, a segment (OpenKWS13), or a document (QUESST)"
+    )
+    speech: IsPath | None = Field(
+        None,
+        description="stretches of speech, for segment trials: RTTM with SPEAKER records, or table (doc_id, start, end)",
+    )
 
 
 class Report(Section):

@@ -26,10 +26,9 @@ from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.trials.align import align, score_limits
-from swsdist.score.trials.documents import document_trials
+from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.excerpts import rows_by_document, seconds
-from swsdist.score.trials.segments import align_segments
+from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
 
 Floats = NDArray[np.float64]
 
@@ -137,21 +136,10 @@ def evaluate(
     if only_answered:
         task = _answered(task, system, detections)
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
-    if task.segments is not None:
-        aligned = align_segments(detections, task.references, task.segments)
-    elif task.protocol.trials == "document":
-        aligned = document_trials(detections, task.references)
+    limits = (low, high) if task.conventions.list_limits else _header_limits(system)
+    aligned = make_trials(detections, task.references, TrialRules.of(task.protocol, *limits), task.segments)
+    if task.protocol.trials == "document":
         task, aligned = _with_nontargets(task, aligned)
-    else:
-        header = _header_limits(system)
-        aligned = align(
-            detections,
-            task.references,
-            tolerance=task.protocol.tolerance,
-            low=low if task.conventions.list_limits else header[0],
-            high=high if task.conventions.list_limits else header[1],
-            conventions=task.conventions,
-        )
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
@@ -215,8 +203,7 @@ def _answered(task: ScoringTask, system: System, detections: pa.Table) -> Scorin
 
 def _with_nontargets(task: ScoringTask, aligned: pa.Table) -> tuple[ScoringTask, pa.Table]:
     """Document trials without the queries that occur in every document: they have no false-alarm rate."""
-    ntrue = aligned.filter(pc.is_valid(aligned["ref_start"])).group_by("query_id").aggregate([("channel", "count")])
-    full = ntrue.filter(pc.greater_equal(ntrue["channel_count"], task.trials))["query_id"].combine_chunks()
+    full = pa.array(in_every_document(task.references, task.trials), pa.string())
     if not len(full):
         return task, aligned
     task.notices.add(

@@ -19,7 +19,7 @@ from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
-from swsdist.score.measures.protocol import FROM_DATA, PROTOCOLS, Protocol, operating_point, protocol
+from swsdist.score.measures.protocol import FROM_DATA, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import seconds
 from swsdist.types import DETECTIONS, REFERENCES, TERMS
@@ -59,9 +59,7 @@ def read_task(
         UserError: files are missing, too many, or cannot be scored by that protocol.
         DataError: a file is broken.
     """
-    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
-    if isinstance(rules, str):
-        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
     sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
@@ -163,9 +161,7 @@ def make_task(
         UserError: the protocol is unknown, or makes no trials of these seconds.
         TableError: a column is missing or of another kind.
     """
-    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
-    if isinstance(rules, str):
-        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     if rules.trials == "segment" or (rules.trials == "document" and documents is None):
         raise UserError(
@@ -321,13 +317,11 @@ def _looked_up(
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
+    from swsdist.score.trials.making import missing_segments
     from swsdist.score.trials.segments import segments
 
     if excerpts is None or speakers is None or not speakers.num_rows:
-        raise UserError(
-            "segment trials need stretches of speech",
-            remedy="give an ECF, and an RTTM that has SPEAKER records besides the words",
-        )
+        raise missing_segments("references")
     return segments(excerpts, speakers)
 
 

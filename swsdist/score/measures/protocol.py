@@ -33,6 +33,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from swsdist.errors import UserError
+from swsdist.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
 
 #: Above it doubles skip whole numbers.
@@ -82,21 +83,31 @@ def _priced(name: str, cost: float, value: float, prior: float, limits: tuple[fl
     return Protocol(name, weight, *limits, cost=cost, value=value, **rest)  # type: ignore[arg-type]
 
 
+STDEVAL = _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5))
+NIST_STD06 = _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5))
+SWS2011 = _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0))
+SWS2012 = Protocol("sws2012", FROM_DATA, 0.5, 1.0)
+SWS2013 = _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5))
+KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document")
+
+#: Those of this package; `protocol` also knows what others have registered.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {
-        known.name: known
-        for known in (
-            _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5)),
-            _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5)),
-            _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0)),
-            Protocol("sws2012", FROM_DATA, 0.5, 1.0),
-            _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5)),
-            _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
-            _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
-            _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document"),
-        )
-    }
+    {known.name: known for known in (STDEVAL, NIST_STD06, SWS2011, SWS2012, SWS2013, KWSEVAL, OPENKWS13, QUESST)}
 )
+
+
+def registered(name: str) -> Protocol:
+    """The protocol of that name as it is registered, nothing put in place of its own.
+
+    Raises:
+        UserError: the name is unknown.
+    """
+    if name not in REGISTRY:
+        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(REGISTRY))}")
+    found: Protocol = REGISTRY[name].load()
+    return found
 
 
 def protocol(
@@ -115,7 +126,7 @@ def protocol(
     """The protocol of that name, with the parts that are given put in place of its own.
 
     Args:
-        name: a key of `PROTOCOLS`.
+        name: of a registered protocol.
         beta: weight of false alarms, positive; in its place cost, value and prior may be given.
         tolerance: s, not negative.
         trials_per_second: positive.
@@ -129,8 +140,7 @@ def protocol(
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
     """
-    if name not in PROTOCOLS:
-        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    known = registered(name)
     where = f"protocol {name}"
     for what, given, fits, wanted in (
         ("beta", beta, beta is None or 0 < beta < math.inf, "finite and be greater than 0"),
@@ -148,7 +158,6 @@ def protocol(
     ):
         if not fits:
             raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
-    known = PROTOCOLS[name]
     priced = (cost, value, prior) != (None, None, None)
     if beta is not None and priced:
         raise UserError(
