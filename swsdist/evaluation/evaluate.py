@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.task import ScoringTask, System
+from swsdist.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, Point, joined
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
+from swsdist.score.parts.evaluating import basic_measures, measure_parts, merge_tables
+from swsdist.score.parts.evaluating import values as values_of_parts
 from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.excerpts import rows_by_document, seconds
 from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
@@ -336,3 +339,26 @@ def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
         ratio=task.protocol.cost / task.protocol.value,
     )
     return joined(pieces)
+
+
+def values(result: Evaluation) -> dict[str, float | None]:
+    """Term-weighted values with their rates, the pooled maximum, precision, recall and F at the decisions; None if undefined.
+
+    Precision and F are of the terms with references, as all of TWV is; the occurrence-weighted value is STDEval's, of all.
+    """
+    return _values(result, basic_measures())
+
+
+def more_values(result: Evaluation) -> dict[str, float | None]:
+    """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added.
+
+    Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
+    `swsdist.score.measures.cnxe`); the prior is the one that beta implies. None where they are not defined.
+    """
+    basic = basic_measures()
+    return _values(result, tuple(name for name in MEASURES if name not in basic))
+
+
+def _values(result: Evaluation, measures: tuple[str, ...]) -> dict[str, float | None]:
+    parts = merge_tables([measure_parts(result.aligned, result.point, measures)], measures)
+    return values_of_parts(parts, result.point, measures)

@@ -1,7 +1,7 @@
 """What is scored against what: from the files of an evaluation to tables, by the rules of a protocol.
 
 A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. A system is a STDLIST, KWSLIST, or a table of detections. What the NIST programs pass over in silence is
+table of them. What the NIST programs pass over in silence is
 noted with a count (`swsdist.io.notices`), and refused where `strict`.
 """
 
@@ -16,16 +16,13 @@ import pyarrow as pa
 
 from swsdist.errors import TableError, UserError
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
-from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
+from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import seconds
-from swsdist.types import DETECTIONS, REFERENCES, TERMS
-
-_NAME = pa.dictionary(pa.int32(), pa.string())
-_DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
+from swsdist.types import REFERENCES, TERMS
 
 
 def read_task(
@@ -96,46 +93,6 @@ def read_task(
     cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
     documents = None if excerpts is None else _documents(excerpts, conventions)
     return _task(rules, true, listed, excerpts, total, documents, cut, notices)
-
-
-def read_system(
-    path: str,
-    *,
-    conventions: Conventions | str = STDEVAL,
-    notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
-) -> System:
-    """Read a STDLIST, KWSLIST, or table (CSV, Parquet) of detections, told by its content.
-
-    Args:
-        path: plain or packed, local or `s3://`.
-        conventions: whose rules for document names and for oddities.
-        notices: takes what is odd; None: oddities are errors.
-        storage: options for s3fs.
-
-    Raises:
-        UserError: there is no such file.
-        DataError: it is broken; with file and line.
-    """
-    from swsdist.io.compressed import opened
-
-    conventions = conventions_of(conventions)
-    with opened(path, storage) as stream:
-        head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        from swsdist.io.nist.systemlist import read_systemlist
-
-        # KWSEval stops at what STDEval passes over.
-        tolerant = not conventions.strict_lists
-        raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
-        names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
-        known = pa.array([conventions.system_document(name) for name in names.dictionary.to_pylist()], pa.string())
-        # Two names may become one, so the codes are made anew.
-        documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
-        place = raw.detections.schema.get_field_index("doc_id")
-        detections = raw.detections.set_column(place, "doc_id", documents)
-        return System(detections, raw.attributes, raw.queries, path)
-    return System(_table_of_detections(path, storage), {}, None, path)
 
 
 def make_task(
@@ -230,28 +187,6 @@ def _refuse_quesst(rules: Protocol) -> None:
         )
 
 
-def make_system(detections: Any, name: str = "system") -> System:
-    """A system's answer from what is in memory.
-
-    Args:
-        detections: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), score, maybe
-            channel and decision (bool).
-        name: of the system.
-
-    Raises:
-        TableError: a column is missing or of another kind.
-    """
-    table = in_schema(detections, _DETECTED, "detections")
-    return System(_with_durations(table), {"system_id": name}, None, name)
-
-
-def _with_durations(table: pa.Table) -> pa.Table:
-    from swsdist.score.trials.align import decimals
-
-    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
-    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
-
-
 def _terms(
     path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
 ) -> tuple[pa.Table | None, bool]:
@@ -267,12 +202,6 @@ def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Tab
     from swsdist.io.tables import read_table
 
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
-
-
-def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
-    from swsdist.io.tables import read_table
-
-    return _with_durations(read_table(path, _DETECTED, storage=storage))
 
 
 def _looked_up(

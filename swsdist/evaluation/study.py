@@ -34,7 +34,8 @@ from swsdist.calibrate.threshold import by_fold
 from swsdist.config.model import Section
 from swsdist.errors import ConfigError, UserError
 from swsdist.evaluation.calibration import aligned_list, are_probabilities
-from swsdist.evaluation.reading import protocol_for, read_system, read_task
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
 
@@ -124,23 +125,6 @@ def entries(study: StudyFile, *, fit: str | None = None, folds: int = 5, notices
         for system, path in section.systems.items():
             label = system if len(study.tasks) == 1 else f"{name}/{system}"
             found.append(_candidate(label, name, path, task, fit, folds))
-    return found
-
-
-def named(systems: tuple[str, ...]) -> dict[str, str]:
-    """Paths by name, of `NAME=PATH` or `PATH`, whose name is that of its file.
-
-    Raises:
-        UserError: two have one name.
-    """
-    found: dict[str, str] = {}
-    for given in systems:
-        name, equals, path = given.partition("=")
-        if not equals or "/" in name:
-            name, path = Path(given).name.partition(".")[0], given
-        if name in found:
-            raise UserError(f"two systems have the name {name!r}", where=path, remedy="name them apart: NAME=PATH")
-        found[name] = path
     return found
 
 
