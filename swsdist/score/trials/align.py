@@ -37,7 +37,6 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.errors import TableError
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
-from swsdist.score.trials.assignment import best_assignment
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
@@ -281,6 +280,10 @@ def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
     obvious = same_det | same_ref
     chosen = [order[first[obvious]]]
     size = np.diff(first, append=len(order))
+    if obvious.all():
+        return np.concatenate(chosen)
+    from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
+
     for begin, length in zip(first[~obvious], size[~obvious], strict=True):
         pairs = order[begin : begin + length]
         rows, row = np.unique(dets[pairs], return_inverse=True)
@@ -290,7 +293,7 @@ def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
         index = np.full(gain.shape, -1, dtype=np.int64)
         gain[row, column] = weight[pairs]
         index[row, column] = pairs
-        best = index[best_assignment(gain)]
+        best = index[linear_sum_assignment(gain, maximize=True)]
         chosen.append(best[best >= 0])
     return np.concatenate(chosen)
 
