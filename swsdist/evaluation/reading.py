@@ -291,7 +291,4 @@ def protocol_for(
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
     if segments and documents:
         raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
-    rules = protocol(name, trials="segment" if segments else "document" if documents else None, **parts)
-    if rules.trials == "segment" and not rules.rules.options:
-        raise UserError("segment trials are KWSEval's", where=f"protocol {name}", remedy="use kwseval or openkws13")
-    return rules
+    return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.score.measures.curve import Curve
+from swsdist.score.measures.det import det_of
 
 Calibration = Literal["none", "crossfit", "oracle", "file"]
 Verdict = Literal["hit", "false alarm", "unknown"]
@@ -319,11 +321,5 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
-    from scipy.special import ndtri  # who only shows a summary should not wait for scipy
-
-    if len(curve) < 3:
-        return curve
-    cells = [np.floor(ndtri(np.clip(p, 1e-9, 1 - 1e-9)) / step) for p in (curve.pfa, curve.pmiss)]
-    keep = np.ones(len(curve), dtype=bool)
-    keep[1:-1] = ((cells[0][1:] != cells[0][:-1]) | (cells[1][1:] != cells[1][:-1]))[:-1]
-    return DetCurve(curve.pmiss[keep], curve.pfa[keep], curve.threshold[keep])
+    points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)
+    return DetCurve(points.pmiss, points.pfa, points.threshold)

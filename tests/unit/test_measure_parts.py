@@ -9,12 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import TableError, UserError
+from swsdist.config.loader import section_values
+from swsdist.config.model import Score
+from swsdist.errors import ConfigError, DataError, TableError, UserError
+from swsdist.evaluation.lists import named_paths
+from swsdist.io.speech import read_speech
 from swsdist.registries import PROTOCOLS as NAMES
 from swsdist.score.measures.curve import Curve, best_point, joined
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.figure_of_merit import figure_of_merit
-from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol
+from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.retrieval import equal_error_of, equal_error_rate
 from swsdist.score.measures.twv import Counts, twv_curve
@@ -226,3 +230,38 @@ def test_what_trials_lack_is_said_before() -> None:
     with pytest.raises(UserError, match="trials of protocol quesst are documents"):
         check_needs(protocol("quesst"), {}, "score.protocol")
     check_needs(protocol("sws2013"), {}, "score.protocol")
+
+
+def test_stretches_of_speech_are_read(tmp_path) -> None:
+    (tmp_path / "a.rttm").write_text(
+        "SPEAKER x 1 0.5 3.5 <NA> <NA> s <NA>\nLEXEME x 1 0.5 0.2 word lex s <NA>\nSPEAKER x 1 6.0 3.0 <NA> <NA> s <NA>\n"
+    )
+    (tmp_path / "a.csv").write_text("doc_id,start,end\nx,0.5,4.0\nx,6.0,9.0\n")
+    for name in ("a.rttm", "a.csv"):
+        assert read_speech(str(tmp_path / name)).to_pylist() == SPEECH.to_pylist()
+    (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
+    with pytest.raises(DataError, match="it has no SPEAKER records"):
+        read_speech(str(tmp_path / "b.rttm"))
+
+
+def test_a_config_says_which_protocol() -> None:
+    assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
+    with pytest.raises(UserError, match="segment trials are KWSEval's"):
+        protocol_of(Score(trials="segment"))
+    with pytest.raises(ValueError, match="there is no protocol 'sws2014'; there are: stdeval, nist-std06"):
+        Score(protocol="sws2014")
+
+
+def test_keys_of_a_section_are_read_as_a_config_would() -> None:
+    found = section_values(["search.proposer.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
+    assert found == {"proposer": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
+    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
+        section_values(["search.lanes"], "search")
+
+
+def test_names_of_systems() -> None:
+    assert named_paths(["runs/v1.2/", "b=x/c.csv", "d.csv.gz"]) == {
+        "v1.2": "runs/v1.2/",
+        "b": "x/c.csv",
+        "d": "d.csv.gz",
+    }

@@ -325,10 +325,12 @@ def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01, bands: Bands |
 
 def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) -> Det:
     """The points for drawing of a curve that comes in pieces, without a band; arguments as of `det`."""
-    kept: list[tuple[Floats, ...]] = []
+    kept: list[tuple[Floats, ...]] = [tuple(np.zeros(0) for _ in range(5))]
     end: tuple[Floats, ...] | None = None
     before = np.full((2, 1), math.nan)
     for piece in pieces:
+        if not len(piece.pfa):
+            continue
         x, y = ppndf(piece.pfa, least=least), ppndf(piece.pmiss, least=least)
         square = np.stack([np.floor(x / step), np.floor(y / step)])
         chosen = (square != np.concatenate([before, square[:, :-1]], axis=1)).any(axis=0)

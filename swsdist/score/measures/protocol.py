@@ -30,11 +30,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from swsdist.errors import UserError
 from swsdist.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
+
+if TYPE_CHECKING:
+    from swsdist.config.model import Score
 
 #: Above it doubles skip whole numbers.
 _MOST_TRIALS = 2**53
@@ -191,7 +194,25 @@ def protocol(
             "tolerance": 1.0 if tolerance is None else tolerance,
             "word_gap": 0.5 if word_gap is None else word_gap,
         }
-    return dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+    made = dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+    if made.trials == "segment" and not made.rules.options:
+        raise UserError("segment trials are KWSEval's", where=where, remedy="use kwseval or openkws13")
+    return made
+
+
+def protocol_of(settings: Score) -> Protocol:
+    """The protocol of a config's section `score`.
+
+    Raises:
+        UserError: as of `protocol`.
+    """
+    return protocol(
+        settings.protocol,
+        beta=settings.beta,
+        tolerance=settings.tolerance,
+        trials_per_second=settings.trials_per_second,
+        trials=settings.trials,
+    )
 
 
 def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
