@@ -63,6 +63,19 @@ class MethodEntry(Configured):
 
 
 @dataclass(frozen=True)
+class MeasureEntry(Entry):
+    """A measure of an aligned list.
+
+    Attributes:
+        takes: what it is about: trials of any kind, or pairs of a query and a document.
+        basic: whether it is shown where not all measures are asked for.
+    """
+
+    takes: Literal["trials", "pairs"] = "trials"
+    basic: bool = False
+
+
+@dataclass(frozen=True)
 class DistanceEntry(Configured):
     """A local distance.
 

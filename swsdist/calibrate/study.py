@@ -26,7 +26,7 @@ from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.errors import UserError
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
-from swsdist.score.measures.twv import TIE
+from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

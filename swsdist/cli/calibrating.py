@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
+from swsdist.cli.options import REFERENCES, task_files, task_options, warn
+
 _FILE = click.Path(dir_okay=False)
-
-
-def _of_the_task(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that say what was searched for, and by which rules."""
-    for option in (
-        click.option("--strict", is_flag=True, help="Odd inputs are errors."),
-        click.option("--beta", type=float, help="Weight of false alarms, in place of the protocol's."),
-        click.option("--protocol", metavar="NAME", help="Rules of counting. [default: stdeval; kwseval for a KWLIST]"),
-        click.option("--seconds", type=float, help="Seconds that were searched, in place of an ECF."),
-        click.option("--references", metavar="FILE", help="Table of occurrences, in place of a transcript."),
-        click.option("-t", "--terms", metavar="FILE", help="TLIST or KWLIST."),
-        click.option("--ctm", metavar="FILE", help="CTM word alignments, in place of an RTTM."),
-        click.option("-r", "--rttm", metavar="FILE", help="RTTM, in which the terms are looked up."),
-        click.option("-e", "--ecf", metavar="FILE", help="ECF: what was searched."),
-    ):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -56,7 +40,7 @@ def _of_the_task(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
 @click.option("--kaldi-utter-id", metavar="FILE", help="utter_id: the numbers of utterances.")
 @click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds of a frame.")
-@_of_the_task
+@task_options
 def calibrate(
     system: str, out: str, kind: str | None, source: str | None, save: str | None, strict: bool, **options: Any
 ) -> int:
@@ -77,26 +61,25 @@ def calibrate(
     """
     from pathlib import Path
 
-    from swsdist.evaluation.calibration import Request, operating_point
+    from swsdist.evaluation.calibration import Request, point_without_references
     from swsdist.evaluation.calibration import calibrate as work
-    from swsdist.evaluation.lists import read_list, write_list
+    from swsdist.evaluation.lists import read_system
     from swsdist.evaluation.reading import protocol_for, read_task
+    from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 
     notices = Notices(strict)
     kaldi, is_kaldi = _kaldi(system, source, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
-    sources = {name: options[name] for name in ("rttm", "ctm", "references")}
-    amount = {"ecf": options["ecf"], "total_seconds": options["seconds"]}
+    files = task_files(options)
     task = point = None
-    if any(sources.values()):
-        task = read_task(**sources, **amount, terms=options["terms"], protocol=rules, notices=notices)
+    if any(options[name] for name in REFERENCES):
+        task = read_task(**files, protocol=rules, notices=notices)
     else:
-        point = operating_point(rules, **amount)
+        point = point_without_references(rules, options["ecf"], options["seconds"])
     names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
     request = Request(**{name: options[name] for name in names})
-    conventions: Any = "kwseval" if rules.conventions == "kwseval" else "stdeval"
-    given = read_list(system, conventions=conventions, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
+    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
@@ -106,7 +89,7 @@ def calibrate(
             raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
         Path(save).write_bytes(result.fitted)
         print(f"{save}: what was fitted")
-    _warn(notices)
+    warn(notices)
     return 0
 
 
@@ -133,13 +116,6 @@ def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str,
     return Kaldi(places, options["kaldi_frame_shift"]), is_kaldi
 
 
-def _warn(notices: Any) -> None:
-    import sys
-
-    for notice in notices.found.values():
-        print(f"warning: {notice}", file=sys.stderr)
-
-
 @click.command("kst-study")
 @click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
 @click.option("--tasks", metavar="FILE", help="YAML with tasks and their systems, in place of SYSTEM and the files.")
@@ -155,7 +131,7 @@ def _warn(notices: Any) -> None:
 )
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@_of_the_task
+@task_options
 def kst_study(
     systems: tuple[str, ...], tasks: str | None, out: str | None, alpha: float | None, alphas: str, **options: Any
 ) -> int:
@@ -170,7 +146,8 @@ def kst_study(
     from pathlib import Path
 
     from swsdist.calibrate.study import study
-    from swsdist.evaluation.study import StudyFile, TaskSection, entries, named, read_study, steps
+    from swsdist.evaluation.lists import named_paths
+    from swsdist.evaluation.study import StudyFile, TaskSection, entries, read_study, steps
     from swsdist.io.notices import Notices
     from swsdist.report.study import study_json, text_lines, write_study
 
@@ -183,7 +160,7 @@ def kst_study(
         plan = plan.model_copy(update=rules)
     else:
         names = ("ecf", "rttm", "ctm", "terms", "references", "seconds")
-        section = TaskSection(**{name: options[name] for name in names}, systems=named(systems))
+        section = TaskSection(**{name: options[name] for name in names}, systems=named_paths(systems))
         plan = StudyFile(protocol=options["protocol"], beta=options["beta"], tasks={"task": section})
     prepared = entries(plan, fit=options["fit"], folds=options["folds"], notices=notices)
     found = study(prepared, alphas=steps(alphas), alpha=alpha)
@@ -192,5 +169,5 @@ def kst_study(
         written = write_study(found, Path(out), [str(notice) for notice in notices.found.values()])
         if not options["as_json"]:
             print(f"\nwritten: {', '.join(str(path) for path in written)}")
-    _warn(notices)
+    warn(notices)
     return 0

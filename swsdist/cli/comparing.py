@@ -6,16 +6,12 @@ from typing import Any
 
 import click
 
+from swsdist.cli.options import task_files, task_options, warn
+
 
 @click.command()
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
-@click.option("--ecf", type=click.Path(), help="The ECF: systems are then lists, scored here.")
-@click.option("--rttm", type=click.Path(), help="Transcript to look the terms up in.")
-@click.option("--ctm", type=click.Path(), help="Word alignments, in place of an RTTM.")
-@click.option("--terms", type=click.Path(), help="The TLIST or KWLIST.")
-@click.option("--references", type=click.Path(), help="Table of references, in place of a transcript.")
-@click.option("--seconds", type=float, help="Seconds searched, in place of an ECF.")
-@click.option("--protocol", help="Rules of counting; kwseval with a KWLIST, else stdeval, as of `swsdist score`.")
+@task_options
 @click.option("--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down; BINS: unit, q4, or edges 0.2,0.5,1.")
 @click.option("--queries", type=click.Path(), help="Table of queries' properties: query_id and columns for --by.")
 @click.option("--documents", type=click.Path(), help="The same of documents: doc_id, seconds, and columns for --by.")
@@ -28,7 +24,6 @@ import click
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Also write a one-page report.")
-@click.option("--strict", is_flag=True, help="Odd inputs are errors.")
 def compare(systems: tuple[str, ...], **options: Any) -> int:
     """Compare systems: values with intervals, paired tests, breakdowns.
 
@@ -40,28 +35,28 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     swsdist compare one=a.xml two=b.xml --ecf ecf.xml --rttm ref.rttm --terms tlist.xml
     """
     import json
-    import sys
     from dataclasses import replace
     from pathlib import Path
 
+    from swsdist.chains.search.report.finished import from_run
     from swsdist.cli.outputs import check_place
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
-    from swsdist.report.comparison import Settings, breakdown_tables, measure_tables, text_lines, to_json
+    from swsdist.report.comparison import breakdown_tables, measure_tables, text_lines, to_json
+    from swsdist.score.compare.results import Settings
 
     check_place(options["html"])
     notices = Notices(strict=options["strict"])
-    names = ("ecf", "rttm", "ctm", "terms", "references")
+    files = task_files(options)
     task = None
-    if any(options[name] for name in (*names, "seconds")):
+    if any(files.values()):
         from swsdist.evaluation.reading import protocol_for, read_task
 
-        given = {name: options[name] for name in names}
-        rules = protocol_for(options["protocol"], options["terms"])
-        task = read_task(**given, total_seconds=options["seconds"], protocol=rules, notices=notices)
+        rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
+        task = read_task(**files, protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
     request = Request(options["by"], options["queries"], options["documents"], options["over_documents"])
-    found = gather(systems, task)
+    found = gather(systems, task, from_run)
     if options["conditions"]:
         data = compare_conditions(found, options["conditions"].split(","), settings)
     else:
@@ -71,8 +66,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         from swsdist.report.comparison_page import render_comparison
 
         Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
-    for notice in data.notices:
-        print(f"warning: {notice}", file=sys.stderr)
+    warn(notices)
     if options["as_json"]:
         print(json.dumps(to_json(data), indent=1, allow_nan=False))
         return 0

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import traceback
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 import click
@@ -75,19 +74,8 @@ def cli() -> None:
     """Spoken term detection at scale: index speech, search spoken queries, score, and count what it cost."""
 
 
-class WithoutPandas(MetaPathFinder):
-    """Pandas is not there. pyarrow imports it with its first array: a third of a second and 40 MB, for nothing here."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-        """Refuse pandas, and leave all else to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError("not needed", name=name)
-
-
 def main() -> None:
     """The entry point: errors become messages and exit codes (swsdist.errors)."""
-    if sys.argv[1:2] == ["score"] and {"-s", "--system"} & set(sys.argv):
-        sys.meta_path.insert(0, WithoutPandas())  # the process is the command's own
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(_run())
 

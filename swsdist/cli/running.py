@@ -79,16 +79,15 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     from pathlib import Path
 
     from swsdist import api
+    from swsdist.chains.search.report.finished import run_config
     from swsdist.config import load_config
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot
 
-    path = f"{folder.rstrip('/')}/config.yaml" if Path(folder).is_dir() else folder
-    if not Path(path).is_file():
-        raise UserError("there is no config here", where=path, remedy="name a run folder, or a config file")
-    outcome = look(load_config(path, sets))
+    path = folder.rstrip("/")
+    outcome = look(load_config(path, sets) if Path(path).is_file() else run_config(path, sets))
     course = outcome.course
     data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
     if not isinstance(data, ReportData):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
+
+from swsdist.cli.options import task_files, task_options, warn
 
 _FILE = click.Path(dir_okay=False)
 
@@ -15,25 +16,14 @@ _FILE = click.Path(dir_okay=False)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
-@click.option("-e", "--ecf", metavar="FILE", help="ECF: what was searched.")
-@click.option("--seconds", type=float, help="Seconds that were searched, in place of an ECF.")
-@click.option("-r", "--rttm", metavar="FILE", help="RTTM, in which the terms are looked up.")
-@click.option("--ctm", metavar="FILE", help="CTM word alignments, in place of an RTTM.")
-@click.option("--references", metavar="FILE", help="Table of occurrences (CSV, Parquet), in place of a transcript.")
-@click.option("-t", "--terms", metavar="FILE", help="TLIST or KWLIST.")
-@click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, or a table of detections.")
-@click.option(
-    "--protocol",
-    metavar="NAME",
-    help="stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. [default: stdeval; kwseval for a KWLIST]",
-)
+@task_options
+@click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table of detections, Kaldi's results.")
 @click.option("--as-run", is_flag=True, help="sws2012 with the limits that its command line had.")
 @click.option("-S", "--similarity", "tolerance", type=float, help="Tolerance of the mid-point rule, s.")
 @click.option("-F", "--find", "word_gap", type=float, help="Greatest gap between a term's words, s.")
 @click.option("-k", "--koefcorrect", "cost", type=float, help="C, the cost of a false alarm.")
 @click.option("-K", "--koefincorrect", "value", type=float, help="V, the value of a hit.")
 @click.option("-p", "--prob-of-term", "prior", type=float, help="P, the prior of a term.")
-@click.option("--beta", type=float, help="Weight of false alarms, in place of -k, -K and -p.")
 @click.option(
     "-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it)."
 )
@@ -65,7 +55,6 @@ _FILE = click.Path(dir_okay=False)
     "-a", "--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns."
 )
 @click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
-@click.option("--strict", is_flag=True, help="What would be a warning is an error.")
 def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Any) -> int:
     """Score.
 
@@ -107,22 +96,12 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
     if rules.conventions == "quesst":
         return _score_documents(system, rules, options)
 
-    from swsdist.evaluation.evaluate import evaluate
-    from swsdist.evaluation.measures import more_values, values
-    from swsdist.evaluation.reading import read_system, read_task
+    from swsdist.evaluation.evaluate import evaluate, more_values, values
+    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.reading import read_task
     from swsdist.report.evaluation import alignment_table, evaluation_json, per_term_table, summary
 
-    task = read_task(
-        ecf=options["ecf"],
-        total_seconds=options["seconds"],
-        rttm=options["rttm"],
-        ctm=options["ctm"],
-        references=options["references"],
-        terms=options["terms"],
-        protocol=rules,
-        ecf_filter=options["ecf_filter"],
-        notices=notices,
-    )
+    task = read_task(**task_files(options), protocol=rules, ecf_filter=options["ecf_filter"], notices=notices)
     result = evaluate(
         task,
         read_system(system, conventions=task.conventions, notices=notices),
@@ -130,7 +109,7 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
         include_refless=options["include_refless"],
         only_answered=options["only_answered"],
     )
-    stdeval = task.conventions == "stdeval" and rules.trials == "time"
+    stdeval = task.conventions.prints_table and rules.trials == "time"
     if (options["table"] or options["table_file"]) and not stdeval:
         raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
     found = values(result) | (more_values(result) if options["all_measures"] else {})
@@ -155,7 +134,7 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
                 print(stdeval_report(result), end="")
         if not options["table"] and file != "-":
             print("\n".join(summary(result, found)))
-    _warn(notices)
+    warn(notices)
     return 0
 
 
@@ -213,8 +192,3 @@ def _write_csv(table: Any, path: str) -> None:
     from swsdist.io.tables import write_csv
 
     write_csv(table, table.schema, Path(path))
-
-
-def _warn(notices: Any) -> None:
-    for notice in notices.found.values():
-        print(f"warning: {notice}", file=sys.stderr)

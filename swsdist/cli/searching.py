@@ -36,7 +36,8 @@ def search(
         from swsdist.cli.running import go
 
         return go(target, sets, strict, dry_run, until="search")
-    from swsdist.errors import ConfigError, UserError
+    from swsdist.config.loader import section_values
+    from swsdist.errors import UserError
 
     if not queries:
         raise UserError(
@@ -48,15 +49,7 @@ def search(
 
     from swsdist import api
 
-    for one in sets:
-        if "=" not in one:
-            raise ConfigError(
-                "it has no value",
-                where=f"--set {one}",
-                remedy="write it as search.KEY=VALUE, for example search.lanes=32",
-            )
-    options = dict(one.removeprefix("search.").split("=", 1) for one in sets)
-    found = api.search(target, list(queries), options=options, top=top)
+    found = api.search(target, list(queries), options=section_values(sets, "search"), top=top)
     if as_csv:
         found.to_csv(sys.stdout, index=False)
         return 0

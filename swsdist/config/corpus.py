@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
+from swsdist.registries import PROTOCOLS
 
 
 class Alignments(Section):
@@ -29,7 +31,7 @@ class Parts(Section):
 
 
 #: Named sets of rules of counting.
-Protocol = Literal["sws2011", "sws2012", "sws2013", "nist-std06", "stdeval", "openkws13", "kwseval"]
+Protocol = Annotated[str, NameIn(PROTOCOLS)]
 
 
 class Corpus(Section):

@@ -114,6 +114,25 @@ def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Se
     return _finish(draft, sets)
 
 
+def section_values(sets: Sequence[str], section: str) -> dict[str, Any]:
+    """What `sets` say of one section, nested, values read as YAML; not yet checked against the model.
+
+    Args:
+        sets: `section.a.b=value` each; the section may be left out.
+        section: its name.
+
+    Raises:
+        ConfigError: one is no KEY=VALUE, or its value is not YAML; all that is wrong is listed.
+    """
+    draft = Draft(origins={(): Origin("", Path.cwd())})
+    for one in sets:
+        _set(one if one.startswith(f"{section}.") else f"{section}.{one}", draft)
+    if draft.problems:
+        raise _error(draft)
+    found: dict[str, Any] = draft.values.get(section, {})
+    return found
+
+
 def without_secrets(config: Config) -> Config:
     """The same config without the keys, tokens and passwords in `storage`, for files that people pass on.
 

@@ -84,6 +84,13 @@ class Score(Section):
         None, description="s between a detection's mid-point and the reference's span"
     )
     trials_per_second: PositiveFloat | None = Field(None, description="trials a second of audio")
+    trials: Literal["time", "segment", "document"] | None = Field(
+        None, description="what a trial is: a second or so of audio, a segment (OpenKWS13), or a document (QUESST)"
+    )
+    speech: IsPath | None = Field(
+        None,
+        description="stretches of speech, for segment trials: RTTM with SPEAKER records, or table (doc_id, start, end)",
+    )
 
 
 class Report(Section):

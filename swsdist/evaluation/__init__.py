@@ -10,15 +10,15 @@ All at once, from files or from tables (arrow, pandas, mappings of columns)::
     result = evaluate(task, make_system(detections))
 """
 
-from swsdist.evaluation.evaluate import Evaluation, evaluate
-from swsdist.evaluation.measures import more_values, values
-from swsdist.evaluation.reading import make_system, make_task, read_system, read_task
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
+from swsdist.evaluation.lists import make_system, read_system
+from swsdist.evaluation.reading import make_task, read_task
+from swsdist.evaluation.task import ScoringTask, System
 
 __all__ = [
     "Evaluation",
+    "ScoringTask",
     "System",
-    "Task",
     "evaluate",
     "make_system",
     "make_task",

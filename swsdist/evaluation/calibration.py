@@ -31,10 +31,9 @@ from swsdist.calibrate.threshold import Calibration, by_fold, decide
 from swsdist.calibrate.threshold import fit as fit_thresholds
 from swsdist.calibrate.thresholding import ALPHA, Thresholding
 from swsdist.errors import UserError
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
-from swsdist.score.measures.protocol import Protocol, number_of_trials
-from swsdist.score.measures.protocol import beta as beta_of
+from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
 from swsdist.score.measures.twv import Counts
 
 How = Literal["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]
@@ -69,14 +68,6 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Point:
-    """Trials of each query, and the weight of false alarms."""
-
-    trials: int
-    beta: float
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """What came of it.
 
@@ -91,7 +82,7 @@ class Calibrated:
     lines: tuple[str, ...]
 
 
-def operating_point(rules: Protocol, ecf: str | None, total_seconds: float | None) -> Point | None:
+def point_without_references(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
     """The point of a protocol, without references; None if it is not told how much was searched.
 
     Raises:
@@ -103,13 +94,13 @@ def operating_point(rules: Protocol, ecf: str | None, total_seconds: float | Non
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds
 
-        total_seconds = seconds(read_ecf(ecf), "kwseval" if rules.conventions == "kwseval" else "stdeval")
+        total_seconds = seconds(read_ecf(ecf), rules.rules)
     if total_seconds is None:
         return None
-    return Point(number_of_trials(rules, total_seconds), beta_of(rules, total_seconds, 0))
+    return operating_point(rules, seconds=total_seconds, true=0, queries=0)
 
 
-def aligned_list(task: Task, system: System) -> pa.Table:
+def aligned_list(task: ScoringTask, system: System) -> pa.Table:
     """What a system found, aligned with a task's references: schema TRIALS, not decided."""
     from swsdist.evaluation.evaluate import evaluate
 
@@ -126,7 +117,9 @@ def are_probabilities(scores: pa.ChunkedArray) -> bool:
     return limits["min"] is None or (limits["min"] >= 0 and limits["max"] <= 1)
 
 
-def calibrate(system: System, request: Request, task: Task | None = None, point: Point | None = None) -> Calibrated:
+def calibrate(
+    system: System, request: Request, task: ScoringTask | None = None, point: OperatingPoint | None = None
+) -> Calibrated:
     """Calibrate a list.
 
     Args:
@@ -143,7 +136,7 @@ def calibrate(system: System, request: Request, task: Task | None = None, point:
     queries = pc.count_distinct(detections["query_id"]).as_py()
     lines = [f"{system.path}: {detections.num_rows} detections of {queries} queries, {_range(limits)}"]
     if task is not None:
-        point = Point(task.trials, task.beta)
+        point = task.point
     if request.method == "none":
         if request.fit not in (None, "none"):
             raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
@@ -181,7 +174,7 @@ def calibrate(system: System, request: Request, task: Task | None = None, point:
 
 
 def _as_kaldi(
-    detections: pa.Table, request: Request, point: Point, fitted: bytes | None, lines: list[str]
+    detections: pa.Table, request: Request, point: OperatingPoint, fitted: bytes | None, lines: list[str]
 ) -> Calibrated:
     from swsdist.io.kaldi import as_kwslist
 
@@ -206,7 +199,7 @@ class _Fitter:
 
     system: System
     request: Request
-    task: Task | None
+    task: ScoringTask | None
 
     def wants_logistic(self, scores: pa.ChunkedArray) -> bool:
         if self.request.fit == "none":

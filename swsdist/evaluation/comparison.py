@@ -8,117 +8,82 @@ maximum), intervals can be taken over documents, and values broken down by prope
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdist.errors import UserError
-from swsdist.evaluation.properties import Scored, query_property, searched_documents
-from swsdist.evaluation.task import Task
+from swsdist.evaluation.lists import named_paths
+from swsdist.evaluation.properties import (
+    Scored,
+    decided,
+    query_property,
+    searched_documents,
+    threshold_of,
+    valued_at,
+)
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
-from swsdist.report.comparison import BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
-from swsdist.score.measures.protocol import Protocol, protocol
-from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.measures.twv import PER_TERM
 
 
 def from_table(name: str, path: str) -> Scored:
     """A per-term table, CSV or Parquet."""
     from swsdist.io.tables import read_table
 
-    return Scored(name, _decided(read_table(path, PER_TERM, key=("query_id",))))
+    return Scored(name, decided(read_table(path, PER_TERM, key=("query_id",))))
 
 
-def from_list(name: str, path: str, task: Task) -> Scored:
+def from_list(name: str, path: str, task: ScoringTask) -> Scored:
     """A system list, scored against a task."""
     from swsdist.evaluation.evaluate import evaluate
-    from swsdist.evaluation.reading import read_system
+    from swsdist.evaluation.lists import read_system
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
     found = evaluate(task, system, by_type=False)
     best, cut = found.whole.maximum, None
     if best is not None:
-        cut = _threshold(best.threshold, best.pmiss, best.pfa)
+        cut = threshold_of(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
     return Scored(
         name,
-        _decided(found.whole.per_term),
-        None if best is None else _at([found.aligned], cut, task.trials, task.beta),
+        decided(found.whole.per_term),
+        None if best is None else valued_at([found.aligned], cut, task.trials, task.beta),
         cut,
         lambda: [found.aligned],
         task.trials,
         task.beta,
-        _rate(rules) if time else None,
+        rules.rules.rate(rules.trials_per_second) if time else None,
         _searched(task) if time and task.excerpts is not None else None,
         task.terms,
-        reject_all=task.conventions != "kwseval",
+        reject_all=task.conventions.rejects_all,
     )
 
 
-def from_run(name: str, path: str) -> Scored:
-    """A run folder that has been scored."""
-    from swsdist.pipeline.recorded import recorded
-
-    course = recorded(Folder(path))
-    receipts = course.receipts("score")
-    if not receipts:
-        raise UserError(
-            "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
-        )
-    measures, point = receipts[0].told["measures"], receipts[0].told["point"]
-
-    def parts() -> Iterable[pa.Table]:
-        return course.read("align.final", "trials")
-
-    score = course.config.score
-    rules = protocol(score.protocol, trials_per_second=score.trials_per_second)
-    found = course.chain.own.open_store().documents(columns=["doc_id", "channel", "duration"])
-    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
-    documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
-    (terms,) = course.read("score", "terms")
-    cut = _threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
-    return Scored(
-        name,
-        _decided(terms.select(PER_TERM.names)),
-        _at(parts(), cut, point["trials"], point["beta"]),
-        cut,
-        parts,
-        point["trials"],
-        point["beta"],
-        _rate(rules),
-        documents,
-        reject_all=rules.conventions != "kwseval",
-    )
-
-
-def gather(arguments: Sequence[str], task: Task | None = None) -> list[Scored]:
+def gather(
+    arguments: Sequence[str], task: ScoringTask | None = None, open_run: Callable[[str, str], Scored] | None = None
+) -> list[Scored]:
     """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
 
     Args:
         arguments: run folders; else lists to be scored against the task, or without one per-term tables.
         task: what lists are scored against.
+        open_run: reads a run folder, given its name and path; None: there are none among them.
 
     Raises:
         UserError: two have one name, or one cannot be compared.
     """
     found: list[Scored] = []
-    for argument in arguments:
-        name, given, path = argument.partition("=")
-        if not given:
-            name, path = PurePosixPath(argument.rstrip("/")).stem, argument
-        if name in (one.name for one in found):
-            raise UserError(
-                f"two systems are called {name!r}", where=path, remedy=f"name them: one={path} another=OTHER"
-            )
+    for name, path in named_paths(arguments).items():
         folder, file = locate(path)
-        if Folder(path).exists("plan.json"):
-            found.append(from_run(name, path))
+        if open_run is not None and Folder(path).exists("plan.json"):
+            found.append(open_run(name, path))
         elif not folder.exists(file):
             raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
         elif task is not None:
@@ -211,35 +176,14 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
     return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems")
 
 
-def _decided(table: pa.Table) -> pa.Table | None:
-    rated = table.filter(pc.greater(table["ntrue"], 0))
-    return None if rated["twv"].null_count else table
-
-
-def _threshold(threshold: float | None, pmiss: float, pfa: float) -> float | None:
-    """None where rejecting everything is best, which is labelled with the highest score."""
-    return None if pmiss == 1.0 and pfa == 0.0 else threshold
-
-
-def _at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
-    """Per-term values with all detections decided by a threshold."""
-    tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
-    return pa.concat_tables([PER_TERM.empty_table(), *tables])
-
-
-def _rate(rules: Protocol) -> float:
-    """Trials in a second of audio: KWSEval divides by what STDEval multiplies with."""
-    return 1 / rules.trials_per_second if rules.conventions == "kwseval" else rules.trials_per_second
-
-
-def _searched(task: Task) -> pa.Table:
+def _searched(task: ScoringTask) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
-    from swsdist.score.trials.excerpts import excerpt_document, seconds
+    from swsdist.score.trials.excerpts import seconds
 
     assert task.excerpts is not None
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(task.excerpts["file"].to_pylist()):
-        rows.setdefault(excerpt_document(file, task.conventions), []).append(row)
+        rows.setdefault(task.conventions.excerpt_document(file), []).append(row)
     total = [seconds(task.excerpts.take(pa.array(mine)), task.conventions) for mine in rows.values()]
     return pa.table({"doc_id": list(rows), "seconds": total})
 

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from swsdist.errors import DataError
 from swsdist.io.notices import Notices
-from swsdist.score.trials.excerpts import Conventions, excerpt_document, inside
+from swsdist.score.conventions import Conventions
+from swsdist.score.trials.excerpts import inside
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import System, Task
+    from swsdist.evaluation.task import ScoringTask, System
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
@@ -53,7 +54,7 @@ def references_within(
         notices: takes what is odd.
     """
     tail = first_end
-    if conventions == "stdeval":
+    if conventions.sums_ends:
         from swsdist.score.trials.align import decimals
 
         start = references["start"].to_numpy()
@@ -61,7 +62,7 @@ def references_within(
     kept = inside(references, excerpts, conventions, tail=tail)
     if kept.all():
         return references
-    dropping = ecf_filter or conventions == "kwseval"
+    dropping = ecf_filter or conventions.drops_outside
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
     notices.add(
         f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
@@ -72,7 +73,9 @@ def references_within(
     return references.filter(pa.array(kept)) if dropping else references
 
 
-def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_answered: bool = False) -> pa.Table:
+def eligible_detections(
+    task: ScoringTask, system: System, *, ecf_filter: bool = False, only_answered: bool = False
+) -> pa.Table:
     """The detections of a system that count for a task; what is left out, or odd, is noted.
 
     Args:
@@ -91,7 +94,7 @@ def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_
     if strange.num_rows or lists:
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
-        if task.conventions == "kwseval":
+        if task.conventions.strict_lists:
             raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
         notices.add(
             "queries or detections are not of the term list, and are left out",
@@ -115,15 +118,15 @@ def fitted_system(task: Task, system: System, *, ecf_filter: bool = False, only_
     return detections
 
 
-def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: bool) -> pa.Table:
+def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
     assert task.excerpts is not None
     tail = detections["start"].to_numpy() + detections["duration"].to_numpy()
     kept = inside(detections, task.excerpts, task.conventions, tail=tail)
     if kept.all():
         return detections
-    dropping = ecf_filter or task.conventions == "kwseval"
+    dropping = ecf_filter or task.conventions.drops_outside
     outside = detections.filter(pa.array(~kept))
-    documents = {excerpt_document(file, task.conventions) for file in task.excerpts["file"].to_pylist()}
+    documents = {task.conventions.excerpt_document(file) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
     effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
     for rows, message in (
@@ -141,7 +144,7 @@ def _detections_within(detections: pa.Table, task: Task, path: str, ecf_filter: 
     return detections.filter(pa.array(kept)) if dropping else detections
 
 
-def _check_order(detections: pa.Table, task: Task, path: str) -> None:
+def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:

@@ -2,12 +2,11 @@
 
 `evaluate` gives counts, rates and values of every term; the actual, maximum, optimum and supremum term-weighted values;
 the curve; all of it also for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints it; and the
-pooled curves of option -P. What the programs do alike is done once; where they differ `Task.conventions` decides.
+pooled curves of option -P. What the programs do alike is done once; where they differ `ScoringTask.conventions` decides.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,17 +18,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.evaluation.eligible import decision_limits, fitted_system
-from swsdist.evaluation.task import System, Task
-from swsdist.score.measures.det import referenced
-from swsdist.score.measures.optimum import Optimum, optimum
-from swsdist.score.measures.protocol import number_of_trials
+from swsdist.evaluation.eligible import decision_limits, eligible_detections
+from swsdist.evaluation.task import ScoringTask, System
+from swsdist.registries import MEASURES
+from swsdist.score.measures.curve import Block, Curve, Point, joined
+from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
+from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
+from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import PER_TERM, Counts, Curve, Point, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.trials.align import align, score_limits
-from swsdist.score.trials.documents import document_trials
-from swsdist.score.trials.excerpts import excerpt_document, rows_by_document, seconds
-from swsdist.score.trials.segments import align_segments
+from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
+from swsdist.score.parts.evaluating import basic_measures, measure_parts, merge_tables
+from swsdist.score.parts.evaluating import values as values_of_parts
+from swsdist.score.trials.align import score_limits
+from swsdist.score.trials.excerpts import rows_by_document, seconds
+from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +82,7 @@ class Evaluation:
 
     Attributes:
         task, system: what was scored.
+        point: the operating point of what was scored.
         aligned: table TRIALS, the detections and references that count.
         whole: all of it.
         parts: by source type, those of `TYPES` first, that hold a referenced term.
@@ -91,8 +94,9 @@ class Evaluation:
         highest_no, lowest_yes: scores that border the decisions.
     """
 
-    task: Task
+    task: ScoringTask
     system: System
+    point: OperatingPoint
     aligned: pa.Table
     whole: Part
     parts: Mapping[str, Part]
@@ -107,7 +111,7 @@ class Evaluation:
 
 
 def evaluate(
-    task: Task,
+    task: ScoringTask,
     system: System,
     *,
     ecf_filter: bool = False,
@@ -129,28 +133,16 @@ def evaluate(
         UserError: STDEval's rules know no -inc or -j, or N = Ntrue for a term.
         DataError: a value cannot be scored.
     """
-    if (include_refless or only_answered) and task.conventions != "kwseval":
+    if (include_refless or only_answered) and not task.conventions.options:
         raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
-    detections = fitted_system(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
+    detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
-    if task.segments is not None:
-        aligned = align_segments(detections, task.references, task.segments)
-    elif task.protocol.trials == "document":
-        aligned = document_trials(detections, task.references)
+    limits = (low, high) if task.conventions.list_limits else _header_limits(system)
+    aligned = make_trials(detections, task.references, TrialRules.of(task.protocol, *limits), task.segments)
+    if task.protocol.trials == "document":
         task, aligned = _with_nontargets(task, aligned)
-    else:
-        header = _header_limits(system)
-        stdeval = task.conventions == "stdeval"
-        aligned = align(
-            detections,
-            task.references,
-            tolerance=task.protocol.tolerance,
-            low=low if stdeval else header[0],
-            high=high if stdeval else header[1],
-            conventions=task.conventions,
-        )
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
@@ -159,7 +151,7 @@ def evaluate(
 
 
 def _evaluated(
-    task: Task,
+    task: ScoringTask,
     system: System,
     detections: pa.Table,
     aligned: pa.Table,
@@ -172,31 +164,37 @@ def _evaluated(
     counted = counts if include_refless else referenced(counts)
     whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
-    if by_type and task.excerpts is not None and task.conventions == "stdeval" and task.protocol.trials == "time":
+    if by_type and task.excerpts is not None and task.conventions.by_type and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
+    maximum: Point | None = None
     if whole.curve is not None:
-        best = optimum(Ranking.of(aligned), trials=task.trials, beta=task.beta)
+        best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
+        maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
     border = decision_limits(aligned.filter(pc.is_valid(aligned["score"])))
+    point = replace(
+        task.point, true=task.references.num_rows, queries=task.terms.num_rows, include_refless=include_refless
+    )
     return Evaluation(
         task,
         system,
+        point,
         aligned,
         whole,
         parts,
         counts,
         best,
         curve,
-        None if whole.curve is None else _pooled_maximum(curve, task),
+        maximum,
         low,
         high,
-        *(border if task.conventions == "kwseval" else decision_limits(system.detections)),
+        *(border if task.conventions.aligned_border else decision_limits(system.detections)),
     )
 
 
-def _answered(task: Task, system: System, detections: pa.Table) -> Task:
+def _answered(task: ScoringTask, system: System, detections: pa.Table) -> ScoringTask:
     answered = system.search_times
     if answered is None:
         answered = dict.fromkeys(detections["query_id"].cast(pa.string()).unique().to_pylist(), "")
@@ -206,10 +204,9 @@ def _answered(task: Task, system: System, detections: pa.Table) -> Task:
     return replace(task, terms=terms, references=references)
 
 
-def _with_nontargets(task: Task, aligned: pa.Table) -> tuple[Task, pa.Table]:
+def _with_nontargets(task: ScoringTask, aligned: pa.Table) -> tuple[ScoringTask, pa.Table]:
     """Document trials without the queries that occur in every document: they have no false-alarm rate."""
-    ntrue = aligned.filter(pc.is_valid(aligned["ref_start"])).group_by("query_id").aggregate([("channel", "count")])
-    full = ntrue.filter(pc.greater_equal(ntrue["channel_count"], task.trials))["query_id"].combine_chunks()
+    full = pa.array(in_every_document(task.references, task.trials), pa.string())
     if not len(full):
         return task, aligned
     task.notices.add(
@@ -236,7 +233,7 @@ def _header_limits(system: System) -> tuple[float | None, float | None]:
 
 def _part(
     name: str,
-    task: Task,
+    task: ScoringTask,
     aligned: pa.Table,
     counts: Counts,
     length: float,
@@ -245,12 +242,12 @@ def _part(
 ) -> Part:
     rated = per_term(aligned, trials=trials, beta=task.beta, best=name == "all")
     table = _of_all_terms(rated, task.terms["query_id"])
-    kwseval = task.conventions == "kwseval"
-    evaluated = table.filter(pc.greater(table["ntrue"], 0)) if kwseval and not include_refless else table
+    everyone = task.conventions.all_terms or include_refless
+    evaluated = table if everyone else table.filter(pc.greater(table["ntrue"], 0))
     actual: Point | None = None
     curve: Curve | None = None
     if (counts.classes > 0).any():
-        curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=not kwseval)
+        curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=task.conventions.rejects_all)
         if not counts.undecided.any():
             actual = atwv(counts, trials=trials, beta=task.beta)
     return Part(
@@ -299,12 +296,12 @@ def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
     )
 
 
-def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
+def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
     assert task.excerpts is not None
     kinds: dict[tuple[str, int], str] = {}
     columns = (task.excerpts[name].to_pylist() for name in ("file", "channel", "source_type"))
     for file, channel, kind in zip(*columns, strict=True):
-        kinds[excerpt_document(file, "stdeval"), channel] = kind.lower()
+        kinds[task.conventions.excerpt_document(file), channel] = kind.lower()
     of_row = np.full(aligned.num_rows, None, dtype=object)
     for key, rows in rows_by_document(aligned):
         of_row[rows] = kinds.get(key)
@@ -315,7 +312,7 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
         if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
             continue
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
-        length = seconds(excerpts, "stdeval")
+        length = seconds(excerpts, task.conventions)
         try:
             trials = number_of_trials(task.protocol, length)
             parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
@@ -326,31 +323,42 @@ def _by_type(task: Task, aligned: pa.Table) -> dict[str, Part]:
     return parts
 
 
-def _pooled_curve(counts: Counts, task: Task) -> Curve | None:
+def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
     """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
     one = pooled(counts)
-    if task.conventions == "kwseval":
+    if not task.conventions.pooled_by_detection:
         return twv_curve(one, trials=task.trials, beta=task.beta, reject_all=False)
     if not len(one.score):
         return None
-    true, left = int(one.classes[0]), task.trials - int(one.classes[0])
-    size = one.hits + one.false_alarms
-    # A point a detection: of equal scores the hits are rejected first.
-    row = np.repeat(np.arange(len(size)), size)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    rejected_hits = (np.cumsum(one.hits) - one.hits)[row] + np.minimum(within, one.hits[row])
-    rejected_false = (np.cumsum(one.false_alarms) - one.false_alarms)[row] + np.maximum(within - one.hits[row], 0)
-    hits, false_alarms = one.hits.sum() - rejected_hits, one.false_alarms.sum() - rejected_false
-    ratio = task.protocol.cost / task.protocol.value
-    pfa = false_alarms / left if left else np.full(len(row), math.nan)
-    # Where nothing was hit STDEval has no target to miss.
-    pmiss = (true - hits) / true if one.hits.any() else np.zeros(len(row))
-    return Curve(one.score[row], pmiss, pfa, (hits - ratio * false_alarms) / true)
+    pieces = pooled_by_detection(
+        [Block(one.ntrue, one.score, one.hits, one.false_alarms)],
+        true=int(one.classes[0]),
+        hits=int(one.hits.sum()),
+        false_alarms=int(one.false_alarms.sum()),
+        trials=task.trials,
+        ratio=task.protocol.cost / task.protocol.value,
+    )
+    return joined(pieces)
 
 
-def _pooled_maximum(curve: Curve | None, task: Task) -> Point:
-    best = None if curve is None else mtwv(curve)
-    if best is None or (task.conventions == "stdeval" and best.twv <= 0):
-        # The program's start values.
-        return Point(0.0, 0.0, 1.0, None if curve is None else float(curve.threshold[0]))
-    return best
+def values(result: Evaluation) -> dict[str, float | None]:
+    """Term-weighted values with their rates, the pooled maximum, precision, recall and F at the decisions; None if undefined.
+
+    Precision and F are of the terms with references, as all of TWV is; the occurrence-weighted value is STDEval's, of all.
+    """
+    return _values(result, basic_measures())
+
+
+def more_values(result: Evaluation) -> dict[str, float | None]:
+    """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added.
+
+    Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
+    `swsdist.score.measures.cnxe`); the prior is the one that beta implies. None where they are not defined.
+    """
+    basic = basic_measures()
+    return _values(result, tuple(name for name in MEASURES if name not in basic))
+
+
+def _values(result: Evaluation, measures: tuple[str, ...]) -> dict[str, float | None]:
+    parts = merge_tables([measure_parts(result.aligned, result.point, measures)], measures)
+    return values_of_parts(parts, result.point, measures)

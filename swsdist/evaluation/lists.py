@@ -1,27 +1,31 @@
-"""A system's list of any kind, read; and written as a STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
-and the queries of the list it was made of.
+"""Systems' lists of any kind, read; and the names that a command line gives them.
 
-What the readers drop is not written: of a list's search times only their mean, of a table only the columns of a list. Kaldi's
-results have no decisions; a STDLIST or KWSLIST has YES and NO only, and what is not decided is written NO.
+What a list is tells its content: a STDLIST or KWSLIST by its first element, Kaldi's results by their first line, Parquet by its
+first bytes; all else is CSV.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from swsdist.errors import UserError
-from swsdist.evaluation.reading import read_system
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import System
 from swsdist.io.kaldi_data import Utterances
 from swsdist.io.notices import Notices
-from swsdist.score.trials.excerpts import Conventions
+from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
+from swsdist.score.tables import in_schema
+from swsdist.types import DETECTIONS, REFERENCES
 
-_COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
+
+#: Endings of files that are no part of a system's name.
+_ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", ".zst"})
 
 
 @dataclass(frozen=True)
@@ -32,168 +36,108 @@ class Kaldi:
     frame_shift: float = 0.01
 
 
-def read_list(
+def named_paths(arguments: Iterable[str]) -> dict[str, str]:
+    """Paths by name, of `NAME=PATH`, or of `PATH`, whose name is its last part without the endings of lists.
+
+    Raises:
+        UserError: two have one name.
+    """
+    found: dict[str, str] = {}
+    for given in arguments:
+        name, equals, path = given.partition("=")
+        if not equals or "/" in name:
+            last, path = PurePosixPath(given.rstrip("/")), given
+            while last.suffix.lower() in _ENDINGS:
+                last = last.with_suffix("")
+            name = last.name
+        if name in found:
+            raise UserError(
+                f"two systems are called {name!r}", where=path, remedy=f"name them: one={found[name]} another={path}"
+            )
+        found[name] = path
+    return found
+
+
+def read_system(
     path: str,
     *,
-    conventions: Conventions = "stdeval",
+    conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
+    storage: Mapping[str, Any] | None = None,
     kaldi: Kaldi | None = None,
     is_kaldi: bool | None = None,
 ) -> System:
-    """Read Kaldi's results, or what `swsdist.evaluation.reading.read_system` reads.
+    """Read a STDLIST (QUESST's too), KWSLIST, table (CSV, Parquet) of detections, or Kaldi's results, told by its content.
 
     Args:
         path: plain or packed, local or `s3://`.
-        conventions, notices: as of `read_system`.
-        kaldi: of results; by default each utterance is a document.
+        conventions: whose rules for document names and for oddities.
+        notices: takes what is odd; None: oddities are errors.
+        storage: options for s3fs.
+        kaldi: how results tell places; by default each utterance is a document.
         is_kaldi: whether they are results; None: as the first line tells.
 
     Raises:
         UserError: there is no such file.
         DataError: it is broken; with file and line.
     """
-    from swsdist.io.kaldi import looks_like_results, read_results
+    from swsdist.io.compressed import opened
+    from swsdist.io.kaldi import looks_like_results
 
-    if not (looks_like_results(path) if is_kaldi is None else is_kaldi):
-        return read_system(path, conventions=conventions, notices=notices)
-    kaldi = kaldi or Kaldi()
-    detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift)
+    conventions = conventions_of(conventions)
+    if is_kaldi:
+        return _results(path, kaldi or Kaldi(), storage)
+    with opened(path, storage) as stream:
+        head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+        from swsdist.io.nist.systemlist import read_systemlist
+
+        # KWSEval stops at what STDEval passes over.
+        tolerant = not conventions.strict_lists
+        raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
+        names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
+        known = pa.array([conventions.system_document(name) for name in names.dictionary.to_pylist()], pa.string())
+        # Two names may become one, so the codes are made anew.
+        documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
+        place = raw.detections.schema.get_field_index("doc_id")
+        detections = raw.detections.set_column(place, "doc_id", documents)
+        return System(detections, raw.attributes, raw.queries, path)
+    if is_kaldi is None and looks_like_results(path, storage):
+        return _results(path, kaldi or Kaldi(), storage)
+    return System(_table_of_detections(path, storage), {}, None, path)
+
+
+def _results(path: str, kaldi: Kaldi, storage: Mapping[str, Any] | None) -> System:
+    from swsdist.io.kaldi import read_results
+
+    detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift, storage=storage)
     # What Kaldi's recipes make of results is a KWSLIST, so that is what an ending .xml asks for.
     return System(detections, {"kwlist_filename": "kwlist.xml"}, None, path)
 
 
-def write_list(
-    detections: pa.Table,
-    out: Path,
-    system: System,
-    task: Task | None,
-    kind: str | None = None,
-    kaldi: Kaldi | None = None,
-) -> str:
-    """Write a list of the kind that is named, or that the ending tells (.xml: as the list was read, of
-    Kaldi's results a KWSLIST, else STDLIST).
+def make_system(detections: Any, name: str = "system") -> System:
+    """A system's answer from what is in memory.
 
     Args:
-        detections: the list.
-        out: local file.
-        system: the list that was read: its header and its queries go into a STDLIST or KWSLIST.
-        task: its terms, too.
-        kind: stdlist, kwslist, csv, parquet or kaldi.
-        kaldi: of Kaldi's results; by default each document is an utterance.
-
-    Returns:
-        The kind.
+        detections: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), score, maybe
+            channel and decision (bool).
+        name: of the system.
 
     Raises:
-        UserError: the ending tells nothing, a name cannot stand in such a list, or no utterance holds a detection.
-        DataError: scores are no posteriors, which Kaldi's results want.
+        TableError: a column is missing or of another kind.
     """
-    if kind is None:
-        xml = "kwslist" if "kwlist_filename" in system.attributes else "stdlist"
-        kind = {".xml": xml, ".csv": "csv", ".parquet": "parquet"}.get(out.suffix.lower())
-    if kind is None:
-        raise UserError(
-            f"the ending {out.suffix!r} tells no format",
-            where=str(out),
-            remedy="end it in .xml, .csv or .parquet, or give --format",
-        )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        if kind == "kaldi":
-            _write_kaldi(detections, partial, kaldi or Kaldi())
-        else:
-            _WRITERS[kind](detections, partial, system, task)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
-    return kind
+    table = in_schema(detections, _DETECTED, "detections")
+    return System(_with_durations(table), {"system_id": name}, None, name)
 
 
-def _write_xml(kind: str) -> Callable[[pa.Table, Path, System, Task | None], None]:
-    def write(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
-        from swsdist.io.nist.systemlist_writing import write_kwslist, write_stdlist
+def _with_durations(table: pa.Table) -> pa.Table:
+    from swsdist.score.trials.align import decimals
 
-        queries = list(system.search_times or {})
-        if system.search_times is None and task is not None:
-            queries = task.terms["query_id"].to_pylist()
-        known = {name: k for k, name in enumerate(queries)}
-        order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
-        rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
-        about = system.attributes
-        language, name = about.get("language", "unknown"), about.get("system_id", "swsdist")
-        listed = (
-            about.get("termlist_filename")
-            or about.get("kwlist_filename")
-            or ("tlist.xml" if kind == "stdlist" else "kwlist.xml")
-        )
-        time = _mean_time(system)
-        if kind == "kwslist":
-            write_kwslist(
-                rows.to_batches(), known, out, kwlist=listed, language=language, system=name, search_seconds=time
-            )
-            return
-        write_stdlist(
-            rows.to_batches(),
-            known,
-            out,
-            termlist=listed,
-            language=language,
-            system=name,
-            indexing_seconds=_number(about.get("indexing_time")),
-            index_bytes=int(_number(about.get("index_size"))),
-            search_seconds=time,
-        )
-
-    return write
+    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
+    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
 
 
-def _printable(detections: pa.Table) -> pa.Table:
-    """With times as short decimals: a sum of doubles may be 1e-16 beside them, and would print 16 digits."""
-    for name in ("start", "end"):
-        time = detections[name].to_numpy()
-        short = np.rint(time * 1e6) / 1e6
-        place = detections.schema.get_field_index(name)
-        detections = detections.set_column(place, name, pa.array(np.where(np.abs(short - time) < 1e-9, short, time)))
-    return detections
+def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+    from swsdist.io.tables import read_table
 
-
-def _number(text: str | None) -> float:
-    """A figure of a header, which programs write in many ways; 0 where it is none."""
-    try:
-        value = float(text or 0)
-    except ValueError:
-        return 0.0
-    return value if 0 <= value < 1e15 else 0.0
-
-
-def _mean_time(system: System) -> float:
-    times = [_number(text) for text in (system.search_times or {}).values()]
-    return round(sum(times) / len(times), 6) if times else 0.0
-
-
-def _write_csv(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
-    from swsdist.io.tables import write_csv
-
-    rows = _printable(detections).select(_COLUMNS)
-    write_csv(rows, rows.schema, out)
-
-
-def _write_parquet(detections: pa.Table, out: Path, system: System, task: Task | None) -> None:
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(_printable(detections).select(_COLUMNS), out)
-
-
-def _write_kaldi(detections: pa.Table, out: Path, kaldi: Kaldi) -> None:
-    from swsdist.io.kaldi import write_results
-
-    write_results(detections, out, kaldi.utterances, frame_shift=kaldi.frame_shift)
-
-
-_WRITERS: dict[str, Callable[[pa.Table, Path, System, Task | None], None]] = {
-    "stdlist": _write_xml("stdlist"),
-    "kwslist": _write_xml("kwslist"),
-    "csv": _write_csv,
-    "parquet": _write_parquet,
-}
+    return _with_durations(read_table(path, _DETECTED, storage=storage))

@@ -17,6 +17,8 @@ from swsdist.errors import TableError, UserError
 from swsdist.io.compressed import lines, opened
 from swsdist.io.tables import read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
+from swsdist.score.compare.paired import decided_at
+from swsdist.score.measures.twv import PER_TERM, per_term
 from swsdist.types import CORPUS, QUERIES
 
 #: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
@@ -190,3 +192,20 @@ def _one(values: list[str], what: str, path: str) -> str | None:
 def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id") -> pa.Array:
     place = pc.index_in(rows[key].cast(pa.string()), value_set=table[key].cast(pa.string()).combine_chunks())
     return table[column].combine_chunks().take(place.combine_chunks())
+
+
+def decided(table: pa.Table) -> pa.Table | None:
+    """The table, or None where a detection of a query with references was not decided."""
+    rated = table.filter(pc.greater(table["ntrue"], 0))
+    return None if rated["twv"].null_count else table
+
+
+def threshold_of(threshold: float | None, pmiss: float, pfa: float) -> float | None:
+    """None where rejecting everything is best, which is labelled with the highest score."""
+    return None if pmiss == 1.0 and pfa == 0.0 else threshold
+
+
+def valued_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
+    """Per-term values with all detections decided by a threshold."""
+    tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
+    return pa.concat_tables([PER_TERM.empty_table(), *tables])

@@ -1,7 +1,7 @@
 """What is scored against what: from the files of an evaluation to tables, by the rules of a protocol.
 
 A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. A system is a STDLIST, KWSLIST, or a table of detections. What the NIST programs pass over in silence is
+table of them. What the NIST programs pass over in silence is
 noted with a count (`swsdist.io.notices`), and refused where `strict`.
 """
 
@@ -16,15 +16,13 @@ import pyarrow as pa
 
 from swsdist.errors import TableError, UserError
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import System, Task
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
-from swsdist.score.measures.protocol import FROM_DATA, PROTOCOLS, Protocol, beta, number_of_trials, protocol
+from swsdist.score.conventions import Conventions
+from swsdist.score.measures.protocol import FROM_DATA, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
-from swsdist.score.trials.excerpts import Conventions, excerpt_document, seconds, system_document
-from swsdist.types import DETECTIONS, REFERENCES, TERMS
-
-_NAME = pa.dictionary(pa.int32(), pa.string())
-_DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
+from swsdist.score.trials.excerpts import seconds
+from swsdist.types import REFERENCES, TERMS
 
 
 def read_task(
@@ -39,7 +37,7 @@ def read_task(
     ecf_filter: bool = False,
     notices: Notices | None = None,
     storage: Mapping[str, Any] | None = None,
-) -> Task:
+) -> ScoringTask:
     """Read a task.
 
     Args:
@@ -58,9 +56,7 @@ def read_task(
         UserError: files are missing, too many, or cannot be scored by that protocol.
         DataError: a file is broken.
     """
-    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
-    if isinstance(rules, str):
-        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
     sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
@@ -73,7 +69,7 @@ def read_task(
         raise UserError("the amount of audio is not clear", remedy="give an ECF, or the seconds that were searched")
     if terms is None and references is None:
         raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
-    conventions: Conventions = "kwseval" if rules.conventions == "kwseval" else "stdeval"
+    conventions = rules.rules
     excerpts = None
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
@@ -94,54 +90,9 @@ def read_task(
         true = references_within(true, first_end, excerpts, conventions, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
     assert total is not None
-    cut = None
-    if rules.trials == "segment":
-        cut = _segments(excerpts, speakers)
-        trials = cut.num_rows
-    elif rules.trials == "document":
-        trials = _documents(excerpts, conventions)
-    else:
-        trials = number_of_trials(rules, total)
-    return _task(rules, true, listed, excerpts, total, trials, cut, notices)
-
-
-def read_system(
-    path: str,
-    *,
-    conventions: Conventions = "stdeval",
-    notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
-) -> System:
-    """Read a STDLIST, KWSLIST, or table (CSV, Parquet) of detections, told by its content.
-
-    Args:
-        path: plain or packed, local or `s3://`.
-        conventions: whose rules for document names and for oddities.
-        notices: takes what is odd; None: oddities are errors.
-        storage: options for s3fs.
-
-    Raises:
-        UserError: there is no such file.
-        DataError: it is broken; with file and line.
-    """
-    from swsdist.io.compressed import opened
-
-    with opened(path, storage) as stream:
-        head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        from swsdist.io.nist.systemlist import read_systemlist
-
-        # KWSEval stops at what STDEval passes over.
-        tolerant = conventions == "stdeval"
-        raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
-        names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
-        known = pa.array([system_document(name, conventions) for name in names.dictionary.to_pylist()], pa.string())
-        # Two names may become one, so the codes are made anew.
-        documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
-        place = raw.detections.schema.get_field_index("doc_id")
-        detections = raw.detections.set_column(place, "doc_id", documents)
-        return System(detections, raw.attributes, raw.queries, path)
-    return System(_table_of_detections(path, storage), {}, None, path)
+    cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
+    documents = None if excerpts is None else _documents(excerpts, conventions)
+    return _task(rules, true, listed, excerpts, total, documents, cut, notices)
 
 
 def make_task(
@@ -152,7 +103,7 @@ def make_task(
     terms: Any = None,
     documents: int | None = None,
     notices: Notices | None = None,
-) -> Task:
+) -> ScoringTask:
     """A task from what is in memory.
 
     Args:
@@ -160,21 +111,19 @@ def make_task(
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
-        documents: how many documents there are, if trials are documents.
+        documents: how many documents there are: needed if they are the trials, and for measures of pairs.
         notices: takes what is odd.
 
     Raises:
         UserError: the protocol is unknown, or makes no trials of these seconds.
         TableError: a column is missing or of another kind.
     """
-    rules = PROTOCOLS[protocol] if isinstance(protocol, str) and protocol in PROTOCOLS else protocol
-    if isinstance(rules, str):
-        raise UserError(f"unknown protocol {rules!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
-    if rules.trials == "segment" or (rules.trials == "document") != (documents is not None):
+    if rules.trials == "segment" or (rules.trials == "document" and documents is None):
         raise UserError(
             f"trials of protocol {rules.name} are {rules.trials}s",
-            remedy="give documents=, their number, if and only if trials are documents; segments need files (read_task)",
+            remedy="give documents=, their number, if trials are documents; segments need files (read_task)",
         )
     notices = notices if notices is not None else Notices()
     true = in_schema(references, REFERENCES, "references")
@@ -187,8 +136,7 @@ def make_task(
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
             raise TableError(f"{many} rows stand there twice", where=what, remedy="drop them, or rename one")
     true = references_of_terms(true, listed, "references", notices)
-    trials = documents if documents is not None else number_of_trials(rules, total_seconds)
-    return _task(rules, true, listed, None, total_seconds, trials, None, notices)
+    return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 
 
 def _task(
@@ -197,14 +145,22 @@ def _task(
     terms: pa.Table,
     excerpts: pa.Table | None,
     total: float,
-    trials: int,
+    documents: int | None,
     cut: pa.Table | None,
     notices: Notices,
-) -> Task:
+) -> ScoringTask:
     """Beta settled, and what can be told of references alone noted."""
-    weight = beta(rules, total, references.num_rows)
+    point = operating_point(
+        rules,
+        seconds=total,
+        true=references.num_rows,
+        queries=terms.num_rows,
+        documents=documents,
+        segments=None if cut is None else cut.num_rows,
+    )
+    trials = point.trials
     if rules.beta == FROM_DATA:
-        rules = replace(rules, beta=weight, cost=weight, value=1.0)  # as it was given to the program, with P = 0.5
+        rules = replace(rules, beta=point.beta, cost=point.cost, value=point.value)
     counts = references.group_by("query_id").aggregate([("start", "count")])["start_count"].to_pylist()
     if not counts:
         notices.add(
@@ -220,7 +176,7 @@ def _task(
             remedy="look at the trials per second and at the ECF",
             count=many,
         )
-    return Task(rules, references, terms, excerpts, total, trials, weight, cut, notices)
+    return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
 
 
 def _refuse_quesst(rules: Protocol) -> None:
@@ -231,28 +187,6 @@ def _refuse_quesst(rules: Protocol) -> None:
         )
 
 
-def make_system(detections: Any, name: str = "system") -> System:
-    """A system's answer from what is in memory.
-
-    Args:
-        detections: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), score, maybe
-            channel and decision (bool).
-        name: of the system.
-
-    Raises:
-        TableError: a column is missing or of another kind.
-    """
-    table = in_schema(detections, _DETECTED, "detections")
-    return System(_with_durations(table), {"system_id": name}, None, name)
-
-
-def _with_durations(table: pa.Table) -> pa.Table:
-    from swsdist.score.trials.align import decimals
-
-    duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
-    return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
-
-
 def _terms(
     path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
 ) -> tuple[pa.Table | None, bool]:
@@ -260,7 +194,7 @@ def _terms(
         return None, True
     from swsdist.io.nist.termlist import read_termlist
 
-    found = read_termlist(path, storage, notices=notices, duplicates=conventions == "stdeval")
+    found = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
     return found.terms, found.lowercase
 
 
@@ -268,12 +202,6 @@ def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Tab
     from swsdist.io.tables import read_table
 
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
-
-
-def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
-    from swsdist.io.tables import read_table
-
-    return _with_durations(read_table(path, _DETECTED, storage=storage))
 
 
 def _looked_up(
@@ -292,14 +220,14 @@ def _looked_up(
     if rttm is not None:
         from swsdist.io.nist.rttm import read_rttm
 
-        lexemes, speakers = read_rttm(rttm, storage, fields=9 if conventions == "kwseval" else None, notices=notices)
+        lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = read_ctm(str(ctm), storage)
     found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if found.repeated:
-        effect = "; as in STDEval each gets its occurrences once more" if conventions == "stdeval" else ""
+        effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""
         notices.add(
             f"terms have the text of another term{effect}",
             where=found.repeated[0],
@@ -307,7 +235,7 @@ def _looked_up(
             count=len(found.repeated),
         )
     if found.unsorted:
-        effect = "KWSEval links the wrong words then" if conventions == "kwseval" else "the order of the file counts"
+        effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
             f"documents have words that are not in the order of time; {effect}",
             where=f"{rttm or ctm}: {found.unsorted[0]}",
@@ -318,22 +246,18 @@ def _looked_up(
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
+    from swsdist.score.trials.making import missing_segments
     from swsdist.score.trials.segments import segments
 
     if excerpts is None or speakers is None or not speakers.num_rows:
-        raise UserError(
-            "segment trials need stretches of speech",
-            remedy="give an ECF, and an RTTM that has SPEAKER records besides the words",
-        )
+        raise missing_segments("references")
     return segments(excerpts, speakers)
 
 
-def _documents(excerpts: pa.Table | None, conventions: Conventions) -> int:
+def _documents(excerpts: pa.Table, conventions: Conventions) -> int:
     """How many documents (file and channel) there are."""
-    if excerpts is None:
-        raise UserError("document trials need to know the documents", remedy="give an ECF that lists them")
     files, channels = excerpts["file"].to_pylist(), excerpts["channel"].to_pylist()
-    return len({(excerpt_document(f, conventions), channel) for f, channel in zip(files, channels, strict=True)})
+    return len({(conventions.excerpt_document(f), channel) for f, channel in zip(files, channels, strict=True)})
 
 
 def protocol_for(
@@ -367,7 +291,4 @@ def protocol_for(
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
     if segments and documents:
         raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
-    rules = protocol(name, trials="segment" if segments else "document" if documents else None, **parts)
-    if rules.trials == "segment" and rules.conventions != "kwseval":
-        raise UserError("segment trials are KWSEval's", where=f"protocol {name}", remedy="use kwseval or openkws13")
-    return rules
+    return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)

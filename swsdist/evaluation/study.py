@@ -34,8 +34,9 @@ from swsdist.calibrate.threshold import by_fold
 from swsdist.config.section import Section
 from swsdist.errors import ConfigError, UserError
 from swsdist.evaluation.calibration import aligned_list, are_probabilities
-from swsdist.evaluation.reading import protocol_for, read_system, read_task
-from swsdist.evaluation.task import Task
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import protocol_for, read_task
+from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
 
 _MOST_STEPS = 10_000
@@ -127,24 +128,7 @@ def entries(study: StudyFile, *, fit: str | None = None, folds: int = 5, notices
     return found
 
 
-def named(systems: tuple[str, ...]) -> dict[str, str]:
-    """Paths by name, of `NAME=PATH` or `PATH`, whose name is that of its file.
-
-    Raises:
-        UserError: two have one name.
-    """
-    found: dict[str, str] = {}
-    for given in systems:
-        name, equals, path = given.partition("=")
-        if not equals or "/" in name:
-            name, path = Path(given).name.partition(".")[0], given
-        if name in found:
-            raise UserError(f"two systems have the name {name!r}", where=path, remedy="name them apart: NAME=PATH")
-        found[name] = path
-    return found
-
-
-def _candidate(name: str, task_name: str, path: str, task: Task, fit: str | None, folds: int) -> Entry:
+def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str | None, folds: int) -> Entry:
     aligned = aligned_list(task, read_system(path, conventions=task.conventions, notices=task.notices))
     mode = fit or ("none" if are_probabilities(aligned["score"]) else "crossfit")
     if mode != "none":

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from swsdist.io.notices import Notices
-from swsdist.score.measures.protocol import Protocol
-from swsdist.score.trials.excerpts import Conventions
+from swsdist.score.conventions import Conventions
+from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ScoringTask:
     """What a system was asked.
 
     Attributes:
@@ -20,9 +20,7 @@ class Task:
         references: table REFERENCES, of the queries in `terms`.
         terms: table TERMS, in the order of the list, maybe with more columns.
         excerpts: table EXCERPTS; None where the seconds were given instead.
-        seconds: T.
-        trials: N of every query (the number of segments or documents, if these are the trials).
-        beta: weight of false alarms.
+        point: the operating point.
         segments: table SEGMENTS of segment trials, else None.
         notices: what was odd.
     """
@@ -31,16 +29,29 @@ class Task:
     references: pa.Table
     terms: pa.Table
     excerpts: pa.Table | None
-    seconds: float
-    trials: int
-    beta: float
+    point: OperatingPoint
     segments: pa.Table | None = None
     notices: Notices = field(default_factory=Notices)
 
     @property
+    def seconds(self) -> float:
+        """T, s of audio."""
+        return self.point.seconds
+
+    @property
+    def trials(self) -> int:
+        """N of every query."""
+        return self.point.trials
+
+    @property
+    def beta(self) -> float:
+        """Weight of false alarms."""
+        return self.point.beta
+
+    @property
     def conventions(self) -> Conventions:
         """Whose rules of counting hold."""
-        return "kwseval" if self.protocol.conventions == "kwseval" else "stdeval"
+        return self.protocol.rules
 
 
 @dataclass(frozen=True, eq=False)

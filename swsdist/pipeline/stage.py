@@ -97,8 +97,9 @@ class Context:
         rows: Iterable[pa.Table],
         schema: pa.Schema,
         slots: tuple[int, int] = (0, SLOTS - 1),
+        suffix: str = ".parquet",
     ) -> Part:
-        """Write a table's file of a task: a row group a table of `rows`."""
+        """Write a table's file of a task: a row group a table of `rows`. Several files of one table have a suffix each."""
         count = 0
 
         def counted() -> Iterator[pa.Table]:
@@ -107,7 +108,7 @@ class Context:
                 count += some.num_rows
                 yield some
 
-        name = f"tables/{table}/{task.fingerprint}.parquet"
+        name = f"tables/{table}/{task.fingerprint}{suffix}"
         output = parquet.publish(self.folder(task), name, counted(), schema)
         return Part(table, output.name, output.size, output.sha256, count, slots)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import jinja2
 
-from swsdist.report.comparison import ComparisonData, Measured, breakdown_tables, measure_tables
+from swsdist.report.comparison import breakdown_tables, measure_tables
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
+from swsdist.score.compare.results import ComparisonData, Measured
 
 #: Plots of single queries that are still of use on one page.
 _MOST_PLOTS = 6

@@ -7,7 +7,7 @@ docs/reference/report-json.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.score.measures.curve import Curve
+from swsdist.score.measures.det import det_of
 
 Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
@@ -34,14 +36,18 @@ class Protocol:
 
     name: Annotated[str, _says("name of the protocol, as in the config")]
     beta: Annotated[float, _says("weight of false alarms in TWV = 1 - (Pmiss + beta Pfa)")]
-    tolerance: Annotated[float, _says("s between a detection's mid-point and the reference's span")]
-    word_gap: Annotated[
-        float | None, _says("s between words of a term when references come from words; null: references were given")
-    ] = None
+    tolerance: Annotated[
+        float | None, _says("s between a detection's mid-point and the reference's span; null: trials are not of time")
+    ]
     trials_per_second: Annotated[float, _says("trials a second of audio")]
     trials: Annotated[int, _says("N, trials of each query")]
+    trials_are: Annotated[Literal["time", "segment", "document"], _says("what a trial is")] = "time"
     seconds: Annotated[float, _says("T, seconds of audio that N was taken from")]
     conventions: Annotated[str, _says("the program or evaluation whose conventions were followed")]
+
+
+#: Names that are abbreviations.
+_SHORT = frozenset({"otwv", "stwv", "map", "auc", "eer", "fom"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +72,37 @@ class Measures:
             "ATWV is optimistic; file: other data; own: nothing, the last step of calibration knows the threshold"
         ),
     ]
-    further: Annotated[Mapping[str, float | None], _says("further measures by name")] = field(default_factory=dict)
+    further: Annotated[
+        Mapping[str, float | None], _says("all other measures by name, as `swsdist score --all-measures` has them")
+    ] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, values: Mapping[str, float | None], *, calibration: Calibration, thresholds: Sequence[float | None] = ()
+    ) -> Measures:
+        """Of all values of a list (`swsdist.score.parts.evaluating.values`).
+
+        Args:
+            values: by name. Without decisions there is no actual value, nor any other of the decisions.
+            calibration: what the decisions were fitted on.
+            thresholds: that decided.
+        """
+        own = ("mtwv", "mtwv_threshold", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa")
+        return cls(
+            **{name: values.get(name) for name in own},
+            atwv_thresholds=tuple(thresholds),
+            calibration=calibration,
+            further={name: value for name, value in values.items() if name not in own},
+        )
+
+    def rows(self) -> Iterator[tuple[str, float | None, float | None, float | None, float | None]]:
+        """The further measures for people: name, value, threshold, Pmiss and Pfa, where it has them."""
+        ends = ("_threshold", "_pmiss", "_pfa")
+        for name, value in self.further.items():
+            if not name.endswith(ends) or name[: name.rindex("_")] not in self.further:
+                threshold, pmiss, pfa = (self.further.get(name + end) for end in ends)
+                label = name.upper() if name in _SHORT else name.replace("_", " ")
+                yield label, value, threshold, pmiss, pfa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,11 +321,5 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
-    from scipy.special import ndtri  # who only shows a summary should not wait for scipy
-
-    if len(curve) < 3:
-        return curve
-    cells = [np.floor(ndtri(np.clip(p, 1e-9, 1 - 1e-9)) / step) for p in (curve.pfa, curve.pmiss)]
-    keep = np.ones(len(curve), dtype=bool)
-    keep[1:-1] = ((cells[0][1:] != cells[0][:-1]) | (cells[1][1:] != cells[1][:-1]))[:-1]
-    return DetCurve(curve.pmiss[keep], curve.pfa[keep], curve.threshold[keep])
+    points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)
+    return DetCurve(points.pmiss, points.pfa, points.threshold)

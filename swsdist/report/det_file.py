@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
+from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import Squares, bands, det, referenced
-from swsdist.score.measures.twv import Curve
 
 Floats = NDArray[np.float64]
 

@@ -250,13 +250,12 @@ def _rules(data: ReportData) -> _Table | None:
         "protocol": rules.name,
         "conventions": rules.conventions,
         "beta": short(rules.beta, 6),
-        "tolerance": f"{short(rules.tolerance)} s",
+        **({} if rules.tolerance is None else {"tolerance": f"{short(rules.tolerance)} s"}),
+        "trials are": f"{rules.trials_are}s" if rules.trials_are != "time" else "time",
         "trials a second": short(rules.trials_per_second),
         "trials N": str(rules.trials),
         "speech T": f"{short(rules.seconds, 6)} s",
     }
-    if rules.word_gap is not None:
-        pairs["word gap"] = f"{short(rules.word_gap)} s"
     return _table_of("Protocol", pairs)
 
 
@@ -268,6 +267,9 @@ def _measures(found: Measures) -> _Table:
     rows = [
         ["MTWV", fixed(found.mtwv), short(found.mtwv_threshold), fixed(found.mtwv_pmiss), fixed(found.mtwv_pfa, 6)],
         [name, fixed(found.atwv), limits, fixed(found.atwv_pmiss), fixed(found.atwv_pfa, 6)],
-        *([name, fixed(value), NOTHING, NOTHING, NOTHING] for name, value in found.further.items()),
+        *(
+            [label, fixed(value), short(threshold), fixed(pmiss), fixed(pfa, 6)]
+            for label, value, threshold, pmiss, pfa in found.rows()
+        ),
     ]
     return _Table("Measures", columns, rows)

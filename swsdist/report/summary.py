@@ -131,7 +131,7 @@ def _measure_rows(found: Measures) -> list[SummaryRow]:
             f"{made}; {how}" if found.atwv is not None else f"no decisions; {how}",
             "warning" if oracle else "main",
         ),
-        *(SummaryRow(name, fixed(value)) for name, value in found.further.items()),
+        *(SummaryRow(label, fixed(value)) for label, value, *_ in found.rows()),
     ]
 
 

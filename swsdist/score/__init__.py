@@ -30,13 +30,12 @@ Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Pena
 search task: system performance measures", 2013.
 """
 
+from swsdist.score.measures.curve import Curve, Point
 from swsdist.score.measures.det import Det, det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.score.measures.twv import (
     PER_TERM,
     Counts,
-    Curve,
-    Point,
     atwv,
     fit_threshold,
     mtwv,

@@ -311,7 +311,7 @@ def test_a_study_of_one_says_what_is_not_defined(place: Path, swsdist: Command) 
         (("scores.csv", "--tasks", "study.yaml"), "Name systems"),
         (("scores.csv", *TASK, "--alphas", "3:1:1"), "no values of alpha"),
         (("scores.csv", *TASK, "--fit", "none"), "not probabilities"),
-        (("scores.csv", "scores.csv", *TASK), "two systems have the name"),
+        (("scores.csv", "scores.csv", *TASK), "two systems are called"),
     ],
 )
 def test_mistakes_of_a_study(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.errors import DataError, SwsdistError, UserError
-from swsdist.evaluation.reading import read_system, read_task
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import read_task
 from swsdist.io.tables import write_csv
 from swsdist.score.compare.paired import compare as compare_tables
 from swsdist.score.measures.twv import PER_TERM

@@ -70,7 +70,7 @@ def test_again_starts_no_ray(scene: Any, ray_left: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        ("score.protocol=sws2012", ["fit", "decide", "align.final", "score", "export"]),
+        ("score.protocol=sws2012", ["fit", "decide", "align.final", "measure", "score", "export"]),
         ("score.tolerance=0.1", ALL[ALL.index("align.train") :]),
         ("calibrate.steps=[]", ALL[ALL.index("reduce") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
@@ -135,7 +135,7 @@ def test_dry_run_writes_nothing(scene: Any) -> None:
 
 def test_without_references(scene: Any) -> None:
     result = scene.run("corpus.references=null")
-    assert done(result) == [name for name in ALL if name not in ("align.train", "fit", "align.final", "score")]
+    assert done(result) == [name for name in ALL if name not in ("align.train", "fit", "align.final", "measure", "score")]
     assert result.measures() == {}
     exports = {path.name for path in (scene.folder / "run" / "exports").iterdir()}
     assert {"detections.csv", "stdlist.xml", "kwslist.xml", "labels", "clips"} <= exports

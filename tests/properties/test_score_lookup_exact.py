@@ -5,14 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.score import align
-from swsdist.score.trials.assignment import SMALL, best_assignment
 from swsdist.score.trials.lookup import look_up
 from swsdist.testing.oracles_score import (
     Detection,
@@ -98,23 +96,3 @@ def test_kwseval_takes_the_best_of_all_matchings(found: list[Any], true: list[An
             gain += Fraction(value) + 1
     plain = [Detection(*span, score) for span, score in found], [Reference(*span) for span in true]
     assert abs(gain - best_gain(*plain, **limits, weigh=kwseval_kernel)) < 1e-14
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
-@settings(max_examples=200, deadline=None)
-def test_small_assignments_are_as_good_as_scipys(rows: int, columns: int, seed: int, coarse: bool) -> None:
-    from scipy.optimize import linear_sum_assignment
-
-    random = np.random.default_rng(seed)
-    gain = random.integers(0, 3, (rows, columns)).astype(float) if coarse else random.random((rows, columns))
-    assert gain.size <= SMALL
-    mine, theirs = best_assignment(gain), linear_sum_assignment(gain, maximize=True)
-    assert len(set(mine[0])) == len(set(mine[1])) == len(mine[0]) == min(rows, columns)
-    assert gain[mine].sum() == pytest.approx(gain[theirs].sum(), abs=1e-12)
-
-
-def test_a_large_assignment() -> None:
-    random = np.random.default_rng(1)
-    gain = random.random((SMALL, 3))
-    rows, columns = best_assignment(gain)
-    assert gain[rows, columns].sum() == pytest.approx(np.sort(gain, axis=0)[-1].sum(), abs=1e-6)

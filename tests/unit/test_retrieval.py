@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.errors import TableError, UserError
+from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import pooled_curve
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.retrieval import (
@@ -21,7 +22,7 @@ from swsdist.score.measures.retrieval import (
     pooled_auc,
     pooled_precision_recall,
 )
-from swsdist.score.measures.twv import Counts, Curve, twv_curve
+from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.types import TRIALS
 

@@ -17,7 +17,8 @@ from swsdist.calibrate.study import ALPHAS, Entry, Study, study
 from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import ConfigError, UserError
-from swsdist.evaluation.study import named, read_study, steps
+from swsdist.evaluation.lists import named_paths
+from swsdist.evaluation.study import read_study, steps
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.study import figures, render_study, study_json, text_lines, write_study
 from swsdist.score import Counts, atwv, per_term
@@ -198,9 +199,9 @@ def test_bars_reach_what_they_say() -> None:
 
 
 def test_systems_have_names() -> None:
-    assert named(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn": "a/dnn.v2.xml", "gmm": "b/list.csv"}
-    with pytest.raises(UserError, match="two systems have the name 'list'"):
-        named(("a/list.xml", "b/list.xml"))
+    assert named_paths(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn.v2": "a/dnn.v2.xml", "gmm": "b/list.csv"}
+    with pytest.raises(UserError, match="two systems are called 'list'"):
+        named_paths(("a/list.xml", "b/list.xml"))
 
 
 @pytest.mark.parametrize("text", ["1:3", "3:1:0.1", "1:3:0", "0:1:0.1", "a:b:c", "1:1e9:0.1", "nan:1:1"])

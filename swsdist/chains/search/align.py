@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.point import trial_settings
 from swsdist.chains.search.told import Bucket
+from swsdist.config.model import Score
+from swsdist.io.filesystem import Folder
+from swsdist.io.speech import read_speech
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
-from swsdist.score import align, protocol
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.trials.making import TrialRules, make_trials, segments_for
+from swsdist.store.manifest import require, state_name
+from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 
@@ -31,44 +39,61 @@ class Align(Stage):
         references = inputs.own(SearchInputs).references
         if references is None:
             return
+        settings = trial_settings(inputs)
+        buckets = inputs.config.reduce.buckets
         told = [told for _, told in inputs.told("detections", Bucket)]
         lists = {one.bucket: (part, one) for part, one in zip(inputs.parts("detections"), told, strict=True)}
-        settings = inputs.config.score
-        rules = protocol(settings.protocol, tolerance=settings.tolerance)
-        low = high = None
-        if rules.conventions == "stdeval":
+        rules = TrialRules.of(protocol_of(inputs.config.score))
+        if rules.needs_limits:
             low = min((one.low for one in told), default=0.0)
             high = max((one.high for one in told), default=0.0)
-        buckets = inputs.config.reduce.buckets
+            rules = TrialRules.of(protocol_of(inputs.config.score), low, high)
         true: dict[int, list[int]] = {bucket: [] for bucket in lists}
+        left_out = set(settings["left_out"])
         for row, query_id in enumerate(references["query_id"].to_pylist()):
-            true.setdefault(bucket_of(query_id, buckets), []).append(row)
+            if query_id not in left_out:
+                true.setdefault(bucket_of(query_id, buckets), []).append(row)
+        matters = {key: value for key, value in settings.items() if key != "score"}
         for bucket, rows in sorted(true.items()):
             mine = references.take(pa.array(rows, pa.int64())).to_pylist()
             part, one = lists.get(bucket, (None, None))
+            slots = slots_of(bucket, buckets)
             yield inputs.task(
-                rules.tolerance,
-                rules.conventions,
-                low,
-                high,
+                rules.as_json(),
+                matters,
                 part.name if part is not None else None,
                 mine,
                 label=f"bucket {bucket}",
                 work=one.rows if one is not None else len(mine),
                 payload={
+                    **settings,
                     "detections": part.name if part is not None else None,
                     "references": mine,
-                    "rules": {"tolerance": rules.tolerance, "conventions": rules.conventions, "low": low, "high": high},
+                    "rules": rules.as_json(),
                     "bucket": bucket,
-                    "slots": [slots_of(bucket, buckets)[0], slots_of(bucket, buckets)[-1]],
+                    "slots": [slots[0], slots[-1]],
                 },
             )
 
     def run(self, task: Task, context: Context) -> Done:
-        """One-to-one pairs, as the protocol's program makes them."""
-        source = task.payload["detections"]
-        references = pa.Table.from_pylist(task.payload["references"], REFERENCES)
-        detections = DETECTIONS.empty_table() if source is None else context.read(source)
-        trials = align(detections, references, **task.payload["rules"])
-        output = context.publish(task, "trials", [trials], TRIALS, tuple(task.payload["slots"]))
-        return Done((output,), Bucket(task.payload["bucket"], trials.num_rows))
+        """Trials as the protocol has them: pairs one to one, segments, or documents."""
+        payload = task.payload
+        references = pa.Table.from_pylist(payload["references"], REFERENCES)
+        detections = DETECTIONS.empty_table()
+        if payload["detections"] is not None:
+            detections = context.read(payload["detections"])
+        if payload["left_out"]:
+            gone = pc.is_in(detections["query_id"], value_set=pa.array(payload["left_out"], pa.string()))
+            detections = detections.filter(pc.invert(gone))
+        segments = _segments(payload, context) if "speech" in payload else None
+        trials = make_trials(detections, references, TrialRules(**payload["rules"]), segments)
+        output = context.publish(task, "trials", [trials], TRIALS, tuple(payload["slots"]))
+        return Done((output,), Bucket(payload["bucket"], trials.num_rows))
+
+
+def _segments(payload: Values, context: Context) -> pa.Table | None:
+    settings = Score.model_validate(payload["score"])
+    root, state = payload["store"]
+    folder = Folder(root, context.storage)
+    documents = Store(folder, require(folder, state_name(state))).documents(columns=["doc_id", "channel", "duration"])
+    return segments_for(protocol_of(settings), documents, read_speech(str(settings.speech), context.storage))

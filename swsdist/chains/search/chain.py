@@ -2,7 +2,8 @@
 
 ::
 
-    index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> score -> export
+    index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
+                                                                                         decide -> export
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
 from swsdist.chains.search.index import Index
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.reduce import Reduce
@@ -57,7 +59,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
             {"detections": "normalise:normalised", "calibration": "fit:calibration"},
         ),
         Step("align.final", Align(), "score", {"detections": "decide:scored"}),
-        Step("score", Score(), "score", {"trials": "align.final:trials", "calibration": "fit:calibration"}),
+        Step("measure", Measure(), "score", {"trials": "align.final:trials"}),
+        Step("score", Score(), "score", {"parts": "measure:parts", "calibration": "fit:calibration"}),
         Step(
             "export",
             Export(),

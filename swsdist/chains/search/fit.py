@@ -12,7 +12,7 @@ from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, pro
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.point import operating_point
+from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
@@ -41,8 +41,12 @@ class Fit(Stage):
         if settings.fitted:
             yield self._plan_steps(inputs)
             return
-        point = operating_point(inputs)
-        first, _ = procedures(settings, Point(point["trials"], point["beta"]))
+        own_point = Point(1, 1.0)
+        entries = settings.entries()
+        if settings.threshold == "own" and any(entries[name].own_threshold for name in settings.unfitted[-1:]):
+            settled = point_of(inputs)
+            own_point = Point(settled.trials, settled.beta)
+        first, _ = procedures(settings, own_point)
         if settings.threshold == "own" and first.own_threshold is not None:
             own = first.own_threshold
             yield inputs.task("own", own, label="own", work=1, payload={"own": own})
@@ -55,7 +59,7 @@ class Fit(Stage):
             return
         folds = 1 if settings.fit == "oracle" else settings.folds
         aligned = inputs.parts("trials")
-        files = [part.name for part in aligned]
+        files, point = [part.name for part in aligned], _point(inputs)
         yield inputs.task(
             folds,
             files,
@@ -77,7 +81,7 @@ class Fit(Stage):
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
         aligned = inputs.parts("trials")
-        files, point = [part.name for part in aligned], operating_point(inputs)
+        files, point = [part.name for part in aligned], _point(inputs)
         _, steps = procedures(settings, Point(point["trials"], point["beta"]))
         payload = {"aligned": files, "folds": folds, "point": point, "calibrate": settings.model_dump(mode="json")}
         return inputs.task(
@@ -135,6 +139,12 @@ class Fit(Stage):
         data = _file(payload["file"], context.storage)
         steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
         return completed(steps, parts, folds=1, own=own, point=point)
+
+
+def _point(inputs: Inputs) -> Values:
+    """What a threshold is fitted for."""
+    settled = point_of(inputs)
+    return {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
 
 
 def _file(path: str, storage: Any) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.point import operating_point
+from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Bucket
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
@@ -27,8 +27,13 @@ class Normalise(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket."""
-        settings, point = inputs.config.calibrate, operating_point(inputs)
-        first, _ = procedures(settings, Point(point["trials"], point["beta"]))
+        settings = inputs.config.calibrate
+        entries = settings.entries()
+        point = Point(1, 1.0)  # of steps that do not look at it
+        if any(entries[name].operating_point or entries[name].own_threshold for name in settings.unfitted):
+            settled = point_of(inputs)
+            point = Point(settled.trials, settled.beta)
+        first, _ = procedures(settings, point)
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             yield inputs.task(
@@ -39,7 +44,7 @@ class Normalise(Stage):
                 work=told.rows,
                 payload={
                     "calibrate": settings.model_dump(mode="json"),
-                    "point": [point["trials"], point["beta"]],
+                    "point": list(point),
                     "bucket": told.bucket,
                     "detections": detections.name,
                     "statistics": statistics.name,

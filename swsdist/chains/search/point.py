@@ -1,27 +1,64 @@
-"""The operating point of a run: number of trials and weight of false alarms, of its protocol and its data."""
+"""The operating point of a run, and how its trials are made: of its protocol and its data."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.errors import UserError
+from swsdist.io.filesystem import identify
+from swsdist.io.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
-from swsdist.score import beta, number_of_trials, protocol
+from swsdist.pipeline.task import Values
+from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
+from swsdist.score.trials.making import check_needs, in_every_document, segments_for
+
+_COLUMNS = ["doc_id", "channel", "duration"]
 
 
-def operating_point(inputs: Inputs) -> dict[str, Any]:
-    """Trials and beta of this run's protocol, from its data where the protocol says so."""
+def point_of(inputs: Inputs) -> OperatingPoint:
+    """Trials, beta and all else that turns counts into values.
+
+    Raises:
+        UserError: the protocol's trials need what is not given, or beta cannot be taken from the data.
+    """
     own, settings = inputs.own(SearchInputs), inputs.config.score
-    rules = protocol(
-        settings.protocol,
-        beta=settings.beta,
-        tolerance=settings.tolerance,
-        trials_per_second=settings.trials_per_second,
+    rules = protocol_of(settings)
+    check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
+    store = own.open_store()
+    segments = None
+    if rules.trials == "segment":
+        speech = read_speech(str(settings.speech), inputs.config.storage)
+        found = segments_for(rules, store.documents(columns=_COLUMNS), speech)
+        segments = found.num_rows if found is not None else None
+    references = own.references
+    left_out = left_out_of(inputs)
+    true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
+    return operating_point(
+        rules,
+        seconds=own.seconds,
+        true=true,
+        queries=len(set(own.queries["query_id"].to_pylist()) - left_out),
+        documents=int(store.manifest.counts["documents"]),
+        segments=segments,
     )
-    true = own.references.num_rows if own.references is not None else 0
-    return {
-        "protocol": rules.name,
-        "trials": number_of_trials(rules, own.seconds),
-        "beta": beta(rules, own.seconds, true),
-        "true": true,
-    }
+
+
+def left_out_of(inputs: Inputs) -> set[str]:
+    """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
+    own = inputs.own(SearchInputs)
+    if protocol_of(inputs.config.score).trials != "document" or own.references is None:
+        return set()
+    return set(in_every_document(own.references, int(own.open_store().manifest.counts["documents"])))
+
+
+def trial_settings(inputs: Inputs) -> Values:
+    """What a task needs to make trials, JSON values; with the identity of what they depend on besides the config."""
+    own, settings = inputs.own(SearchInputs), inputs.config.score
+    values: Values = {"score": settings.model_dump(mode="json"), "left_out": sorted(left_out_of(inputs))}
+    if protocol_of(settings).trials == "segment":
+        check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
+        try:
+            values["speech"] = identify(str(settings.speech), inputs.config.storage)
+        except FileNotFoundError:
+            raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
+        values["store"] = [own.store.root, own.open_store().manifest.fingerprint]
+    return values

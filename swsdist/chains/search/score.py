@@ -1,21 +1,27 @@
-"""score: measures of the whole list, from integer counts of its parts."""
+"""score: measures of the whole list, from what was counted of its parts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.point import operating_point
-from swsdist.chains.search.told import Fitted, Measured
+from swsdist.chains.search.point import left_out_of, point_of
+from swsdist.chains.search.told import Counted, Fitted, Measured
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.score import PER_TERM, PROTOCOLS, Counts, atwv, det, mtwv, per_term, total, twv_curve
+from swsdist.score.measures.det import det_of
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.parts.evaluating import identities, merge, values
+from swsdist.score.parts.events import curve_of
+from swsdist.score.parts.merging import ROWS
+from swsdist.store import parquet
 
 #: The curve for drawing: thinned, so that it stays small whatever the number of scores.
 DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
@@ -25,69 +31,58 @@ class Score(Stage):
     """Scoring never changes a score."""
 
     name = "score"
-    version = 1
-    unit = "trials"
-    tables = {
-        "measures": Table(None, None),
-        "terms": Table(PER_TERM),
-        "det": Table(DET, None, digested=False),
-    }
+    version = 2
+    unit = "parts"
+    tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
     in_driver = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task; none without references."""
         references = inputs.own(SearchInputs).references
-        if references is None or references.num_rows == 0:
+        counted = inputs.told("parts", Counted)
+        if references is None or references.num_rows == 0 or not counted:
             return
-        trials = inputs.parts("trials")
-        lists, point = [part.name for part in trials], operating_point(inputs)
+        files: dict[str, list[str]] = {}
+        for receipt, told in counted:
+            for name, part in zip(told.names, receipt.parts("parts"), strict=True):
+                files.setdefault(name, []).append(part.name)
+        point = point_of(inputs).as_json()
         fitted = [told for _, told in inputs.told("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
         yield inputs.task(
-            lists,
+            files,
+            identities(),
             point,
             calibration._asdict(),
-            label=point["protocol"],
-            work=sum(part.rows for part in trials),
-            payload={"lists": lists, "point": point, "fit": calibration._asdict()},
+            label=str(point["protocol"]),
+            work=len(counted),
+            payload={
+                "files": files,
+                "point": point,
+                "fit": calibration._asdict(),
+                "left_out": sorted(left_out_of(inputs)),
+            },
         )
 
     def run(self, task: Task, context: Context) -> Done:
-        """Counts of every part, rates once."""
-        point, fit = task.payload["point"], task.payload["fit"]
-        trials, beta = point["trials"], point["beta"]
-        terms = []
-
-        def parts() -> Iterator[Counts]:
-            for name in task.payload["lists"]:
-                part = context.read(name)
-                terms.append(per_term(part, trials=trials, beta=beta))
-                yield Counts.of(part)
-
-        whole = total(parts())
-        kwseval = PROTOCOLS[point["protocol"]].conventions == "kwseval"
-        curve = twv_curve(whole, trials=trials, beta=beta, reject_all=not kwseval)
-        best = mtwv(curve)
-        measures: dict[str, Any] = {
-            "mtwv": best.twv,
-            "mtwv_threshold": best.threshold,
-            "mtwv_pmiss": best.pmiss,
-            "mtwv_pfa": best.pfa,
-            "atwv": None,
-            "atwv_pmiss": None,
-            "atwv_pfa": None,
-            "atwv_thresholds": fit["thresholds"],
-            "calibration": fit["fit"],
-        }
-        if fit["fit"] != "none":
-            actual = atwv(whole, trials=trials, beta=beta)
-            measures |= {"atwv": actual.twv, "atwv_pmiss": actual.pmiss, "atwv_pfa": actual.pfa}
-        points = det(curve)
+        """Merge the counts, and evaluate every measure once."""
+        payload = task.payload
+        point, fit = OperatingPoint(**payload["point"]), payload["fit"]
+        parts = merge(
+            {name: [partial(_rows, context, file) for file in files] for name, files in payload["files"].items()}
+        )
+        found: dict[str, Any] = {**values(parts, point)}
+        found |= {"calibration": fit["fit"], "atwv_thresholds": fit["thresholds"]}
+        points = det_of(curve_of(parts, point))
         drawn = pa.table([np.asarray(points.threshold), points.pmiss, points.pfa], schema=DET)
-        table = pa.concat_tables(terms).sort_by("query_id")
         outputs = (
-            context.write(task, "measures", json.dumps(measures, indent=1).encode()),
-            context.publish(task, "terms", [table], PER_TERM),
+            context.write(task, "measures", json.dumps(found, indent=1).encode()),
             context.publish(task, "det", [drawn], DET),
         )
-        return Done(outputs, Measured(measures, point))
+        return Done(outputs, Measured(found, payload["point"], payload["left_out"]))
+
+
+def _rows(context: Context, name: str) -> Iterator[pa.Table]:
+    """A table of counts, a bounded piece at a time."""
+    for batch in parquet.rows(*context.place(name), batch=ROWS):
+        yield pa.Table.from_batches([batch])

@@ -52,11 +52,18 @@ class Fitted(NamedTuple):
     thresholds: list[float | None]
 
 
+class Counted(NamedTuple):
+    """Names of the tables of counts of a bucket, in the order of its files."""
+
+    names: list[str]
+
+
 class Measured(NamedTuple):
-    """Measures by name, and the operating point that they are of."""
+    """Measures by name, the operating point that they are of, and queries that cannot be scored."""
 
     measures: dict[str, Any]
     point: dict[str, Any]
+    left_out: list[str]
 
 
 class Exported(NamedTuple):

@@ -18,9 +18,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from swsdist.report.data import ScoreHistogram
+from swsdist.score.measures.det import ppndf
 
 #: Colour and dashes of the first, second, ... line; told apart without colour too.
 _LINES = (("#1f5fa8", ""), ("#b3541e", "7 3"), ("#2f7d4f", "2 3"), ("#7a4fa3", "9 3 2 3"))
@@ -184,7 +185,7 @@ def histogram_svg(
 
 
 def _probit(p: ArrayLike) -> NDArray[np.float64]:
-    return np.asarray(ndtri(np.clip(np.asarray(p, dtype=np.float64), 1e-7, 1 - 1e-7)), dtype=np.float64)
+    return ppndf(np.asarray(p, dtype=np.float64), least=1e-7)
 
 
 def _det_ticks(p: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import UserError
-from swsdist.score.measures.twv import TIE
+from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]
 Zeros = Literal["wilcox", "pratt", "zsplit"]

@@ -18,8 +18,9 @@ Sources: Martin et al., "The DET curve in assessment of detection task performan
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import reduce
 
@@ -28,11 +29,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.score.measures.curve import Block, Curve, Point, best_point
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import Counts, Curve, pooled, twv_curve
+from swsdist.score.measures.twv import Counts, pooled, twv_curve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Points of a pooled curve that are made at a time.
+_POINTS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +218,60 @@ def pooled_curve(counts: Counts, *, trials: int, beta: float) -> Curve:
     return twv_curve(pooled(counts), trials=int(counts.terms.sum()) * trials, beta=beta)
 
 
+def pooled_by_detection(
+    blocks: Iterable[Block], *, true: int, hits: int, false_alarms: int, trials: int, ratio: float
+) -> Iterator[Curve]:
+    """STDEval's pooled curve (`-P`) in pieces: all queries as one, with or without references, a point a detection.
+
+    Of equal scores the hits are rejected first. The value is occurrence-weighted, (hits - ratio false alarms) / references.
+    Where nothing was hit STDEval has no target to miss.
+
+    Args:
+        blocks: counts, scores ascending over all blocks, no score in two.
+        true: references of all queries.
+        hits, false_alarms: of all queries.
+        trials: N of one query, which the program takes for all.
+        ratio: C / V.
+    """
+    hits_left, false_left, left, hit = hits, false_alarms, trials - true, hits > 0
+    for block in blocks:
+        scores, which = np.unique(block.score, return_inverse=True)
+        found, raised = np.zeros(len(scores), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
+        np.add.at(found, which, block.hits)
+        np.add.at(raised, which, block.false_alarms)
+        size = found + raised
+        ends = np.cumsum(size)
+        for first in range(0, int(size.sum()), _POINTS):
+            at = np.arange(first, min(first + _POINTS, int(ends[-1])))
+            row = np.searchsorted(ends, at, side="right")
+            within = at - (ends - size)[row]
+            rejected = (np.cumsum(found) - found)[row] + np.minimum(within, found[row])
+            refused = (np.cumsum(raised) - raised)[row] + np.maximum(within - found[row], 0)
+            accepted, wrong = hits_left - rejected, false_left - refused
+            pfa = wrong / left if left else np.full(len(at), math.nan)
+            pmiss = (true - accepted) / true if hit else np.zeros(len(at))
+            yield Curve(scores[row], pmiss, pfa, (accepted - ratio * wrong) / true)
+        hits_left -= int(found.sum())
+        false_left -= int(raised.sum())
+
+
+def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> Point:
+    """The greatest value of a pooled curve; without one, or by STDEval's rules without one above 0, its start values.
+
+    Args:
+        pieces: of the curve.
+        by_detection: whether it is STDEval's.
+    """
+    found = iter(pieces)
+    first = next(found, None)
+    if first is None:
+        return Point(0.0, 0.0, 1.0, None)
+    greatest = best_point(itertools.chain([first], found)).point
+    if by_detection and greatest.twv <= 0:
+        return Point(0.0, 0.0, 1.0, float(first.threshold[0]))
+    return greatest
+
+
 def pooled_bands(counts: Counts, *, trials: int, beta: float) -> Bands:
     """The pooled curve with the standard errors of two independent proportions; arguments as of `pooled_curve`."""
     curve = pooled_curve(counts, trials=trials, beta=beta)
@@ -249,19 +308,39 @@ def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01, bands: Bands |
         step: side of the squares, in deviates; 0.01 is about a pixel where the picture is 900 pixels wide.
         bands: of the same curve, if the band is to be drawn.
     """
+    if bands is None:
+        return det_of([curve], least=least, step=step)
     x, y = ppndf(curve.pfa, least=least), ppndf(curve.pmiss, least=least)
     square = np.stack([np.floor(x / step), np.floor(y / step)])
     kept = np.ones(len(x), dtype=bool)
     kept[1:-1] = (square[:, 1:-1] != square[:, :-2]).any(axis=0)
     points = (curve.threshold[kept], curve.pmiss[kept], curve.pfa[kept], x[kept], y[kept])
-    if bands is None:
-        return Det(*points)
     edges = (
         ppndf((rate + side * error)[kept], least=least)
         for rate, error in ((curve.pfa, bands.pfa_error), (curve.pmiss, bands.pmiss_error))
         for side in (-2, 2)
     )
     return Det(*points, *edges)
+
+
+def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) -> Det:
+    """The points for drawing of a curve that comes in pieces, without a band; arguments as of `det`."""
+    kept: list[tuple[Floats, ...]] = [tuple(np.zeros(0) for _ in range(5))]
+    end: tuple[Floats, ...] | None = None
+    before = np.full((2, 1), math.nan)
+    for piece in pieces:
+        if not len(piece.pfa):
+            continue
+        x, y = ppndf(piece.pfa, least=least), ppndf(piece.pmiss, least=least)
+        square = np.stack([np.floor(x / step), np.floor(y / step)])
+        chosen = (square != np.concatenate([before, square[:, :-1]], axis=1)).any(axis=0)
+        before = square[:, -1:]
+        columns = (piece.threshold, piece.pmiss, piece.pfa, x, y)
+        kept.append(tuple(column[chosen] for column in columns))
+        end = None if chosen[-1] else tuple(column[-1:] for column in columns)
+    if end is not None:
+        kept.append(end)
+    return Det(*(np.concatenate(column) for column in zip(*kept, strict=True)))
 
 
 def _standard_error(n: int, sums: Floats, squares: Floats) -> Floats:

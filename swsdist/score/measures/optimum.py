@@ -4,6 +4,9 @@ Optimum term-weighted value (KWSEval's "Optimum"): each query is taken at its be
 list's curve. To reject all of a query's detections is among them only if a detection of another query scores higher.
 Supremum ("Supremum"): all paired detections are accepted and nothing else, STWV = 1 - mean(unpaired references / Ntrue).
 
+A row a query holds its best point in both cases (`OPTIMUM`), so rows of parts simply come together; which case holds is known
+when all queries are there.
+
 Source: F4DE 3.5, KWSEval; NIST, OpenKWS14 evaluation plan, appendix.
 """
 
@@ -16,11 +19,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.score.measures.curve import TIE, Point, nontargets
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import TIE, Point, _nontargets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Per query with references: its highest score, null without detections; its best point where it cannot reject everything, and
+#: where it can (`or_none_`).
+OPTIMUM = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("ntrue", pa.int64(), False),
+        pa.field("paired", pa.int64(), False),
+        pa.field("highest", pa.float64()),
+        *(
+            pa.field(f"{case}{name}", pa.float64(), False)
+            for case in ("", "or_none_")
+            for name in ("pmiss", "pfa", "twv")
+        ),
+    ]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +48,13 @@ class Optimum:
 
     Attributes:
         names: (Q,) query ids.
-        threshold: float64 (Q,), NaN where the query has no detection and none may be rejected.
         pmiss, pfa, twv: float64 (Q,), there.
         stwv: float64 (Q,), each query's supremum.
-        otwv: mean over the queries, the value formed of the mean rates.
+        otwv: mean over the queries, the value formed of the mean rates; not numbers where there is no query.
         supremum: the mean supremum, with its mean Pmiss.
     """
 
     names: pa.Array
-    threshold: Floats
     pmiss: Floats
     pfa: Floats
     twv: Floats
@@ -46,59 +63,66 @@ class Optimum:
     supremum: Point
 
 
-def optimum(ranking: Ranking, *, trials: int, beta: float) -> Optimum:
-    """OTWV and STWV.
+def optimum_rows(ranking: Ranking, *, trials: int, beta: float) -> pa.Table:
+    """The best points of each query; tables of parts that hold their queries whole may be put one after the other.
 
     Args:
-        ranking: of the aligned list.
+        ranking: of an aligned list.
         trials: N.
         beta: weight of false alarms.
+
+    Returns:
+        A table of schema OPTIMUM, by query_id.
 
     Raises:
         UserError: N = Ntrue for a query.
     """
     size = len(ranking.ntrue)
-    left = _nontargets(ranking.ntrue, trials) if size else ranking.ntrue
+    left = nontargets(ranking.ntrue, trials) if size else ranking.ntrue
     query = ranking.query
     hits = ranking.hits_above + ranking.hits
     pmiss = (ranking.ntrue[query] - hits) / ranking.ntrue[query]
     pfa = (ranking.false_above + ranking.false_alarms) / left[query]
     value = 1 - (pmiss + beta * pfa)
-
-    scores = np.unique(ranking.score)
     highest = np.full(size, -math.inf)
     np.maximum.at(highest, query, ranking.score)
-    above = np.searchsorted(scores, highest, side="right")
-    rejecting = above < len(scores)  # somebody else scores higher, so there is a threshold that rejects all of these
-    best = Optimum(
-        ranking.names,
-        np.where(rejecting, np.append(scores, math.nan)[above], math.nan),
-        np.ones(size),
-        np.zeros(size),
-        np.where(rejecting | ~np.isfinite(highest), 0.0, -math.inf),
-        np.zeros(size),
-        Point(math.nan, math.nan, math.nan, None),
-        Point(math.nan, math.nan, math.nan, None),
+    detected = np.isfinite(highest)
+    columns: list[Floats] = []
+    for start in (np.where(detected, -math.inf, 0.0), np.zeros(size)):
+        top = start.copy()
+        np.maximum.at(top, query, value)
+        # Scores descend within a query, so what is written last is the lowest of equally good thresholds.
+        chosen = np.flatnonzero(value >= top[query] - TIE)
+        best = (np.ones(size), np.zeros(size), start)
+        for target, source in zip(best, (pmiss, pfa, value), strict=True):
+            target[query[chosen]] = source[chosen]
+        columns += best
+    paired = np.zeros(size, dtype=np.int64)
+    np.add.at(paired, query, ranking.hits)
+    named = (ranking.names, pa.array(ranking.ntrue), pa.array(paired), pa.array(highest, mask=~detected))
+    return pa.Table.from_arrays([*named, *(pa.array(column) for column in columns)], schema=OPTIMUM)
+
+
+def optimum(rows: pa.Table, *, beta: float) -> Optimum:
+    """OTWV and STWV.
+
+    Args:
+        rows: schema OPTIMUM, all queries, by query_id.
+        beta: weight of false alarms.
+    """
+    size = rows.num_rows
+    highest = rows["highest"].fill_null(-math.inf).to_numpy()
+    # Somebody else scores higher, so there is a threshold that rejects all of these.
+    rejecting = highest < highest.max(initial=-math.inf)
+    pmiss, pfa, twv = (
+        np.where(rejecting, rows[f"or_none_{name}"].to_numpy(), rows[name].to_numpy())
+        for name in ("pmiss", "pfa", "twv")
     )
-    top = best.twv.copy()
-    np.maximum.at(top, query, value)
-    # Scores descend within a query, so what is written last is the lowest of equally good thresholds.
-    chosen = np.flatnonzero(value >= top[query] - TIE)
-    for target, source in ((best.threshold, ranking.score), (best.pmiss, pmiss), (best.pfa, pfa), (best.twv, value)):
-        target[query[chosen]] = source[chosen]
-    paired = np.bincount(query, weights=ranking.hits, minlength=size)
-    best.stwv[:] = 1 - (ranking.ntrue - paired) / ranking.ntrue
-    if not size:
-        return best
-    mean_pmiss, mean_pfa = math.fsum(best.pmiss) / size, math.fsum(best.pfa) / size
-    missed = math.fsum((ranking.ntrue - paired) / ranking.ntrue) / size
-    return Optimum(
-        best.names,
-        best.threshold,
-        best.pmiss,
-        best.pfa,
-        best.twv,
-        best.stwv,
-        Point(1 - (mean_pmiss + beta * mean_pfa), mean_pmiss, mean_pfa, None),
-        Point(1 - missed, missed, 0.0, None),
-    )
+    ntrue, paired = rows["ntrue"].to_numpy(), rows["paired"].to_numpy()
+    missed = (ntrue - paired) / ntrue
+    otwv = supremum = Point(math.nan, math.nan, math.nan, None)
+    if size:
+        mean_pmiss, mean_pfa, mean_missed = (math.fsum(values) / size for values in (pmiss, pfa, missed))
+        otwv = Point(1 - (mean_pmiss + beta * mean_pfa), mean_pmiss, mean_pfa, None)
+        supremum = Point(1 - mean_missed, mean_missed, 0.0, None)
+    return Optimum(rows["query_id"].combine_chunks(), pmiss, pfa, twv, 1 - missed, otwv, supremum)

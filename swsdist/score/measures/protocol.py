@@ -30,9 +30,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from swsdist.errors import UserError
+from swsdist.registries import PROTOCOLS as REGISTRY
+from swsdist.score.conventions import Conventions, Name, conventions_of
+
+if TYPE_CHECKING:
+    from swsdist.config.model import Score
 
 #: Above it doubles skip whole numbers.
 _MOST_TRIALS = 2**53
@@ -60,10 +65,15 @@ class Protocol:
     tolerance: float
     word_gap: float
     trials_per_second: float = 1.0
-    conventions: Literal["stdeval", "kwseval", "quesst"] = "stdeval"
+    conventions: Name = "stdeval"
     trials: Literal["time", "segment", "document"] = "time"
     cost: float = 1.0
     value: float = 1.0
+
+    @property
+    def rules(self) -> Conventions:
+        """The conventions themselves."""
+        return conventions_of(self.conventions)
 
     @property
     def prior(self) -> float | None:
@@ -76,21 +86,31 @@ def _priced(name: str, cost: float, value: float, prior: float, limits: tuple[fl
     return Protocol(name, weight, *limits, cost=cost, value=value, **rest)  # type: ignore[arg-type]
 
 
+STDEVAL = _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5))
+NIST_STD06 = _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5))
+SWS2011 = _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0))
+SWS2012 = Protocol("sws2012", FROM_DATA, 0.5, 1.0)
+SWS2013 = _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5))
+KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document")
+
+#: Those of this package; `protocol` also knows what others have registered.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {
-        known.name: known
-        for known in (
-            _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5)),
-            _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5)),
-            _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0)),
-            Protocol("sws2012", FROM_DATA, 0.5, 1.0),
-            _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5)),
-            _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
-            _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"),
-            _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document"),
-        )
-    }
+    {known.name: known for known in (STDEVAL, NIST_STD06, SWS2011, SWS2012, SWS2013, KWSEVAL, OPENKWS13, QUESST)}
 )
+
+
+def registered(name: str) -> Protocol:
+    """The protocol of that name as it is registered, nothing put in place of its own.
+
+    Raises:
+        UserError: the name is unknown.
+    """
+    if name not in REGISTRY:
+        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(REGISTRY))}")
+    found: Protocol = REGISTRY[name].load()
+    return found
 
 
 def protocol(
@@ -109,7 +129,7 @@ def protocol(
     """The protocol of that name, with the parts that are given put in place of its own.
 
     Args:
-        name: a key of `PROTOCOLS`.
+        name: of a registered protocol.
         beta: weight of false alarms, positive; in its place cost, value and prior may be given.
         tolerance: s, not negative.
         trials_per_second: positive.
@@ -123,8 +143,7 @@ def protocol(
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
     """
-    if name not in PROTOCOLS:
-        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(PROTOCOLS))}")
+    known = registered(name)
     where = f"protocol {name}"
     for what, given, fits, wanted in (
         ("beta", beta, beta is None or 0 < beta < math.inf, "finite and be greater than 0"),
@@ -142,7 +161,6 @@ def protocol(
     ):
         if not fits:
             raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
-    known = PROTOCOLS[name]
     priced = (cost, value, prior) != (None, None, None)
     if beta is not None and priced:
         raise UserError(
@@ -176,7 +194,25 @@ def protocol(
             "tolerance": 1.0 if tolerance is None else tolerance,
             "word_gap": 0.5 if word_gap is None else word_gap,
         }
-    return dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+    made = dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+    if made.trials == "segment" and not made.rules.options:
+        raise UserError("segment trials are KWSEval's", where=where, remedy="use kwseval or openkws13")
+    return made
+
+
+def protocol_of(settings: Score) -> Protocol:
+    """The protocol of a config's section `score`.
+
+    Raises:
+        UserError: as of `protocol`.
+    """
+    return protocol(
+        settings.protocol,
+        beta=settings.beta,
+        tolerance=settings.tolerance,
+        trials_per_second=settings.trials_per_second,
+        trials=settings.trials,
+    )
 
 
 def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
@@ -191,8 +227,7 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     Raises:
         UserError: that is not a number above 0. STDEval goes on with 0 trials and prints negative rates.
     """
-    rate = protocol.trials_per_second
-    trials = total_seconds / rate if protocol.conventions == "kwseval" else total_seconds * rate
+    trials = protocol.rules.trials(total_seconds, protocol.trials_per_second)
     if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
         raise UserError(
             f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
@@ -223,3 +258,101 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
             remedy="give score.beta, or use a protocol whose beta is fixed",
         )
     return (trials - total_true) / total_true
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """What turns counts into values, settled for one set of queries and documents; plain numbers, so it goes into a JSON.
+
+    Attributes:
+        protocol: name of the protocol.
+        conventions: name of the program whose rules hold.
+        trials_are: what a trial is.
+        beta: weight of false alarms.
+        trials: N, of each query: seconds of audio times trials per second, segments, or documents.
+        seconds: T, s of audio that was searched.
+        true: true occurrences of all queries.
+        queries: all queries that were asked, with and without references or detections.
+        documents: documents that were searched; None where not known, and measures of pairs are then not defined.
+        cost, value: C and V.
+        include_refless: Pfa is a mean over all queries (KWSEval's -inc).
+    """
+
+    protocol: str
+    conventions: Name
+    trials_are: Literal["time", "segment", "document"]
+    beta: float
+    trials: int
+    seconds: float
+    true: int
+    queries: int
+    documents: int | None = None
+    cost: float = 1.0
+    value: float = 1.0
+    include_refless: bool = False
+
+    @property
+    def rules(self) -> Conventions:
+        """The conventions themselves."""
+        return conventions_of(self.conventions)
+
+    def as_json(self) -> dict[str, str | float | int | bool | None]:
+        """Plain values by name."""
+        return dataclasses.asdict(self)
+
+
+def operating_point(
+    rules: Protocol,
+    *,
+    seconds: float,
+    true: int,
+    queries: int,
+    documents: int | None = None,
+    segments: int | None = None,
+    include_refless: bool = False,
+) -> OperatingPoint:
+    """The point of a protocol for what was searched; the one place where trials and beta are settled.
+
+    Args:
+        rules: the protocol, with what the user put in place of its own.
+        seconds: T, s of audio, as the conventions count it.
+        true: true occurrences of all queries.
+        queries: queries that were asked.
+        documents: documents (recording and channel) that were searched, where known.
+        segments: how many there are; needed if they are the trials.
+        include_refless: KWSEval's -inc.
+
+    Raises:
+        UserError: the protocol's trials need what is not given, or trials or beta cannot be taken from the data.
+    """
+    if rules.trials == "time":
+        trials = number_of_trials(rules, seconds)
+    else:
+        count = segments if rules.trials == "segment" else documents
+        if not count:
+            raise UserError(
+                f"trials of protocol {rules.name} are {rules.trials}s, and it is not known how many there are",
+                where=f"protocol {rules.name}",
+                remedy="give an ECF, and stretches of speech (SPEAKER records of an RTTM)"
+                if rules.trials == "segment"
+                else "give the number of documents, or an ECF that lists them",
+            )
+        trials = count
+    weight = beta(rules, seconds, true)
+    from_data = rules.beta == FROM_DATA
+    # A beta from the data goes to the program as C, with V = 1 and P = 0.5.
+    cost, value = (weight, 1.0) if from_data else (rules.cost, rules.value)
+    return OperatingPoint(
+        protocol=rules.name,
+        conventions=rules.conventions,
+        trials_are=rules.trials,
+        beta=weight,
+        trials=trials,
+        seconds=seconds,
+        true=true,
+        queries=queries,
+        documents=documents,
+        cost=cost,
+        value=value,
+        include_refless=include_refless,
+    )

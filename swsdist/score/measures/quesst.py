@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import DataError
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
-from swsdist.score.measures.twv import TIE, Curve
+from swsdist.score.measures.curve import TIE, Curve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,7 +18,9 @@ Sources: Manning, Raghavan and Schuetze, "Introduction to information retrieval"
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +29,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import referenced
 from swsdist.score.measures.ranking import Ranking, query_index
-from swsdist.score.measures.twv import Counts, Curve
+from swsdist.score.measures.twv import Counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,7 +103,7 @@ def per_query(
     precision, recall, f = _precision_recall_f(hits, hits + false_alarms, ntrue, f_beta)
     area = None
     if trials is not None:
-        area = _areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ntrue, trials - ntrue)
+        area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ntrue, trials - ntrue)
     values = {
         "query_id": ranking.names,
         "ntrue": pa.array(ntrue),
@@ -200,12 +203,27 @@ def equal_error_rate(curve: Curve) -> EqualError:
             threshold it goes on in a straight line to Pmiss = 0, Pfa = 1, where all trials are accepted: what was not
             submitted is one group of equal scores, and a group's trials are accepted in proportion.
     """
-    pmiss, pfa = np.concatenate([[0.0], curve.pmiss, [1.0]]), np.concatenate([[1.0], curve.pfa, [0.0]])
-    at = int(np.flatnonzero(pmiss >= pfa)[0])
-    before, after = pfa[at - 1] - pmiss[at - 1], pmiss[at] - pfa[at]
-    rate = pmiss[at - 1] + before / (before + after) * (pmiss[at] - pmiss[at - 1])
-    threshold = None if pmiss[at] - pfa[at] == 1 else float(curve.threshold[at - 1])  # None: nothing is accepted
-    return EqualError(float(rate), threshold, censored=at == 1 and bool(after > 0))
+    return equal_error_of([curve])
+
+
+def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
+    """The same of a curve that comes in pieces, thresholds ascending."""
+    before_miss, before_false, first = 0.0, 1.0, True
+    end = Curve(np.array([math.nan]), np.array([1.0]), np.array([0.0]), np.array([0.0]))
+    for piece in itertools.chain(pieces, [end]):
+        crossed = np.flatnonzero(piece.pmiss >= piece.pfa)
+        if not len(crossed):
+            before_miss, before_false, first = float(piece.pmiss[-1]), float(piece.pfa[-1]), False
+            continue
+        at = int(crossed[0])
+        if at:
+            before_miss, before_false, first = float(piece.pmiss[at - 1]), float(piece.pfa[at - 1]), False
+        pmiss, pfa = float(piece.pmiss[at]), float(piece.pfa[at])
+        before, after = before_false - before_miss, pmiss - pfa
+        rate = before_miss + before / (before + after) * (pmiss - before_miss)
+        threshold = None if after == 1 else float(piece.threshold[at])  # None: nothing is accepted
+        return EqualError(rate, threshold, censored=first and after > 0)
+    raise AssertionError  # the last piece crosses
 
 
 def pooled_auc(counts: Counts, *, trials: int) -> float:
@@ -226,7 +244,7 @@ def pooled_auc(counts: Counts, *, trials: int) -> float:
     true = (counts.classes * counts.terms).sum(keepdims=True)
     false = counts.terms.sum(keepdims=True) * trials - true
     above = np.cumsum(false_alarms) - false_alarms
-    area = _areas(hits, false_alarms, above, np.zeros(len(scores), dtype=np.int64), true, false)
+    area = areas(hits, false_alarms, above, np.zeros(len(scores), dtype=np.int64), true, false)
     if math.isnan(area[0]):
         raise UserError(
             f"{true[0]} occurrences and {false_alarms.sum()} false alarms do not fit into {true[0] + false[0]} trials",
@@ -285,7 +303,7 @@ def _average_precision(ranking: Ranking) -> Floats:
     return np.bincount(ranking.query[some][row], weights=gain, minlength=len(ranking.ntrue)) / ranking.ntrue
 
 
-def _areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
+def areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
     """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not.
 
     Not a number where more non-targets were submitted than there are, or there are none.

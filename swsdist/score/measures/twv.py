@@ -29,8 +29,7 @@ Sources: NIST STD 2006 evaluation plan; Fiscus et al. 2007; Anguera 2012, eq. 1;
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Any, NamedTuple
@@ -41,14 +40,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.score.measures.curve import (
+    TIE,
+    Block,
+    Classes,
+    Curve,
+    Means,
+    Point,
+    best_point,
+    curve_blocks,
+    joined,
+    nontargets,
+)
 from swsdist.score.measures.ranking import query_index
 from swsdist.score.tables import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: Values that differ by less are one maximum, of which the lowest threshold is taken.
-TIE = 1e-12
 
 #: Per query. Rates and values are null where Ntrue is 0, counts of decisions where one was not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
@@ -159,30 +167,6 @@ def pooled(counts: Counts) -> Counts:
     return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
 
 
-class Point(NamedTuple):
-    """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
-
-    twv: float
-    pmiss: float
-    pfa: float
-    threshold: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Means over the queries with references, at each threshold ascending; the last point rejects everything.
-
-    Attributes:
-        threshold: float64 (n + 1,), n distinct scores and the highest again (NaN if n is 0).
-        pmiss, pfa, twv: float64 (n + 1,).
-    """
-
-    threshold: Floats
-    pmiss: Floats
-    pfa: Floats
-    twv: Floats
-
-
 def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = True) -> Curve:
     """Mean Pmiss, Pfa and TWV at every threshold.
 
@@ -199,20 +183,18 @@ def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = Tr
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
     """
-    scores = np.unique(counts.score)
-    reject_all = reject_all or not len(scores)
+    order = np.argsort(counts.score, kind="stable")
+    block = Block(counts.ntrue[order], counts.score[order], counts.hits[order], counts.false_alarms[order])
+    return joined(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
 
-    def accepted(ntrue: int) -> tuple[Ints, Ints]:
-        mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
-        # Past the class's highest score nothing is accepted, nor at the point that rejects everything.
-        at = np.searchsorted(counts.score[mine], scores)
-        at = np.append(at, mine.stop - mine.start) if reject_all else at
-        return _from_top(counts.hits[mine])[at], _from_top(counts.false_alarms[mine])[at]
 
-    pmiss, pfa, twv = _means(counts, accepted, trials, beta)
-    if reject_all:
-        scores = np.append(scores, scores[-1] if len(scores) else math.nan)
-    return Curve(scores, pmiss, pfa, twv)
+def class_sums(counts: Counts) -> Classes:
+    """The classes of counts with the sums of their rows."""
+    which = np.searchsorted(counts.classes, counts.ntrue)
+    hits, false_alarms = (np.zeros(len(counts.classes), dtype=np.int64) for _ in range(2))
+    np.add.at(hits, which, counts.hits)
+    np.add.at(false_alarms, which, counts.false_alarms)
+    return Classes(counts.classes, counts.terms, hits, false_alarms)
 
 
 def mtwv(curve: Curve) -> Point:
@@ -221,9 +203,7 @@ def mtwv(curve: Curve) -> Point:
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
     rejected (see `fit_threshold`); None if there are no scores.
     """
-    best = _best(curve)
-    twv, pmiss, pfa, threshold = (float(v[best]) for v in (curve.twv, curve.pmiss, curve.pfa, curve.threshold))
-    return Point(twv, pmiss, pfa, None if math.isnan(threshold) else threshold)
+    return best_point([curve]).point
 
 
 def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
@@ -238,11 +218,11 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
             remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
         )
 
-    def accepted(ntrue: int) -> tuple[Ints, Ints]:
-        mine = counts.ntrue == ntrue
-        return counts.yes_hits[mine].sum(keepdims=True), counts.yes_false_alarms[mine].sum(keepdims=True)
-
-    pmiss, pfa, twv = _means(counts, accepted, trials, beta)
+    means = Means.of(class_sums(counts), trials=trials, beta=beta)
+    mine = [counts.ntrue == ntrue for ntrue in counts.classes]
+    pmiss, pfa, twv = means.rates(
+        (counts.yes_hits[rows].sum(keepdims=True), counts.yes_false_alarms[rows].sum(keepdims=True)) for rows in mine
+    )
     return Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
 
 
@@ -261,10 +241,11 @@ def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
             remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
         )
     curve = twv_curve(counts, trials=trials, beta=beta)
-    best = _best(curve)
-    if best == len(curve.twv) - 1:
+    found = best_point([curve])
+    if found.last:
         return float(np.nextafter(curve.threshold[-1], math.inf))
-    return float(curve.threshold[best])
+    assert found.point.threshold is not None  # there are scores
+    return found.point.threshold
 
 
 def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa.Table:
@@ -292,12 +273,12 @@ def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa
     decided = per_query(rows.detected & (rows.decision < 0)) == 0
     yes = rows.detected & (rows.decision == 1)
     ncorr, nfa = per_query(yes & rows.true), per_query(yes & ~rows.true)
-    nontargets = np.ones(size, dtype=np.int64)
-    nontargets[defined] = _nontargets(ntrue[defined], trials)
-    pmiss, pfa = (ntrue - ncorr) / np.maximum(ntrue, 1), nfa / nontargets
+    left = np.ones(size, dtype=np.int64)
+    left[defined] = nontargets(ntrue[defined], trials)
+    pmiss, pfa = (ntrue - ncorr) / np.maximum(ntrue, 1), nfa / left
     threshold, value = np.full(size, math.nan), np.full(size, math.nan)
     if best:
-        threshold, value = _best_per_query(rows, nontargets, beta)
+        threshold, value = _best_per_query(rows, left, beta)
 
     rated = defined & decided
     values = {
@@ -356,54 +337,7 @@ def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints
     return Counts(known, sizes, ntrue[first], score[first], *sums.T)
 
 
-def _nontargets(ntrue: Ints, trials: int) -> Ints:
-    """N - Ntrue of each Ntrue."""
-    left = trials - ntrue
-    if (left == 0).any():
-        raise UserError(
-            f"a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
-            remedy="raise trials_per_second, or check that all the audio that was searched is counted",
-        )
-    if (left < 0).any():
-        warnings.warn(
-            f"a query has {ntrue.max()} true occurrences in {trials} trials: its false-alarm rate is negative",
-            stacklevel=4,
-        )
-    return left
-
-
-def _from_top(events: Ints) -> Ints:
-    """Sums from each place to the end, and the 0 behind it."""
-    return np.append(np.cumsum(events[::-1])[::-1], 0)
-
-
-def _means(
-    counts: Counts, accepted: Callable[[int], tuple[Ints, Ints]], trials: int, beta: float
-) -> tuple[Floats, Floats, Floats]:
-    """Mean Pmiss, mean Pfa and TWV; `accepted` gives a class's hits and false alarms at each point."""
-    queries, referenced = int(counts.terms.sum()), int(counts.terms[counts.classes > 0].sum())
-    if not referenced:
-        raise UserError(
-            "no query has a reference, so TWV is not defined",
-            remedy="check that query ids of references and detections are the same; a run without references exports",
-        )
-    nontargets = _nontargets(counts.classes, trials)
-    pmiss, pfa = np.zeros(1), np.zeros(1)
-    # One class after the other: numpy's own sums may order their terms by the machine.
-    for ntrue, terms, left in zip(counts.classes, counts.terms, nontargets, strict=True):
-        hits, false_alarms = accepted(ntrue)
-        pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
-        pfa = pfa + false_alarms / left
-    pmiss, pfa = pmiss / referenced, pfa / queries
-    return pmiss, pfa, 1 - (pmiss + beta * pfa)
-
-
-def _best(curve: Curve) -> int:
-    """Index of the maximum, the lowest threshold of equal ones."""
-    return int(np.flatnonzero(curve.twv >= curve.twv.max() - TIE)[0])
-
-
-def _best_per_query(rows: _Rows, nontargets: Ints, beta: float) -> tuple[Floats, Floats]:
+def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Floats]:
     """Each query's best threshold (NaN: reject everything) and its value there; NaN, 0 without references."""
     threshold, value = np.full(len(rows.names), math.nan), np.zeros(len(rows.names))
     used = np.flatnonzero(rows.detected & (rows.ntrue[rows.query] > 0))
@@ -419,7 +353,7 @@ def _best_per_query(rows: _Rows, nontargets: Ints, beta: float) -> tuple[Floats,
     last = np.append((np.diff(query) != 0) | (np.diff(score) != 0), True)
     query, score, hits, false_alarms = query[last], score[last], hits[last], false_alarms[last]
     ntrue = rows.ntrue[query]
-    twv = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / nontargets[query]))
+    twv = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / left[query]))
     top = np.zeros(len(rows.names))
     np.maximum.at(top, query, twv)
     # Scores descend within a query, so what is written last is the lowest of the best thresholds.

@@ -27,7 +27,7 @@ evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and wha
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.errors import TableError
+from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
-from swsdist.score.trials.assignment import best_assignment
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def align(
     tolerance: float,
     low: float | None,
     high: float | None,
-    conventions: Literal["stdeval", "kwseval"] = "stdeval",
+    conventions: Conventions | str = "stdeval",
 ) -> pa.Table:
     """Pair detections with references; any number of groups, rows in any order.
 
@@ -86,10 +86,10 @@ def align(
     Raises:
         TableError: a column is missing, a value is null, not finite, or an end lies before its start.
     """
+    rules = conventions_of(conventions)
     detections, references = as_table(detections, "detections"), as_table(references, "references")
     found = _Spans.read(detections, "detections", scored=True)
-    # KWSEval's links in an unsorted transcript may lead backwards.
-    true = _Spans.read(references, "references", scored=False, forward=conventions == "stdeval")
+    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
     if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
         raise TableError(
             f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
@@ -103,9 +103,9 @@ def align(
     found, det_group = found.take(det_order), det_group[det_order]
     true, ref_group = true.take(ref_order), ref_group[ref_order]
 
-    tail = true.tail if conventions == "stdeval" else true.end
+    tail = true.tail if rules.sums_ends else true.end
     dets, refs, part = _candidates(found, det_group, true.start - tolerance, tail + tolerance, ref_group)
-    if conventions == "stdeval":
+    if rules.list_limits:
         if low is None or high is None:
             raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
         lows, highs = np.array(low), np.array(high)
@@ -280,6 +280,10 @@ def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
     obvious = same_det | same_ref
     chosen = [order[first[obvious]]]
     size = np.diff(first, append=len(order))
+    if obvious.all():
+        return np.concatenate(chosen)
+    from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
+
     for begin, length in zip(first[~obvious], size[~obvious], strict=True):
         pairs = order[begin : begin + length]
         rows, row = np.unique(dets[pairs], return_inverse=True)
@@ -289,7 +293,7 @@ def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
         index = np.full(gain.shape, -1, dtype=np.int64)
         gain[row, column] = weight[pairs]
         index[row, column] = pairs
-        best = index[best_assignment(gain)]
+        best = index[linear_sum_assignment(gain, maximize=True)]
         chosen.append(best[best >= 0])
     return np.concatenate(chosen)
 

@@ -15,55 +15,39 @@ KWSEval (F4DE 3.5)
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.trials.align import decimals
-
-#: Whose rules hold.
-Conventions = Literal["stdeval", "kwseval"]
 
 Bools = NDArray[np.bool_]
 
 
-def excerpt_document(file: str, conventions: Conventions) -> str:
-    """The document that an excerpt's `audio_filename` names."""
-    last = file.rpartition("/")[2]
-    if conventions == "stdeval":
-        return re.sub(r"\.(sph|wav|flac)$", "", last)
-    return last.rpartition(".")[0] or last
-
-
-def system_document(file: str, conventions: Conventions) -> str:
-    """The document that a detection's `file` names."""
-    last = file.rpartition("/")[2]
-    return re.sub(r"\.(sph|wav|flac)$" if conventions == "stdeval" else r"\.sph$", "", last)
-
-
-def seconds(excerpts: pa.Table, conventions: Conventions) -> float:
+def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
     """T, s of audio that is counted.
 
     Args:
         excerpts: table EXCERPTS.
         conventions: whose rules.
     """
-    if conventions == "stdeval":
+    rules = conventions_of(conventions)
+    if rules.per_channel:
         total = 0.0
         for channel, duration in _columns(excerpts, "channel", "duration"):
             # One after the other, as the program adds them: a half second decides how N is rounded.
             total += duration if channel == 1 else 0.0
         return total
     files: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
-    ends = _ends(excerpts, conventions)
+    ends = _ends(excerpts, rules)
     for (file, start, kind), end in zip(_columns(excerpts, "file", "start", "source_type"), ends, strict=True):
-        files[excerpt_document(file, conventions)].append((start, float(end), kind))
+        files[rules.excerpt_document(file)].append((start, float(end), kind))
     total = 0.0
     for file in sorted(files):
         total += _without_overlap(files[file])
@@ -84,7 +68,7 @@ def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
 def inside(
     table: pa.Table,
     excerpts: pa.Table,
-    conventions: Conventions,
+    conventions: Conventions | str,
     *,
     last: str = "end",
     tail: NDArray[np.float64] | None = None,
@@ -102,9 +86,10 @@ def inside(
         bool, a row of the table each.
     """
     spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    ends = _ends(excerpts, conventions)
+    rules = conventions_of(conventions)
+    ends = _ends(excerpts, rules)
     for (file, channel, start), end in zip(_columns(excerpts, "file", "channel", "start"), ends, strict=True):
-        spans[excerpt_document(file, conventions), channel].append((start, float(end)))
+        spans[rules.excerpt_document(file), channel].append((start, float(end)))
     result = np.zeros(table.num_rows, dtype=bool)
     begin, end = table["start"].to_numpy(), table[last].to_numpy() if tail is None else tail
     for key, rows in rows_by_document(table):
@@ -125,9 +110,9 @@ def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray
         yield (names.dictionary[int(names.indices[int(rows[0])].as_py())].as_py(), int(channel[rows[0]])), rows
 
 
-def _ends(excerpts: pa.Table, conventions: Conventions) -> NDArray[np.float64]:
+def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
     ends: NDArray[np.float64] = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
-    return ends if conventions == "stdeval" else decimals(ends, 4)
+    return ends if rules.sums_ends else decimals(ends, 4)
 
 
 def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:

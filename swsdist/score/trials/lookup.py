@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.trials.align import decimals
-from swsdist.score.trials.excerpts import Conventions
 from swsdist.types import REFERENCES
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,12 @@ class Found(NamedTuple):
 
 
 def look_up(
-    terms: pa.Table, lexemes: pa.Table, *, word_gap: float, conventions: Conventions = "stdeval", lowercase: bool = True
+    terms: pa.Table,
+    lexemes: pa.Table,
+    *,
+    word_gap: float,
+    conventions: Conventions | str = "stdeval",
+    lowercase: bool = True,
 ) -> Found:
     """Find every occurrence of every term.
 
@@ -87,8 +92,9 @@ def look_up(
         conventions: whose rules.
         lowercase: compare first words without regard to case (KWSEval: compareNormalize; STDEval always does).
     """
-    fold = lowercase or conventions == "stdeval"
-    spoken, lower, exact, unsorted = _spoken(lexemes, conventions, fold)
+    rules = conventions_of(conventions)
+    fold = lowercase or rules.lowercases
+    spoken, lower, exact, unsorted = _spoken(lexemes, rules, fold)
     by_first = np.argsort(spoken.first, kind="stable")
     sorted_first = spoken.first[by_first]
     ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -97,7 +103,7 @@ def look_up(
     for name, words in zip(names, texts, strict=True):
         ids[words].append(name)
 
-    find = _stdeval if conventions == "stdeval" else _kwseval
+    find = _kwseval if rules.links else _stdeval
     found: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
     for words in ids:
         codes = [exact.get(words[0], -2), *(lower.get(_lower(word), -2) for word in words[1:])]
@@ -111,7 +117,7 @@ def look_up(
     times, repeated = {}, []
     for same in ids.values():
         for k, name in enumerate(sorted(same)):
-            times[name] = k + 1 if conventions == "stdeval" else 1
+            times[name] = k + 1 if rules.repeats else 1
             repeated += [name] if k else []
     parts = [found[words] for name, words in zip(names, texts, strict=True) for _ in range(times[name])]
     sizes = np.array([len(found[words][0]) * times[name] for name, words in zip(names, texts, strict=True)], np.int64)
@@ -129,7 +135,7 @@ def look_up(
 
 
 def _spoken(
-    lexemes: pa.Table, conventions: Conventions, fold: bool
+    lexemes: pa.Table, rules: Conventions, fold: bool
 ) -> tuple[_Spoken, dict[str, int], dict[str, int], list[str]]:
     """The words; the codes of lower-cased words and of first words; documents that are not in the order of time."""
     size = lexemes.num_rows
@@ -150,7 +156,7 @@ def _spoken(
     code = np.array([lower.setdefault(_lower(word), len(lower)) for word in written], dtype=np.int64)
     first = np.array([exact.setdefault(_lower(word) if fold else word, len(exact)) for word in written], dtype=np.int64)
     first_of = first[at] if size else at
-    if conventions == "kwseval":
+    if rules.links:
         kinds = lexemes["kind"].combine_chunks().dictionary_encode(null_encoding="encode")
         barred = [(kind or "").lower() in _NO_FIRST_WORD for kind in kinds.dictionary.to_pylist()]
         if any(barred):

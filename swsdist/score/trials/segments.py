@@ -17,16 +17,21 @@ Source: F4DE 3.5, KWSEval; NIST, OpenKWS13 evaluation plan.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.score.conventions import KWSEVAL
 from swsdist.score.trials.align import decimals
-from swsdist.score.trials.excerpts import excerpt_document, rows_by_document
+from swsdist.score.trials.excerpts import rows_by_document
 from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
+
+#: Begins and ends (s) by document and channel.
+Spans = dict[tuple[str, int], list[tuple[float, float]]]
 
 #: A row a segment, by document, channel and begin.
 SEGMENTS = pa.schema(
@@ -50,15 +55,42 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
     Returns:
         table SEGMENTS.
     """
-    talk: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     ends = decimals(speakers["start"].to_numpy() + speakers["duration"].to_numpy(), 4)
     keys = zip(*(speakers[name].to_pylist() for name in ("doc_id", "channel", "start")), strict=True)
+    talk: Spans = defaultdict(list)
     for (doc_id, channel, start), end in zip(keys, ends.tolist(), strict=True):
         talk[doc_id, channel].append((start, end))
+    close = decimals(excerpts["start"].to_numpy() + excerpts["duration"].to_numpy(), 4)
+    names = [KWSEVAL.excerpt_document(file) for file in excerpts["file"].to_pylist()]
+    return _cut(
+        zip(names, *(excerpts[name].to_pylist() for name in ("channel", "start")), close.tolist(), strict=True), talk
+    )
+
+
+def segments_of_documents(documents: pa.Table, speech: pa.Table) -> pa.Table:
+    """The segments of whole documents: each is one excerpt, from 0 to its duration.
+
+    Args:
+        documents: doc_id, channel, duration (s).
+        speech: doc_id, channel, start, end (s) of the stretches of speech; those that do not lie wholly in their document are
+            passed over, as those outside of an excerpt are.
+
+    Returns:
+        table SEGMENTS.
+    """
+    talk: Spans = defaultdict(list)
+    for doc_id, channel, start, end in zip(
+        *(speech[name].to_pylist() for name in ("doc_id", "channel", "start", "end")), strict=True
+    ):
+        talk[doc_id, channel].append((start, end))
+    rows = zip(*(documents[name].to_pylist() for name in ("doc_id", "channel", "duration")), strict=True)
+    return _cut(((doc_id, channel, 0.0, duration) for doc_id, channel, duration in rows), talk)
+
+
+def _cut(excerpts: Iterable[tuple[str, int, float, float]], talk: Spans) -> pa.Table:
+    """Excerpts, as document, channel, begin and end, cut where speech begins and ends."""
     rows = []
-    columns = [excerpts[name].to_pylist() for name in ("file", "channel", "start", "duration")]
-    for file, channel, begin, duration in zip(*columns, strict=True):
-        doc_id, close = excerpt_document(file, "kwseval"), float(decimals(np.array([begin + duration]), 4)[0])
+    for doc_id, channel, begin, close in excerpts:
         inner = sorted(span for span in talk[doc_id, channel] if span[0] >= begin and span[1] <= close)
         parts: list[list[float]] = []  # begin, end, 1 for speech
         at = begin

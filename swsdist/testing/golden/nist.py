@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, evaluate
-from swsdist.evaluation.reading import read_system, read_task
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
+from swsdist.score.measures.curve import Curve, Point
 from swsdist.score.measures.protocol import protocol
-from swsdist.score.measures.twv import Curve, Point
 from swsdist.testing.golden.runner import Case, needed, place, text, values
 
 NAME = "NIST scorers"

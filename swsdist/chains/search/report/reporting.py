@@ -22,7 +22,7 @@ from swsdist.pipeline.course import Course, Outcome
 from swsdist.pipeline.digest import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.report import data as report
-from swsdist.score import protocol
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 from swsdist.types import REJECTED
@@ -177,13 +177,13 @@ def _protocol(course: Course) -> report.Protocol | None:
     measured = _measured(course)
     if measured is None:
         return None
-    settings, point = course.config.score, measured.point
+    point, rules = measured.point, protocol_of(course.config.score)
     own: SearchInputs = course.chain.own
-    rules = protocol(settings.protocol, tolerance=settings.tolerance, trials_per_second=settings.trials_per_second)
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
-        tolerance=rules.tolerance,
+        tolerance=rules.tolerance if rules.trials == "time" else None,
+        trials_are=rules.trials,
         trials_per_second=rules.trials_per_second,
         trials=point["trials"],
         seconds=own.seconds,
@@ -196,7 +196,8 @@ def _measures(course: Course) -> report.Measures | None:
     if measured is None:
         return None
     values = dict(measured.measures)
-    return report.Measures(**{**values, "atwv_thresholds": tuple(values["atwv_thresholds"])})
+    calibration, thresholds = values.pop("calibration"), values.pop("atwv_thresholds")
+    return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
 def _why_unscored(own: SearchInputs) -> str:

@@ -32,7 +32,7 @@ def scored_rows(
             detections[value["values"]] += value["counts"]
     rates: dict[str, dict[str, Any]] = {}
     det = scores = None
-    for table in course.read("score", "terms"):
+    for table in course.read("measure", "terms"):
         rates.update({row["query_id"]: row for row in table.drop_columns(["best_threshold"]).to_pylist()})
     for curve in course.read("score", "det"):
         det = report.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))

@@ -1,0 +1,68 @@
+"""Options that several commands share: what was searched for, by which rules; and how what is odd is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from swsdist.io.notices import Notices
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+#: Of these one says where the references come from.
+REFERENCES = ("rttm", "ctm", "references")
+
+
+def task_options(command: Command) -> Command:
+    """Options that say what was searched for, and by which rules; `task_files` reads them."""
+    for option in (
+        click.option("--strict", is_flag=True, help="What would be a warning is an error."),
+        click.option("--beta", type=float, help="Weight of false alarms, in place of the protocol's."),
+        click.option(
+            "--protocol",
+            metavar="NAME",
+            help="Rules of counting: stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. "
+            "[default: stdeval; kwseval for a KWLIST]",
+        ),
+        click.option("--seconds", type=float, help="Seconds that were searched, in place of an ECF."),
+        click.option("--references", metavar="FILE", help="Table of occurrences (CSV, Parquet), for a transcript."),
+        click.option("-t", "--terms", metavar="FILE", help="TLIST or KWLIST."),
+        click.option("--ctm", metavar="FILE", help="CTM word alignments, in place of an RTTM."),
+        click.option("-r", "--rttm", metavar="FILE", help="RTTM, in which the terms are looked up."),
+        click.option("-e", "--ecf", metavar="FILE", help="ECF: what was searched."),
+    ):
+        command = option(command)
+    return command
+
+
+class TaskFiles(TypedDict):
+    """Arguments of `swsdist.evaluation.reading.read_task`."""
+
+    ecf: str | None
+    rttm: str | None
+    ctm: str | None
+    references: str | None
+    terms: str | None
+    total_seconds: float | None
+
+
+def task_files(options: Mapping[str, Any]) -> TaskFiles:
+    """What these options say of files and seconds."""
+    return TaskFiles(
+        ecf=options["ecf"],
+        rttm=options["rttm"],
+        ctm=options["ctm"],
+        references=options["references"],
+        terms=options["terms"],
+        total_seconds=options["seconds"],
+    )
+
+
+def warn(notices: Notices) -> None:
+    """Tell what was odd."""
+    for notice in notices.found.values():
+        print(f"warning: {notice}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""Stretches of speech, of which segment trials are made: SPEAKER records of an RTTM, or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.errors import DataError
+from swsdist.io.compressed import opened
+from swsdist.io.nist.rttm import read_rttm
+from swsdist.io.tables import read_table
+
+SPEECH = pa.schema(
+    [
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+    ]
+)
+
+
+def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """Stretches of speech, told by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        A table of schema SPEECH; ends of an RTTM's records are rounded to 4 decimals, as KWSEval rounds them.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is broken, or an RTTM without SPEAKER records.
+    """
+    with opened(path, storage) as stream:
+        head = stream.read(4096)
+    if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
+        return read_table(path, SPEECH, storage=storage)
+    found = read_rttm(path, storage).speakers
+    if not found.num_rows:
+        raise DataError("it has no SPEAKER records", where=path, remedy="give an RTTM that says where speech is")
+    ends = np.array([round(end, 4) for end in (found["start"].to_numpy() + found["duration"].to_numpy()).tolist()])
+    columns = [found["doc_id"].cast(pa.string()), found["channel"], found["start"], pa.array(ends, pa.float64())]
+    return pa.table(columns, schema=SPEECH)

@@ -1,0 +1,150 @@
+"""Where the scoring programs differ: one value a program, one field a rule.
+
+What the programs do alike is written once. Where they differ, the code asks the conventions for the rule and never for the
+program's name. Each rule was read from the program, and confirmed by running it: STDEval 0.7, and KWSEval (F4DE 3.5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from swsdist.errors import UserError
+
+Name = Literal["stdeval", "kwseval", "quesst"]
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The rules of a program.
+
+    Attributes:
+        name: of the program.
+        rejects_all: the curve has a point that rejects everything, so its maximum is never negative.
+        divides: the number of trials is seconds divided by the trials per second; else multiplied by it.
+        list_limits: the kernel's least and greatest score are of the whole list; else of the list's header or of the group.
+        forward_only: an occurrence that ends before it starts is an error. (KWSEval's links in an unsorted transcript may
+            lead backwards.)
+        sums_ends: the end of an occurrence or excerpt is start + duration, not rounded; else the end rounded to 4 decimals.
+        per_channel: T is the sum of the durations of channel 1; else per file, without overlaps.
+        drops_outside: what lies outside of the ECF is always left out; else only where it is asked (-E).
+        strict_lists: an oddity of a list stops: a query that the term list lacks, a term that is listed twice.
+        all_terms: totals are over all terms; else over those that are evaluated.
+        aligned_border: the scores that border the decisions are of what was aligned; else of the list.
+        pooled_by_detection: a pooled curve has a point a detection, with values in C and V; else it is the curve of one term.
+        options: knows -inc and -j.
+        by_type: values are given for each source type, too.
+        prints_table: has STDEval's table.
+        rttm_fields: fields of an RTTM record; None: any number.
+        lowercases: words are compared without regard to case, whatever the term list says.
+        repeats: a term with the text of another gets its occurrences once more.
+        links: words are linked one to the next of their speaker; else taken in the order of the file.
+        excerpt_suffix: what is cut off an excerpt's file name, a regular expression.
+        system_suffix: what is cut off a detection's.
+    """
+
+    name: Name
+    rejects_all: bool
+    divides: bool
+    list_limits: bool
+    forward_only: bool
+    sums_ends: bool
+    per_channel: bool
+    drops_outside: bool
+    strict_lists: bool
+    all_terms: bool
+    aligned_border: bool
+    pooled_by_detection: bool
+    options: bool
+    by_type: bool
+    prints_table: bool
+    rttm_fields: int | None
+    lowercases: bool
+    repeats: bool
+    links: bool
+    excerpt_suffix: str
+    system_suffix: str
+
+    def excerpt_document(self, file: str) -> str:
+        """The document that an excerpt's `audio_filename` names."""
+        last = file.rpartition("/")[2]
+        return re.sub(self.excerpt_suffix, "", last)
+
+    def system_document(self, file: str) -> str:
+        """The document that a detection's `file` names."""
+        return re.sub(self.system_suffix, "", file.rpartition("/")[2])
+
+    def trials(self, seconds: float, rate: float) -> float:
+        """Trials in seconds of audio, not rounded; `rate` is the option "trials per second"."""
+        return seconds / rate if self.divides else seconds * rate
+
+    def rate(self, rate: float) -> float:
+        """True trials in a second of audio, of the option "trials per second"."""
+        return 1 / rate if self.divides else rate
+
+
+STDEVAL = Conventions(
+    "stdeval",
+    rejects_all=True,
+    divides=False,
+    list_limits=True,
+    forward_only=True,
+    sums_ends=True,
+    per_channel=True,
+    drops_outside=False,
+    strict_lists=False,
+    all_terms=True,
+    aligned_border=False,
+    pooled_by_detection=True,
+    options=False,
+    by_type=True,
+    prints_table=True,
+    rttm_fields=None,
+    lowercases=True,
+    repeats=True,
+    links=False,
+    excerpt_suffix=r"\.(sph|wav|flac)$",
+    system_suffix=r"\.(sph|wav|flac)$",
+)
+KWSEVAL = Conventions(
+    "kwseval",
+    rejects_all=False,
+    divides=True,
+    list_limits=False,
+    forward_only=False,
+    sums_ends=False,
+    per_channel=False,
+    drops_outside=True,
+    strict_lists=True,
+    all_terms=False,
+    aligned_border=True,
+    pooled_by_detection=False,
+    options=True,
+    by_type=False,
+    prints_table=False,
+    rttm_fields=9,
+    lowercases=False,
+    repeats=False,
+    links=True,
+    excerpt_suffix=r"(?<=.)\.[^.]*$",
+    system_suffix=r"\.sph$",
+)
+
+#: By name. QUESST's own scorer takes no detections; where its trials are counted from detections, STDEval's rules hold.
+CONVENTIONS: Mapping[str, Conventions] = MappingProxyType({"stdeval": STDEVAL, "kwseval": KWSEVAL, "quesst": STDEVAL})
+
+
+def conventions_of(name: str | Conventions) -> Conventions:
+    """The rules of that name.
+
+    Raises:
+        UserError: it is unknown.
+    """
+    if isinstance(name, Conventions):
+        return name
+    if name not in CONVENTIONS:
+        raise UserError(f"unknown conventions {name!r}", remedy=f"choose one of: {', '.join(CONVENTIONS)}")
+    return CONVENTIONS[name]

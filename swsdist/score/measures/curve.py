@@ -1,0 +1,227 @@
+"""Mean rates and value at every threshold, ascending, from counts that come as a stream.
+
+The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A stream of
+them is a sequence of blocks, scores ascending, no score in two blocks. What is rejected below a block is kept per class, so a
+curve needs room for one block only, whatever the number of detections. Rates of a class are added classes ascending, so a point
+of the curve is the same bytes whatever the blocks.
+
+The rules of the curve are those of `swsdist.score.measures.twv`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Values that differ by less are one maximum, of which the lowest threshold is taken.
+TIE = 1e-12
+
+
+class Point(NamedTuple):
+    """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
+
+    twv: float
+    pmiss: float
+    pfa: float
+    threshold: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Means over the queries with references, at each threshold ascending; the last point rejects everything.
+
+    Attributes:
+        threshold: float64 (n + 1,), n distinct scores and the highest again (NaN if n is 0).
+        pmiss, pfa, twv: float64 (n + 1,).
+    """
+
+    threshold: Floats
+    pmiss: Floats
+    pfa: Floats
+    twv: Floats
+
+
+class Block(NamedTuple):
+    """Counts of some neighbouring scores, ordered by score; `ntrue` may be in any order within a score.
+
+    Attributes:
+        ntrue: int64 (E,), the class.
+        score: float64 (E,).
+        hits, false_alarms: int64 (E,).
+    """
+
+    ntrue: Ints
+    score: Floats
+    hits: Ints
+    false_alarms: Ints
+
+
+class Classes(NamedTuple):
+    """Queries by their number of true occurrences, and the sums of their counts.
+
+    Attributes:
+        ntrue: int64 (K,), ascending.
+        terms: int64 (K,), queries that have that many.
+        hits, false_alarms: int64 (K,), of all their detections.
+    """
+
+    ntrue: Ints
+    terms: Ints
+    hits: Ints
+    false_alarms: Ints
+
+
+def nontargets(ntrue: Ints, trials: int) -> Ints:
+    """N - Ntrue of each Ntrue.
+
+    Raises:
+        UserError: it is 0 for one.
+    """
+    left = trials - ntrue
+    if (left == 0).any():
+        raise UserError(
+            f"a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
+            remedy="raise trials_per_second, or check that all the audio that was searched is counted",
+        )
+    if (left < 0).any():
+        warnings.warn(
+            f"a query has {ntrue.max()} true occurrences in {trials} trials: its false-alarm rate is negative",
+            stacklevel=4,
+        )
+    return left
+
+
+class Means(NamedTuple):
+    """What turns accepted hits and false alarms of the classes into mean rates.
+
+    Attributes:
+        classes: the classes.
+        left: int64 (K,), N - Ntrue.
+        referenced: queries with references, over which Pmiss is a mean.
+        queries: all queries, over which Pfa is one.
+        beta: weight of false alarms.
+    """
+
+    classes: Classes
+    left: Ints
+    referenced: int
+    queries: int
+    beta: float
+
+    @classmethod
+    def of(cls, classes: Classes, *, trials: int, beta: float) -> Means:
+        """Checked, so that the rates are defined.
+
+        Raises:
+            UserError: no query has a reference, or N = Ntrue for one.
+        """
+        referenced = int(classes.terms[classes.ntrue > 0].sum())
+        if not referenced:
+            raise UserError(
+                "no query has a reference, so TWV is not defined",
+                remedy="check that query ids of references and detections are the same; a run without references exports",
+            )
+        left = nontargets(classes.ntrue, trials)
+        return cls(classes, left, referenced, int(classes.terms.sum()), beta)
+
+    def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats, Floats]:
+        """Mean Pmiss, mean Pfa and value from hits and false alarms at each point, a class after the other."""
+        pmiss, pfa = np.zeros(1), np.zeros(1)
+        # One class after the other: numpy's own sums may order their terms by the machine.
+        columns = (self.classes.ntrue, self.classes.terms, self.left, accepted)
+        for ntrue, terms, left, (hits, false_alarms) in zip(*columns, strict=True):
+            pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
+            pfa = pfa + false_alarms / left
+        pmiss, pfa = pmiss / self.referenced, pfa / self.queries
+        return pmiss, pfa, 1 - (pmiss + self.beta * pfa)
+
+
+def curve_blocks(
+    blocks: Iterable[Block], classes: Classes, *, trials: int, beta: float, reject_all: bool = True
+) -> Iterator[Curve]:
+    """The curve in pieces, a piece a block; the last piece is the point that rejects everything, where there is one.
+
+    Args:
+        blocks: counts of the classes, scores ascending over all blocks, no score in two.
+        classes: their queries and sums.
+        trials: N, trials of each query.
+        beta: weight of false alarms.
+        reject_all: whether there is a point that rejects everything. Without any score there is one in any case.
+
+    Raises:
+        UserError: no query has a reference, or N = Ntrue for one.
+    """
+    means = Means.of(classes, trials=trials, beta=beta)
+    hits_left, false_left = classes.hits.copy(), classes.false_alarms.copy()
+    highest = math.nan
+    for block in blocks:
+        if not len(block.score):
+            continue
+        scores = np.unique(block.score)
+        highest = float(scores[-1])
+        kept = []
+        for k, ntrue in enumerate(classes.ntrue):
+            mine = block.ntrue == ntrue
+            at = np.searchsorted(block.score[mine], scores)
+            hits, false_alarms = block.hits[mine], block.false_alarms[mine]
+            kept.append((hits_left[k] - _before(hits)[at], false_left[k] - _before(false_alarms)[at]))
+            hits_left[k] -= hits.sum()
+            false_left[k] -= false_alarms.sum()
+        yield Curve(scores, *means.rates(kept))
+    if reject_all or math.isnan(highest):
+        nothing = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        yield Curve(np.array([highest]), *means.rates([nothing] * len(classes.ntrue)))
+
+
+def joined(pieces: Iterable[Curve]) -> Curve:
+    """The pieces of a curve as one."""
+    found = list(pieces)
+    return Curve(
+        *(np.concatenate([getattr(piece, name) for piece in found]) for name in ("threshold", "pmiss", "pfa", "twv"))
+    )
+
+
+class Best(NamedTuple):
+    """The greatest value of a curve, the lowest threshold of equal ones, and whether it is the curve's last point."""
+
+    point: Point
+    last: bool
+
+
+def best_point(pieces: Iterable[Curve]) -> Best:
+    """The point of greatest value of a curve that comes in pieces.
+
+    Only points that are above all before them can be chosen, so only these are kept, and of them those within `TIE` of the
+    greatest.
+    """
+    steps: list[tuple[float, float, float, float, int]] = []
+    top, seen = -math.inf, 0
+    for piece in pieces:
+        before = np.concatenate([[top], np.maximum.accumulate(piece.twv)[:-1]])
+        rising = np.flatnonzero(piece.twv > before)
+        if len(rising):
+            top = float(piece.twv[rising[-1]])
+            steps = [step for step in steps if step[0] >= top - TIE]
+            for k in rising[piece.twv[rising] >= top - TIE].tolist():
+                columns = (piece.twv, piece.pmiss, piece.pfa, piece.threshold)
+                value, pmiss, pfa, threshold = (float(column[k]) for column in columns)
+                steps.append((value, pmiss, pfa, threshold, seen + k))
+        seen += len(piece.twv)
+    value, pmiss, pfa, threshold, at = steps[0]
+    return Best(Point(value, pmiss, pfa, None if math.isnan(threshold) else threshold), at == seen - 1)
+
+
+def _before(events: Ints) -> Ints:
+    """Sums of what stands before each place, and of all behind it."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(events)])

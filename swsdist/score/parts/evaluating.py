@@ -1,0 +1,130 @@
+"""From an aligned list to values: the one path of runs and of anybody's lists.
+
+A run scores in three steps; a list does the same with one part::
+
+    point = operating_point(rules, seconds=T, true=references, queries=queries, documents=documents)
+    tables = measure_parts(trials_of_a_bucket, point)     # {name: table}, a file each; needs all rows of each query
+    parts = merge(sources)                                # {name: Merged} of {name: a source a bucket}, streamed
+    found = values(parts, point)                          # {key: number or None}
+
+`point` must be the same for all buckets. The tables of a bucket may be written with any row groups, as rows ascend by key.
+`merge` opens a source whenever a measure reads its table; what a measure needs at a time is a block of 65 536 rows of each
+source, a row a query, or (cross entropies only) a row a distinct score.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from swsdist.errors import ConfigError
+from swsdist.registries import MEASURES
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.parts.interface import Measure, Parts, PartTable, Value
+from swsdist.score.parts.merging import Merged, Source, of_table
+
+
+def measure(name: str) -> Measure:
+    """A registered measure.
+
+    Raises:
+        ConfigError: there is none of that name, or it cannot be loaded.
+    """
+    made: Measure = MEASURES[name].load()()
+    return made
+
+
+def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
+    """The part tables that measures need, by name.
+
+    Args:
+        measures: names; None: all that are registered.
+
+    Raises:
+        ConfigError: two measures mean different tables by one name.
+    """
+    found: dict[str, PartTable] = {}
+    for name in MEASURES if measures is None else measures:
+        for part in measure(name).parts:
+            if found.setdefault(part.name, part) is not part:
+                raise ConfigError(
+                    f"two measures have a part table {part.name!r}", where=f"measure {name}", remedy="rename one"
+                )
+    return found
+
+
+def measure_parts(
+    aligned: pa.Table, point: OperatingPoint, measures: Iterable[str] | None = None
+) -> dict[str, pa.Table]:
+    """What measures count of some queries.
+
+    Args:
+        aligned: schema TRIALS, decided where it is to be, rows in any order; all rows of each query.
+        point: the operating point of the whole list.
+        measures: names; None: all that are registered.
+
+    Returns:
+        A table for each name of `part_tables`, rows ascending by its key.
+
+    Raises:
+        UserError: N = Ntrue for a query.
+    """
+    with _quiet():
+        return {name: part.of(aligned, point) for name, part in part_tables(measures).items()}
+
+
+def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | None = None) -> Parts:
+    """The tables of all parts, to be read as streams.
+
+    Args:
+        sources: of each part table, by its name, what opens the tables of the parts; in any order.
+        measures: as of `measure_parts`.
+    """
+    tables = part_tables(measures)
+    return {name: Merged(part.schema, part.key, part.adds, sources.get(name, ())) for name, part in tables.items()}
+
+
+def merge_tables(parts: Iterable[Mapping[str, pa.Table]], measures: Iterable[str] | None = None) -> Parts:
+    """The same of tables in memory, as `measure_parts` gives them."""
+    sources: dict[str, list[Source]] = {}
+    for tables in parts:
+        for name, table in tables.items():
+            sources.setdefault(name, []).append(of_table(table))
+    return merge(sources, measures)
+
+
+def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None = None) -> dict[str, Value]:
+    """Every value of measures, by its key, in the order of the registry; None where one is not defined or not finite.
+
+    Raises:
+        UserError: a query has as many references as trials, or there are more queries than the point says.
+        ConfigError: two measures give a value of one name.
+    """
+    found: dict[str, Value] = {}
+    with _quiet():
+        for name in MEASURES if measures is None else measures:
+            given = measure(name).values(parts, point)
+            if twice := found.keys() & given.keys():
+                raise ConfigError(
+                    f"two measures give {', '.join(sorted(twice))}", where=f"measure {name}", remedy="rename one"
+                )
+            found |= {key: None if value is None or not math.isfinite(value) else value for key, value in given.items()}
+    return found
+
+
+def basic_measures() -> tuple[str, ...]:
+    """Names of the measures that are shown where not all are asked for."""
+    return tuple(name for name in MEASURES if MEASURES[name].basic)
+
+
+def identities(measures: Iterable[str] | None = None) -> list[list[object]]:
+    """Names and versions of measures, for fingerprints."""
+    return [MEASURES.identity(name) for name in (MEASURES if measures is None else measures)]
+
+
+def _quiet() -> warnings.catch_warnings[None]:
+    """Without the warning of negative rates: who settles the point has told it once."""
+    return warnings.catch_warnings(action="ignore", category=UserWarning)

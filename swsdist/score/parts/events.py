@@ -1,0 +1,175 @@
+"""The two part tables that nearly every measure of trials comes from: counts per score, and queries per Ntrue.
+
+`events` has a row per (score, Ntrue): what detections of queries with that many references have that score. `classes` has a
+row per Ntrue: how many queries, and the sums of their events. Both are integers, so they add exactly in any order. Queries
+without references are class 0; those that have neither references nor detections are in no table, and come from the operating
+point (`queries`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.score.measures.cnxe import Trials
+from swsdist.score.measures.curve import Block, Classes, Curve, curve_blocks
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.measures.ranking import query_index
+from swsdist.score.measures.twv import Counts
+from swsdist.score.parts.interface import Parts, PartTable
+from swsdist.score.parts.merging import Merged
+
+Ints = NDArray[np.int64]
+
+_EVENTS = ("hits", "false_alarms", "yes_hits", "yes_false_alarms", "undecided")
+_counts = [pa.field(name, pa.int64(), False) for name in _EVENTS]
+_score, _ntrue = pa.field("score", pa.float64(), False), pa.field("ntrue", pa.int64(), False)
+
+
+def _events(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    counts = Counts.of(aligned, terms=len(query_index(aligned)[0]))
+    columns = [counts.score, counts.ntrue, *(getattr(counts, name) for name in _EVENTS)]
+    return pa.table([pa.array(column) for column in columns], schema=EVENTS.schema)
+
+
+def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    names, query = query_index(aligned)
+    true, found = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
+    decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
+    ntrue = np.bincount(query[true], minlength=len(names))
+    known, which = np.unique(ntrue, return_inverse=True)
+    row = which[query]
+    events = (
+        found & true,
+        found & ~true,
+        found & true & (decision == 1),
+        found & ~true & (decision == 1),
+        found & (decision < 0),
+    )
+    columns = [known, np.bincount(which, minlength=len(known))]
+    columns += [np.bincount(row[chosen], minlength=len(known)) for chosen in events]
+    return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
+
+
+EVENTS = PartTable("events", pa.schema([_score, _ntrue, *_counts]), ("score", "ntrue"), _events)
+CLASSES = PartTable(
+    "classes", pa.schema([_ntrue, pa.field("terms", pa.int64(), False), *_counts]), ("ntrue",), _classes
+)
+
+
+class Sums(NamedTuple):
+    """The table of classes as arrays, all int64 (K,), by Ntrue."""
+
+    ntrue: Ints
+    terms: Ints
+    hits: Ints
+    false_alarms: Ints
+    yes_hits: Ints
+    yes_false_alarms: Ints
+    undecided: Ints
+
+    @classmethod
+    def of(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
+        """Those with references, and where it is asked for class 0, to which all the other queries of the point belong.
+
+        Raises:
+            UserError: the tables have more queries than the point.
+        """
+        table = parts[CLASSES.name].table()
+        found = cls(*(column.to_numpy().copy() for column in table.columns))
+        referenced = int(found.terms[found.ntrue > 0].sum())
+        if int(found.terms.sum()) > point.queries:
+            raise UserError(
+                f"the list has {found.terms.sum()} queries, the whole set {point.queries}", remedy="count all queries"
+            )
+        if not refless:
+            return cls(*(column[found.ntrue > 0] for column in found))
+        if point.queries > referenced:
+            if not (found.ntrue == 0).any():
+                found = cls(*(np.concatenate([np.zeros(1, dtype=np.int64), column]) for column in found))
+            found.terms[0] = point.queries - referenced
+        return found
+
+    @property
+    def referenced(self) -> int:
+        """Queries with references."""
+        return int(self.terms[self.ntrue > 0].sum())
+
+    @property
+    def true(self) -> int:
+        """True occurrences of all queries."""
+        return int((self.ntrue * self.terms).sum())
+
+    @property
+    def classes(self) -> Classes:
+        """For a curve."""
+        return Classes(self.ntrue, self.terms, self.hits, self.false_alarms)
+
+    def as_one(self) -> Classes:
+        """All queries taken as one."""
+        one = np.ones(1, dtype=np.int64)
+        return Classes(one * self.true, one, one * self.hits.sum(), one * self.false_alarms.sum())
+
+
+def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
+    """Events as they come, with or without those of queries without references."""
+    for table in events.blocks():
+        score, ntrue, hits, false_alarms = (
+            table[name].to_numpy() for name in ("score", "ntrue", "hits", "false_alarms")
+        )
+        used = slice(None) if refless else ntrue > 0
+        yield Block(ntrue[used], score[used], hits[used], false_alarms[used])
+
+
+def pooled_blocks(blocks: Iterable[Block], true: int) -> Iterator[Block]:
+    """The same events, of one query that has all the references."""
+    for block in blocks:
+        scores, which = np.unique(block.score, return_inverse=True)
+        sums = np.zeros((2, len(scores)), dtype=np.int64)
+        np.add.at(sums[0], which, block.hits)
+        np.add.at(sums[1], which, block.false_alarms)
+        yield Block(np.full(len(scores), true), scores, *sums)
+
+
+def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
+    """The term-weighted curve in pieces.
+
+    Raises:
+        UserError: no query has a reference, or N = Ntrue for one.
+    """
+    sums = Sums.of(parts, point, refless=point.include_refless)
+    return curve_blocks(
+        event_blocks(parts[EVENTS.name], refless=point.include_refless),
+        sums.classes,
+        trials=point.trials,
+        beta=point.beta,
+        reject_all=point.rules.rejects_all,
+    )
+
+
+def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
+    """All trials of all queries, by score: what cross entropies take. Holds a row a distinct score.
+
+    Raises:
+        UserError: more trials were submitted than there are.
+    """
+    sums = Sums.of(parts, point, refless=True)
+    blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
+    none = np.zeros(0)
+    llr = np.concatenate([none, *(block.score for block in blocks)])
+    true, false = (
+        np.concatenate([none.astype(np.int64), *(getattr(block, name) for block in blocks)])
+        for name in ("hits", "false_alarms")
+    )
+    n_false = point.queries * point.trials - sums.true
+    if int(false.sum()) > n_false:
+        raise UserError(
+            f"{false.sum()} non-target trials were submitted, but the whole set has {n_false}",
+            remedy="check seconds of audio, trials per second and the number of queries",
+        )
+    return Trials(llr, true, false, sums.true, n_false)

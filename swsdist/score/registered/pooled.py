@@ -1,0 +1,62 @@
+"""What counts each detection once: the pooled maximum, precision, recall and F of the decisions, the programs' "Value"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swsdist.score.measures.curve import curve_blocks
+from swsdist.score.measures.det import pooled_by_detection, pooled_maximum
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.parts.events import CLASSES, EVENTS, Sums, event_blocks, pooled_blocks
+from swsdist.score.parts.interface import Parts, Value
+from swsdist.score.registered.term_weighted import point_keys, point_values
+
+
+class PooledMaximum:
+    """The greatest value of the curve of all queries as one, as the conventions form it (option -P)."""
+
+    keys = point_keys("pooled_maximum", threshold=True)
+    parts = (EVENTS, CLASSES)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        sums = Sums.of(parts, point, refless=True)
+        if not sums.referenced:
+            return dict.fromkeys(self.keys)
+        one, by_detection = sums.as_one(), point.rules.pooled_by_detection
+        blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
+        if by_detection:
+            pieces = pooled_by_detection(
+                blocks,
+                true=sums.true,
+                hits=int(one.hits[0]),
+                false_alarms=int(one.false_alarms[0]),
+                trials=point.trials,
+                ratio=point.cost / point.value,
+            )
+        else:
+            pieces = curve_blocks(blocks, one, trials=point.trials, beta=point.beta, reject_all=False)
+        return point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
+
+
+class Decisions:
+    """Precision, recall and F over the queries with references; the occurrence-weighted value over all that are counted."""
+
+    keys = ("precision", "recall", "f1", "occurrence_weighted_value")
+    parts = (CLASSES,)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references, or where a detection was not decided; precision also where nothing was accepted."""
+        sums = Sums.of(parts, point, refless=point.rules.all_terms or point.include_refless)
+        true = sums.true
+        if not true or sums.undecided.any():
+            return dict.fromkeys(self.keys)
+        referenced = sums.ntrue > 0
+        correct, wrong = int(sums.yes_hits[referenced].sum()), int(sums.yes_false_alarms[referenced].sum())
+        worth = point.value * int(sums.yes_hits.sum()) - point.cost * int(sums.yes_false_alarms.sum())
+        return {
+            "precision": correct / (correct + wrong) if correct + wrong else None,
+            "recall": correct / true,
+            "f1": 2 * correct / (true + correct + wrong),
+            "occurrence_weighted_value": worth / (point.value * true),
+        }

@@ -1,0 +1,162 @@
+"""Rank measures of each query, averaged; equal error rates; the figure of merit; areas over pairs of query and document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.score.measures.curve import curve_blocks
+from swsdist.score.measures.figure_of_merit import FIGURE, figure_of_merit
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.retrieval import RETRIEVAL, areas, equal_error_of, means, per_query
+from swsdist.score.measures.twv import Counts
+from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks
+from swsdist.score.parts.interface import Parts, PartTable, Value
+from swsdist.score.trials.documents import document_trials
+
+#: N of P@N.
+RANK = 10
+
+
+def _retrieval(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return per_query(aligned, n=RANK, trials=point.trials)
+
+
+class Retrieval:
+    """Means over the queries with references: average precision, P@N, area under ROC; precision, recall, F of decisions."""
+
+    keys = ("map", f"p_at_{RANK}", "p_at_ntrue", "auc", "mean_precision", "mean_recall", "mean_f1")
+    parts = (PartTable("retrieval", RETRIEVAL, ("query_id",), _retrieval, adds=False),)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references; precision and its like also where a detection was not decided."""
+        table = parts["retrieval"].table()
+        if not table.num_rows:
+            return dict.fromkeys(self.keys)
+        found = means(table)
+        columns = (found.map, found.p_at_n, found.p_at_ntrue, found.auc, found.precision, found.recall, found.f)
+        return dict(zip(self.keys, columns, strict=True))
+
+
+class EqualErrors:
+    """The rate at which Pmiss = Pfa: of the term-weighted curve, and of all trials pooled."""
+
+    keys = ("eer", "pooled_eer")
+    parts = (EVENTS, CLASSES)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        sums = Sums.of(parts, point, refless=False)
+        if not sums.referenced:
+            return dict.fromkeys(self.keys)
+        pooled = curve_blocks(
+            pooled_blocks(event_blocks(parts[EVENTS.name], refless=False), sums.true),
+            sums.as_one(),
+            trials=sums.referenced * point.trials,
+            beta=point.beta,
+        )
+        return {"eer": equal_error_of(curve_of(parts, point)).rate, "pooled_eer": equal_error_of(pooled).rate}
+
+
+def _figure(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return figure_of_merit(Ranking.of(aligned), point.seconds)
+
+
+class FigureOfMerit:
+    """Mean detection rate from 0 to 10 false alarms a query and hour (`measures.figure_of_merit`)."""
+
+    keys = ("fom",)
+    parts = (PartTable("figure", FIGURE, ("query_id",), _figure, adds=False),)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        values = parts["figure"].table()["fom"].to_numpy()
+        return {"fom": math.fsum(values) / len(values) if len(values) else None}
+
+
+#: Per query: documents that hold it, and the area; null where the area is not defined.
+PAIRS = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("ntrue", pa.int64(), False),
+        pa.field("area", pa.float64()),
+    ]
+)
+
+#: Per score of a pair, of the queries with references.
+PAIR_EVENTS = pa.schema(
+    [pa.field("score", pa.float64(), False), *(pa.field(name, pa.int64(), False) for name in ("hits", "false_alarms"))]
+)
+
+
+def pairs_of(aligned: pa.Table) -> pa.Table:
+    """An aligned list as one of document trials: the best score of each (query, document), and whether it holds one."""
+    found = aligned.filter(pc.is_valid(aligned["score"]))
+    true = aligned.filter(pc.is_valid(aligned["ref_start"]))
+    references = true.select(["query_id", "doc_id", "channel", "ref_start", "ref_end"])
+    return document_trials(found, references.rename_columns(["query_id", "doc_id", "channel", "start", "end"]))
+
+
+def _pairs(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    ranking = Ranking.of(pairs_of(aligned))
+    false = (point.documents or 0) - ranking.ntrue
+    area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ranking.ntrue, false)
+    columns = [ranking.names, pa.array(ranking.ntrue), pa.array(area, mask=np.isnan(area))]
+    return pa.Table.from_arrays(columns, schema=PAIRS)
+
+
+def _pair_events(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    counts = Counts.of(pairs_of(aligned))
+    scores, which = np.unique(counts.score, return_inverse=True)
+    sums = np.zeros((2, len(scores)), dtype=np.int64)
+    np.add.at(sums[0], which, counts.hits)
+    np.add.at(sums[1], which, counts.false_alarms)
+    return pa.table([pa.array(scores), *(pa.array(column) for column in sums)], schema=PAIR_EVENTS)
+
+
+class PairAreas:
+    """Is the query in the document? Area under ROC over all pairs of a query with references and a document, ties half.
+
+    A pair without a detection stands below all that have one; among themselves these are ties. `pair_auc` is the mean over the
+    queries (those that no document lacks have no area, and are left out), `pooled_pair_auc` is over all pairs together.
+    """
+
+    keys = ("pair_auc", "pooled_pair_auc")
+    parts = (
+        PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False),
+        PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events),
+    )
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None where the number of documents is not known, or all or no pairs are true."""
+        queries = parts["pairs"].table()
+        if point.documents is None or not queries.num_rows:
+            return dict.fromkeys(self.keys)
+        known = queries["area"].drop_null().to_numpy()
+        true = int(pc.sum(queries["ntrue"]).as_py())
+        return {
+            "pair_auc": math.fsum(known) / len(known) if len(known) else None,
+            "pooled_pair_auc": self._pooled(parts, true, queries.num_rows * point.documents - true),
+        }
+
+    def _pooled(self, parts: Parts, true: int, false: int) -> Value:
+        """Twice the pairs won, counted from the lowest score, in whole numbers."""
+        won = found = raised = 0
+        for table in parts["pair_events"].blocks():
+            hits, false_alarms = table["hits"].to_numpy(), table["false_alarms"].to_numpy()
+            below = raised + np.cumsum(false_alarms) - false_alarms
+            won += sum(
+                h * (2 * b + f) for h, b, f in zip(*(c.tolist() for c in (hits, below, false_alarms)), strict=True)
+            )
+            found, raised = found + int(hits.sum()), raised + int(false_alarms.sum())
+        if not true or false <= 0 or raised > false:
+            return None
+        # What was not submitted is below all hits, and ties with its like.
+        missing = false - raised
+        won += 2 * found * missing + (true - found) * missing
+        return won / (2 * true * false)

@@ -1,0 +1,67 @@
+"""ATWV and MTWV with their rates and the threshold, and the optimum and supremum: OTWV, STWV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.score.measures.curve import Means, Point, best_point
+from swsdist.score.measures.optimum import OPTIMUM, optimum, optimum_rows
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of
+from swsdist.score.parts.interface import Parts, PartTable, Value
+
+
+def point_values(name: str, point: Point | None, *, threshold: bool = False) -> dict[str, Value]:
+    """A value with its rates, and its threshold where it has one."""
+    found: dict[str, Value] = {
+        name: None if point is None else point.twv,
+        f"{name}_pmiss": None if point is None else point.pmiss,
+        f"{name}_pfa": None if point is None else point.pfa,
+    }
+    return found | ({f"{name}_threshold": None if point is None else point.threshold} if threshold else {})
+
+
+def point_keys(*names: str, threshold: bool = False) -> tuple[str, ...]:
+    """The names that `point_values` gives."""
+    return tuple(key for name in names for key in point_values(name, None, threshold=threshold))
+
+
+class TermWeighted:
+    """At the decisions made (ATWV) and at the threshold of the greatest value (MTWV); the rules are in `measures.twv`."""
+
+    keys = (*point_keys("atwv"), *point_keys("mtwv", threshold=True))
+    parts = (EVENTS, CLASSES)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references; the actual value also where a detection was not decided."""
+        sums = Sums.of(parts, point, refless=point.include_refless)
+        if not sums.referenced:
+            return dict.fromkeys(self.keys)
+        actual: Point | None = None
+        if not sums.undecided.any():
+            means = Means.of(sums.classes, trials=point.trials, beta=point.beta)
+            pairs = zip(sums.yes_hits, sums.yes_false_alarms, strict=True)
+            pmiss, pfa, twv = means.rates((np.array([hits]), np.array([false])) for hits, false in pairs)
+            actual = Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
+        greatest = best_point(curve_of(parts, point)).point
+        return point_values("atwv", actual) | point_values("mtwv", greatest, threshold=True)
+
+
+def _optimum(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return optimum_rows(Ranking.of(aligned), trials=point.trials, beta=point.beta)
+
+
+class OptimumAndSupremum:
+    """OTWV and STWV (`measures.optimum`)."""
+
+    keys = point_keys("otwv", "stwv")
+    parts = (PartTable("optimum", OPTIMUM, ("query_id",), _optimum, adds=False),)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        found = optimum(parts["optimum"].table(), beta=point.beta)
+        return point_values("otwv", found.otwv) | point_values("stwv", found.supremum)

@@ -1,0 +1,162 @@
+"""Trials of a protocol: from detections and references of some queries to an aligned list, whatever a trial is.
+
+The one place that runs and lists make trials in. All rows of a query must come together; queries may be cut into any parts.
+
+============  ===========================================  =====================================================
+trials are    what pairs a detection with a reference       what is needed besides detections and references
+============  ===========================================  =====================================================
+`time`        the mid-point rule (`trials.align`)           least and greatest score of the list, by STDEval's rules
+`segment`     both lie in one segment (`trials.segments`)   the segments: documents and their stretches of speech
+`document`    both lie in one document                      how many documents there are, for the operating point
+============  ===========================================  =====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import UserError
+from swsdist.score.conventions import Name, conventions_of
+from swsdist.score.measures.protocol import Protocol
+from swsdist.score.trials.align import align
+from swsdist.score.trials.documents import document_trials
+from swsdist.score.trials.segments import align_segments, segments_of_documents
+
+
+@dataclass(frozen=True)
+class TrialRules:
+    """How trials are made; plain values, so it goes into a task's payload.
+
+    Attributes:
+        trials_are: what a trial is.
+        conventions: name of the program whose rules hold.
+        tolerance: s, of the mid-point rule; None where it does not matter.
+        low, high: least and greatest score of the whole list; None: of each group, as KWSEval has it.
+    """
+
+    trials_are: Literal["time", "segment", "document"]
+    conventions: Name
+    tolerance: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, rules: Protocol, low: float | None = None, high: float | None = None) -> TrialRules:
+        """Of a protocol.
+
+        Args:
+            rules: the protocol.
+            low, high: least and greatest score of the list. By KWSEval's conventions, of its header, if at all.
+        """
+        if rules.trials != "time":
+            return cls(rules.trials, rules.conventions, None)
+        return cls("time", rules.conventions, rules.tolerance, low, high)
+
+    @property
+    def needs_limits(self) -> bool:
+        """Whether the least and greatest score of the whole list must be known first."""
+        return self.trials_are == "time" and conventions_of(self.conventions).list_limits
+
+    def as_json(self) -> dict[str, str | float | None]:
+        """Plain values by name; `TrialRules(**values)` makes it again."""
+        return asdict(self)
+
+
+def make_trials(
+    detections: pa.Table, references: pa.Table, rules: TrialRules, segments: pa.Table | None = None
+) -> pa.Table:
+    """An aligned list (schema TRIALS).
+
+    Args:
+        detections: query_id, doc_id, channel, start, end (s), score; maybe decision and duration. All rows of each query.
+        references: query_id, doc_id, channel, start, end (s), of the same queries.
+        rules: how.
+        segments: table SEGMENTS of segment trials.
+
+    Raises:
+        UserError: segment trials without segments.
+        TableError: a column is missing, or a value cannot be scored.
+    """
+    if rules.trials_are == "segment":
+        if segments is None:
+            raise missing_segments("score")
+        return align_segments(detections, references, segments)
+    if rules.trials_are == "document":
+        return document_trials(detections, references)
+    assert rules.tolerance is not None
+    return align(
+        detections,
+        references,
+        tolerance=rules.tolerance,
+        low=rules.low,
+        high=rules.high,
+        conventions=rules.conventions,
+    )
+
+
+def check_needs(rules: Protocol, given: Mapping[str, bool], where: str) -> None:
+    """Whether what the trials of a protocol need is there; to be asked before anything is computed.
+
+    Args:
+        rules: the protocol.
+        given: whether there are `speech` (stretches of speech) and `documents` (how many there are).
+        where: the config key or option, for messages.
+
+    Raises:
+        UserError: it is not.
+    """
+    if rules.trials == "segment" and not given.get("speech"):
+        raise missing_segments(where)
+    if rules.trials == "document" and not given.get("documents"):
+        raise UserError(
+            f"trials of protocol {rules.name} are documents, and it is not known how many there are",
+            where=where,
+            remedy="give an ECF that lists them",
+        )
+
+
+def missing_segments(where: str) -> UserError:
+    """What is told where segment trials have no segments."""
+    return UserError(
+        "segment trials need stretches of speech",
+        where=where,
+        remedy="name them in score.speech; for a list give an ECF, and an RTTM that has SPEAKER records besides the words",
+    )
+
+
+def segments_for(rules: Protocol, documents: pa.Table, speech: pa.Table | None) -> pa.Table | None:
+    """The segments of a run's documents; None where trials are no segments.
+
+    Args:
+        rules: the protocol.
+        documents: doc_id, channel, duration (s), all that were searched.
+        speech: doc_id, channel, start, end (s) of stretches of speech.
+
+    Raises:
+        UserError: there is no speech.
+    """
+    if rules.trials != "segment":
+        return None
+    if speech is None or not speech.num_rows:
+        raise missing_segments("score.speech")
+    return segments_of_documents(documents, speech)
+
+
+def in_every_document(references: pa.Table, documents: int) -> list[str]:
+    """Queries that occur in every document, by id: of document trials they have no false-alarm rate, and are left out.
+
+    Args:
+        references: query_id, doc_id, channel, start, end.
+        documents: how many there are.
+    """
+    pairs = (
+        references.select(["query_id", "doc_id", "channel"]).group_by(["query_id", "doc_id", "channel"]).aggregate([])
+    )
+    counts = pairs.group_by("query_id").aggregate([("doc_id", "count")])
+    full = counts.filter(pc.greater_equal(counts["doc_id_count"], documents))
+    return sorted(full["query_id"].to_pylist())

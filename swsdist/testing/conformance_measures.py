@@ -1,0 +1,153 @@
+"""Is a measure right? A suite for those who write their own, and the digest that pins its bytes.
+
+    from swsdist.testing.conformance_measures import check_measure
+
+    def test_mine():
+        check_measure(Mine())
+
+It checks what a run relies on (`swsdist.score.parts.interface`): part tables keep schema and key; queries in any parts, in
+any order, merge to the same tables and values, to the byte; what counts nothing is the zero, and adds nothing; values are the
+ones that `keys` names, numbers or None; rows in any order count the same. It needs no test framework: what is broken is an
+AssertionError that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
+from swsdist.score.parts.interface import Measure, Parts, Value
+from swsdist.score.parts.merging import Merged, Source, of_table
+from swsdist.types import TRIALS
+
+QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0
+
+
+def example() -> pa.Table:
+    """An aligned list of 11 queries, two of them without references, with ties, misses, and one that was not decided."""
+    draw = _numbers(7)
+    rows = []
+    for q in range(11):
+        for d in range(DOCUMENTS):
+            for k in range(next(draw) % 4):
+                true = next(draw) % 4 == 0 and q < 9
+                start = 10.0 * k + next(draw) % 8 / 4
+                found = not true or next(draw) % 3 > 0
+                score = (next(draw) % 23 - 11 + 5 * true) / 4
+                row = (f"q{q:02d}", f"d{d}", 1, start, start + 0.5, score, score > 1.0)
+                rows.append(
+                    (*(row if found else (*row[:3], *[None] * 4)), *((start, start + 0.6) if true else (None, None)))
+                )
+    columns = list(zip(*rows, strict=True))
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TRIALS, strict=True)], TRIALS)
+
+
+def example_point(name: str = "sws2013", *, documents: int | None = DOCUMENTS) -> OperatingPoint:
+    """An operating point for the example."""
+    true = example()["ref_start"].is_valid().to_numpy().sum()
+    return operating_point(protocol(name), seconds=SECONDS, true=int(true), queries=QUERIES, documents=documents)
+
+
+def check_measure(measure: Measure) -> None:
+    """Check one measure.
+
+    Raises:
+        AssertionError: it is not right; the message says what, and of which table or value.
+    """
+    table = example()
+    for point in (example_point(), example_point("kwseval"), example_point(documents=None)):
+        _check_values(measure, table, point)
+        _check_partitions(measure, table, point)
+        _check_nothing(measure, table, point)
+    undecided = table.set_column(6, TRIALS.field("decision"), pa.nulls(table.num_rows, pa.bool_()))
+    _check_values(measure, undecided, example_point())
+
+
+def value_digest(measure: Measure) -> str:
+    """SHA-256 of a measure's part tables, to the bit, and values, to 9 digits, of the example, by two programs' conventions.
+
+    (Logarithms, and so cross entropies, may differ in the last bit between CPU types.)
+
+    A test holds it beside the measure's version: bytes that change ask for another version.
+    """
+    digest = hashlib.sha256()
+    for point in (example_point(), example_point("kwseval")):
+        parts = merged(measure, [example()], point)
+        for name in sorted(parts):
+            for row in parts[name].table().to_pylist():
+                digest.update("\t".join(_shown(value) for value in row.values()).encode() + b"\n")
+        for key, value in sorted(measure.values(parts, point).items()):
+            digest.update(f"{key}\t{value if value is None else format(value, '.9g')}\n".encode())
+    return digest.hexdigest()
+
+
+def merged(measure: Measure, tables: list[pa.Table], point: OperatingPoint) -> Parts:
+    """The merged part tables of aligned lists."""
+    found: dict[str, Merged] = {}
+    for part in measure.parts:
+        sources: list[Source] = [of_table(part.of(table, point)) for table in tables]
+        found[part.name] = Merged(part.schema, part.key, part.adds, sources)
+    return found
+
+
+def _check_values(measure: Measure, table: pa.Table, point: OperatingPoint) -> None:
+    values = measure.values(merged(measure, [table], point), point)
+    assert set(values) == set(measure.keys), f"its values are {sorted(values)}, its keys {sorted(measure.keys)}"
+    for key, value in values.items():
+        assert value is None or isinstance(value, float | int), f"{key} is {value!r}: give a number or None"
+    for part in measure.parts:
+        assert tuple(part.schema.names[: len(part.key)]) == part.key, f"{part.name}: the key columns come first"
+        for field in list(part.schema)[len(part.key) :]:
+            assert not part.adds or field.type == pa.int64(), f"{part.name}: {field.name} adds, so it is an int64"
+        assert part.adds or part.key[0] == "query_id", f"{part.name}: only tables by query need not add"
+    order = np.random.default_rng(3).permutation(table.num_rows)
+    shuffled = measure.values(merged(measure, [table.take(pa.array(order))], point), point)
+    _same(shuffled, values, "rows in another order")
+
+
+def _check_partitions(measure: Measure, table: pa.Table, point: OperatingPoint) -> None:
+    whole = merged(measure, [table], point)
+    wanted = {name: merge.table() for name, merge in whole.items()}
+    values = measure.values(whole, point)
+    query = np.array([int(name[1:]) for name in table["query_id"].to_pylist()])
+    for parts in (2, 3, 11):
+        for order in (1, -1):
+            pieces = [table.filter(pa.array(query % parts == k)) for k in range(parts)][::order]
+            found = merged(measure, pieces, point)
+            for name, merge in found.items():
+                assert merge.table().equals(wanted[name]), f"table {name} differs, made of {parts} parts"
+            _same(measure.values(found, point), values, f"made of {parts} parts")
+
+
+def _check_nothing(measure: Measure, table: pa.Table, point: OperatingPoint) -> None:
+    nothing = TRIALS.empty_table()
+    for part in measure.parts:
+        assert part.of(nothing, point).equals(part.zero()), f"table {part.name} of no trials is not the zero"
+    values = measure.values(merged(measure, [table], point), point)
+    _same(measure.values(merged(measure, [nothing, table, nothing], point), point), values, "with empty parts")
+    alone = measure.values(merged(measure, [nothing], point), replace(point, true=0))
+    assert set(alone) == set(measure.keys), "of nothing it gives other values"
+
+
+def _same(found: Mapping[str, Value], wanted: Mapping[str, Value], how: str) -> None:
+    for key, value in wanted.items():
+        assert _shown(found[key]) == _shown(value), f"{key} is {found[key]}, and was {value}: {how}"
+
+
+def _shown(value: object) -> str:
+    """A value to the bit."""
+    return struct.pack(">d", value).hex() if isinstance(value, float) else repr(value)
+
+
+def _numbers(seed: int) -> Iterator[int]:
+    """Knuth's MMIX generator, its upper 15 bits."""
+    state = seed
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield state >> 49

@@ -1,0 +1,99 @@
+"""Every registered measure keeps the rules, and its bytes are those of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import ConfigError
+from swsdist.entries import MeasureEntry
+from swsdist.registries import MEASURES
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.parts import evaluating
+from swsdist.score.parts.evaluating import measure, measure_parts, merge_tables, values
+from swsdist.score.parts.events import CLASSES
+from swsdist.score.parts.interface import Parts, PartTable, Value
+from swsdist.testing.conformance_measures import check_measure, example, example_point, value_digest
+
+#: Version and digest: other bytes ask for another version.
+GOLDEN: dict[str, tuple[int, str]] = {
+    "term-weighted": (1, "d28f950d28bf77e4c8c9d99789a1d9478f397b0d1ca206914529ce03f26a391e"),
+    "optimum": (1, "b27fb21f33c8811851e4f7d10c67c93e1b5e924021fce88753aa14be34b46d43"),
+    "pooled-maximum": (1, "2c2638655703970ba71482fea9b11c23515e8a19f2b8cd7b86b335e62ab1f50f"),
+    "decisions": (1, "d28b20d6d764114b9633ef423f1119799f1dc646d3b89ef5f9cf45a992864e67"),
+    "retrieval": (1, "3adc7c58aa6bbb3e5f1e5504444452c992d1701a75e21a6f51238d4d4b2e7f21"),
+    "equal-errors": (1, "a5ba6befcd854143051efb31ae7f3cdd3b38dfa4954164107709913ab58262c9"),
+    "figure-of-merit": (1, "7632360fa2a16d285af91e0bd769723ec9cee07701a6a32cc0f12a1e53ba97b1"),
+    "pair-areas": (1, "b227349352de30c9ba221fa3dd1181ba04c23dc2e1b20dbaceac77e1b0d12bfe"),
+    "cross-entropies": (1, "b6e209db720048beeb50d05f7fc8d2c1dbe7de18117b6a8d628da2c64edb8ed6"),
+}
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_conformance(name: str) -> None:
+    check_measure(measure(name))
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_bytes_are_those_of_the_version(name: str) -> None:
+    found = (MEASURES[name].version, value_digest(measure(name)))
+    assert found == GOLDEN[name], "if the change is meant, raise the version in swsdist/registries.py, and record both"
+
+
+class Queries:
+    """How many queries have a reference."""
+
+    keys = ("queries_with_references",)
+    parts = (CLASSES,)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        table = parts["classes"].table()
+        return {"queries_with_references": int(sum(table["terms"].to_numpy()[table["ntrue"].to_numpy() > 0]))}
+
+
+@pytest.fixture
+def added():
+    names = []
+
+    def add(name: str, thing: str) -> None:
+        MEASURES.add(name, MeasureEntry(f"{__name__}:{thing}", 1))
+        names.append(name)
+
+    yield add
+    for name in names:
+        MEASURES.remove(name)
+
+
+def test_a_measure_of_ones_own(added) -> None:
+    check_measure(Queries())
+    added("mine", "Queries")
+    point = example_point()
+    found = values(merge_tables([measure_parts(example(), point)]), point)
+    assert found["queries_with_references"] == 8
+    assert list(found)[-1] == "queries_with_references"
+
+
+def _means(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return pa.table({"ntrue": [0], "mean": [0.5]})
+
+
+class Averages:
+    """Averages do not add."""
+
+    keys = ("average",)
+    parts = (PartTable("classes", pa.schema([("ntrue", pa.int64()), ("mean", pa.float64())]), ("ntrue",), _means),)
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        return {"average": 0.5}
+
+
+def test_what_is_refused(added) -> None:
+    with pytest.raises(AssertionError, match="mean adds, so it is an int64"):
+        check_measure(Averages())
+    added("averages", "Averages")
+    with pytest.raises(ConfigError, match="two measures have a part table 'classes'"):
+        evaluating.part_tables()
+    with pytest.raises(ConfigError, match="there is no measure 'optimun'; did you mean optimum"):
+        measure("optimun")

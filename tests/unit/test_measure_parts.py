@@ -1,0 +1,267 @@
+"""Part tables merge as streams; what comes of them is what plain definitions give."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise, permutations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.config.loader import section_values
+from swsdist.config.model import Score
+from swsdist.errors import ConfigError, DataError, TableError, UserError
+from swsdist.evaluation.lists import named_paths
+from swsdist.io.speech import read_speech
+from swsdist.registries import PROTOCOLS as NAMES
+from swsdist.score.measures.curve import Curve, best_point, joined
+from swsdist.score.measures.det import det, det_of
+from swsdist.score.measures.figure_of_merit import figure_of_merit
+from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.retrieval import equal_error_of, equal_error_rate
+from swsdist.score.measures.twv import Counts, twv_curve
+from swsdist.score.parts import merging
+from swsdist.score.parts.evaluating import measure_parts, merge_tables, values
+from swsdist.score.parts.events import curve_of
+from swsdist.score.parts.merging import Merged, check_part, of_table
+from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
+from swsdist.testing.conformance_measures import example, example_point
+from swsdist.types import DETECTIONS, REFERENCES
+
+SCHEMA = pa.schema([("score", pa.float64()), ("ntrue", pa.int64()), ("hits", pa.int64())])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 1000])
+def test_streams_merge_as_one_table_would(rows: int, monkeypatch) -> None:
+    monkeypatch.setattr(merging, "ROWS", rows)
+    draw = np.random.default_rng(rows)
+    tables = []
+    for size in (0, 1, 40, 90):
+        keys = np.unique(np.stack([draw.integers(0, 20, size), draw.integers(1, 6, size)]), axis=1)
+        tables.append(pa.table([keys[0] / 2.0, keys[1], draw.integers(0, 9, keys.shape[1])], schema=SCHEMA))
+    merged = Merged(SCHEMA, ("score", "ntrue"), True, [of_table(table) for table in tables])
+    blocks = list(merged.blocks())
+    expected: dict[tuple[float, int], int] = {}
+    for row in pa.concat_tables(tables).to_pylist():
+        expected[row["score"], row["ntrue"]] = expected.get((row["score"], row["ntrue"]), 0) + row["hits"]
+    found = [tuple(row.values()) for row in merged.table().to_pylist()]
+    assert found == [(*key, value) for key, value in sorted(expected.items())]
+    assert pa.concat_tables(blocks).num_rows == len(expected)
+    # No score stands in two blocks.
+    assert all(a["score"][-1].as_py() < b["score"][0].as_py() for a, b in pairwise(blocks))
+    assert rows > 2 or len(blocks) > 3
+
+
+def test_small_blocks_give_the_same_values(monkeypatch) -> None:
+    for point in (example_point(), example_point("kwseval"), example_point("quesst")):
+        wanted = values(merge_tables([measure_parts(example(), point)]), point)
+        with monkeypatch.context() as small:
+            small.setattr(merging, "ROWS", 3)
+            assert values(merge_tables([measure_parts(example(), point)]), point) == wanted
+
+
+def test_what_is_no_part_table_is_refused() -> None:
+    twice = pa.table([[1.0, 1.0], [2, 2], [0, 1]], schema=SCHEMA)
+    with pytest.raises(TableError, match=r"events: \{'score': 1.0, 'ntrue': 2\}: a key is there twice"):
+        check_part(twice, SCHEMA, ("score", "ntrue"), "events")
+    with pytest.raises(TableError, match="the part has the columns score, hits"):
+        check_part(twice.select(["score", "hits"]), SCHEMA, ("score", "ntrue"), "events")
+
+
+def test_curves_in_pieces() -> None:
+    point = example_point()
+    whole = twv_curve(Counts.of(example()), trials=point.trials, beta=point.beta)
+    parts = merge_tables([measure_parts(example(), point)])
+    assert all(np.array_equal(getattr(joined(curve_of(parts, point)), n), getattr(whole, n)) for n in ("pmiss", "twv"))
+    cut = [
+        Curve(*(getattr(whole, n)[a:b] for n in ("threshold", "pmiss", "pfa", "twv")))
+        for a, b in ((0, 1), (1, 9), (9, 99))
+    ]
+    assert best_point(cut) == best_point([whole])
+    assert equal_error_of(cut) == equal_error_rate(whole)
+    for step in (0.01, 0.5, 9.0):
+        one, other = det(whole, step=step), det_of(cut, step=step)
+        assert np.array_equal(one.threshold, other.threshold)
+        assert np.array_equal(one.pfa, other.pfa)
+
+
+def test_the_area_over_pairs_is_what_it_says() -> None:
+    point = example_point()
+    rows = example().to_pylist()
+    pairs: dict[tuple[str, str], tuple[float, bool]] = {}
+    for row in rows:
+        score, true = pairs.get((row["query_id"], row["doc_id"]), (-np.inf, False))
+        own = -np.inf if row["score"] is None else row["score"]
+        pairs[row["query_id"], row["doc_id"]] = (max(score, own), true or row["ref_start"] is not None)
+    areas, won, many = [], 0.0, 0
+    referenced = sorted({q for (q, _), (_, true) in pairs.items() if true})
+    lists = {q: [pairs.get((q, f"d{d}"), (-np.inf, False)) for d in range(9)] for q in referenced}
+    for own in lists.values():
+        hits = [(a > b) + (a == b) / 2 for a, true in own if true for b, other in own if not other]
+        if hits:
+            areas.append(sum(hits) / len(hits))
+    everything = [pair for own in lists.values() for pair in own]
+    for a, true in everything:
+        for b, other in everything:
+            if true and not other:
+                won, many = won + (a > b) + (a == b) / 2, many + 1
+    found = values(
+        merge_tables([measure_parts(example(), point, ["pair-areas"])], ["pair-areas"]), point, ["pair-areas"]
+    )
+    assert found["pair_auc"] == pytest.approx(np.mean(areas), abs=1e-12)
+    assert found["pooled_pair_auc"] == pytest.approx(won / many, abs=1e-12)
+
+
+def _list(scored: list[tuple[float, bool]], missed: int) -> pa.Table:
+    rows = [("q", "d", 1, float(k), k + 1.0, score, None, *((0.0, 1.0) if true else (None, None)))
+            for k, (score, true) in enumerate(scored)]  # fmt: skip
+    rows += [("q", "d", 1, None, None, None, None, 0.0, 1.0)] * missed
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), example().schema, strict=True)], example().schema
+    )
+
+
+@pytest.mark.parametrize("seconds", [120.0, 360.0, 900.0, 1000.0, 3600.0])
+def test_the_figure_of_merit_is_a_mean_over_orders(seconds: float) -> None:
+    scored = [(3.0, True), (2.0, False), (2.0, True), (2.0, False), (1.0, True), (0.5, False)]
+    missed, span = 2, seconds / 360
+    figures = []
+    for order in permutations(scored):
+        if any(a < b for (a, _), (b, _) in pairwise(order)):
+            continue
+        rates, hits = [], 0
+        for _, true in order:
+            hits += true
+            if not true:
+                rates.append(hits / 5)
+        rates += [hits / 5] * 20
+        # The rate before the i-th false alarm holds from i - 1 to i.
+        held = [max(0.0, min(1.0, span - i)) for i in range(len(rates))]
+        figures.append(sum(a * b for a, b in zip(rates, held, strict=True)) / span)
+    found = figure_of_merit(Ranking.of(_list(scored, missed)), seconds)["fom"].to_pylist()
+    assert found == [pytest.approx(np.mean(figures), abs=1e-12)]
+
+
+def test_an_operating_point_is_settled_once() -> None:
+    point = operating_point(protocol("sws2012"), seconds=100.0, true=4, queries=3, documents=7)
+    assert (point.trials, point.beta, point.cost, point.value) == (100, 24.0, 24.0, 1.0)
+    assert OperatingPoint(**json.loads(json.dumps(point.as_json()))) == point
+    assert operating_point(protocol("kwseval", trials_per_second=2.0), seconds=100.0, true=0, queries=0).trials == 50
+    assert operating_point(protocol("quesst"), seconds=100.0, true=4, queries=3, documents=7).trials == 7
+    segments = protocol("openkws13", trials="segment")
+    assert operating_point(segments, seconds=100.0, true=4, queries=3, segments=21).trials == 21
+    with pytest.raises(UserError, match="trials of protocol openkws13 are segments, and it is not known how many"):
+        operating_point(segments, seconds=100.0, true=4, queries=3)
+
+
+def test_protocols_are_those_that_are_registered() -> None:
+    assert list(NAMES) == list(PROTOCOLS)
+    assert all(NAMES[name].load() is known for name, known in PROTOCOLS.items())
+
+
+FOUND = pa.Table.from_pylist(
+    [
+        {
+            "query_id": "a",
+            "doc_id": doc_id,
+            "channel": 1,
+            "start": start,
+            "end": start + 1,
+            "score": score,
+            "decision": True,
+        }
+        for doc_id, start, score in (("x", 1.0, 3.0), ("x", 7.0, 2.0), ("y", 2.0, 1.0))
+    ],
+    DETECTIONS,
+)
+TRUE = pa.Table.from_pylist(
+    [{"query_id": "a", "doc_id": "x", "channel": 1, "start": 7.0, "end": 8.0}]
+    + [{"query_id": "b", "doc_id": d, "channel": 1, "start": 1.0, "end": 2.0} for d in "xyz"],
+    REFERENCES,
+)
+DURATIONS = pa.table(
+    {"doc_id": ["x", "y", "z"], "channel": pa.array([1, 1, 1], pa.int32()), "duration": [10.0, 10.0, 10.0]}
+)
+SPEECH = pa.table(
+    {"doc_id": ["x", "x"], "channel": pa.array([1, 1], pa.int32()), "start": [0.5, 6.0], "end": [4.0, 9.0]}
+)
+
+
+def test_trials_of_every_kind() -> None:
+    time = TrialRules.of(protocol("sws2013"), 1.0, 3.0)
+    assert (time.needs_limits, TrialRules(**json.loads(json.dumps(time.as_json())))) == (True, time)
+    assert make_trials(FOUND, TRUE, time).num_rows == 6
+    documents = TrialRules.of(protocol("quesst"))
+    found = make_trials(FOUND, TRUE, documents).to_pylist()
+    assert [(r["query_id"], r["doc_id"], r["score"]) for r in found][:2] == [("a", "x", 3.0), ("a", "y", 1.0)]
+    rules = protocol("openkws13", trials="segment")
+    cut = segments_for(rules, DURATIONS, SPEECH)
+    assert cut is not None
+    assert [(r["doc_id"], r["start"], r["end"], r["speech"]) for r in cut.to_pylist()] == [
+        ("x", 0.0, 0.5, False),
+        ("x", 0.5, 4.0, True),
+        ("x", 4.0, 6.0, False),
+        ("x", 6.0, 9.0, True),
+        ("x", 9.0, 10.0, False),
+        ("y", 0.0, 10.0, False),
+        ("z", 0.0, 10.0, False),
+    ]
+    trials = make_trials(FOUND, TRUE, TrialRules.of(rules), cut).to_pylist()
+    assert [(r["query_id"], r["score"], r["ref_start"]) for r in trials] == [
+        ("a", 3.0, None),
+        ("a", 2.0, 6.0),
+        ("a", 1.0, None),
+        ("b", None, 0.5),
+    ]
+    assert segments_for(protocol("sws2013"), DURATIONS, None) is None
+    assert in_every_document(TRUE, 3) == ["b"]
+
+
+def test_what_trials_lack_is_said_before() -> None:
+    rules = protocol("openkws13", trials="segment")
+    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+        check_needs(rules, {"speech": False, "documents": True}, "score.protocol")
+    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+        segments_for(rules, DURATIONS, None)
+    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+        make_trials(FOUND, TRUE, TrialRules.of(rules))
+    with pytest.raises(UserError, match="trials of protocol quesst are documents"):
+        check_needs(protocol("quesst"), {}, "score.protocol")
+    check_needs(protocol("sws2013"), {}, "score.protocol")
+
+
+def test_stretches_of_speech_are_read(tmp_path) -> None:
+    (tmp_path / "a.rttm").write_text(
+        "SPEAKER x 1 0.5 3.5 <NA> <NA> s <NA>\nLEXEME x 1 0.5 0.2 word lex s <NA>\nSPEAKER x 1 6.0 3.0 <NA> <NA> s <NA>\n"
+    )
+    (tmp_path / "a.csv").write_text("doc_id,start,end\nx,0.5,4.0\nx,6.0,9.0\n")
+    for name in ("a.rttm", "a.csv"):
+        assert read_speech(str(tmp_path / name)).to_pylist() == SPEECH.to_pylist()
+    (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
+    with pytest.raises(DataError, match="it has no SPEAKER records"):
+        read_speech(str(tmp_path / "b.rttm"))
+
+
+def test_a_config_says_which_protocol() -> None:
+    assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
+    with pytest.raises(UserError, match="segment trials are KWSEval's"):
+        protocol_of(Score(trials="segment"))
+    with pytest.raises(ValueError, match="there is no protocol 'sws2014'; there are: stdeval, nist-std06"):
+        Score(protocol="sws2014")
+
+
+def test_keys_of_a_section_are_read_as_a_config_would() -> None:
+    found = section_values(["search.proposer.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
+    assert found == {"proposer": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
+    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
+        section_values(["search.lanes"], "search")
+
+
+def test_names_of_systems() -> None:
+    assert named_paths(["runs/v1.2/", "b=x/c.csv", "d.csv.gz"]) == {
+        "v1.2": "runs/v1.2/",
+        "b": "x/c.csv",
+        "d": "d.csv.gz",
+    }
