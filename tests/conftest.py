@@ -45,17 +45,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("s3"))
             elif item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.xdist_group("ray"))
-        function = getattr(item, "obj", None)
-        if hypothesis.is_hypothesis_test(function) and function not in changed:
-            changed.add(function)
-            _limit(function, PROFILES[profile])
+        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+            _limit(item, PROFILES[profile], changed)
 
 
-def _limit(function: Any, examples: Callable[[int], int]) -> None:
-    """Set a property's number of examples. hypothesis has no public way to do so after `@settings`."""
-    test = getattr(function, "__func__", function)
-    said = test._hypothesis_internal_use_settings
-    test._hypothesis_internal_use_settings = hypothesis.settings(said, max_examples=examples(said.max_examples))
+def _limit(item: Any, examples: Callable[[int], int], changed: set[Any]) -> None:
+    """Set a property's number of examples, once. hypothesis has no public way to do so after `@settings`."""
+    test = getattr(item.obj, "__func__", item.obj)
+    place, name = (test, "_hypothesis_internal_use_settings") if hasattr(test, "hypothesis") else (item.cls, "settings")
+    if place not in changed:  # a machine of states has them in its class
+        changed.add(place)
+        said = getattr(place, name)
+        setattr(place, name, hypothesis.settings(said, max_examples=examples(said.max_examples)))
 
 
 @dataclass(frozen=True)

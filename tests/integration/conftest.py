@@ -30,6 +30,11 @@ HERE = Path(__file__).parent
 SHARED = HERE.parents[1].parent / "shared"
 
 
+def _heed_interrupts() -> None:
+    """Also where the tests run in the background of a script, which ignores SIGINT, and all below it with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass
 class Scene:
     """A folder with a config, and what can be done with it.
@@ -85,7 +90,13 @@ class Scene:
         for one in (f"run={self._place(run)}", *sets):
             argv += ["--set", one]
         return subprocess.Popen(
-            argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            argv,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_heed_interrupts,
         )
 
     def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
@@ -263,8 +274,9 @@ def _cluster() -> Iterator[Cluster]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
             for left in RayLeft(Path(short)).processes():
-                with suppress(psutil.Error):
-                    left.kill()
+                if left.pid != os.getpid():  # this one was a driver
+                    with suppress(psutil.Error):
+                        left.kill()
             process.wait(timeout=20)
 
 
