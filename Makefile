@@ -28,7 +28,7 @@ endif
 
 .PHONY: help demo test test-fast lint bench docs environment environment-dev clean
 
-pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup
+pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
