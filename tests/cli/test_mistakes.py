@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,11 +101,13 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
-    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
+    shutil.copytree(place / "run", tmp_path / "run")
+    own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
+    told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
     assert "there is no such file" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
-    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
+    told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
     assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
 
 
