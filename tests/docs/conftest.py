@@ -30,4 +30,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """`make demo`, once; to be read only."""
     folder = tmp_path_factory.mktemp("demo") / "demo"
     command = ["make", "demo", f"BIN={Path(sys.executable).parent}", f"DEMO={folder}"]
-    return Demo(folder, *run(command, ROOT, os.environ, 300))
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return Demo(folder, *run(command, ROOT, env, 300))
