@@ -7,6 +7,10 @@ VENV ?= .venv
 BIN ?=
 DEMO ?= demo
 PYTEST ?=
+# Workers of the tests; "WORKERS=0" for none, to debug. Tests that must not run beside each other are in one group.
+WORKERS ?= 2
+# How many examples a property is tried on: dev, ci or nightly (tests/conftest.py).
+export HYPOTHESIS_PROFILE ?= ci
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -24,6 +28,8 @@ endif
 
 .PHONY: help demo test test-fast lint bench docs environment environment-dev clean
 
+pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
+
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
 	@echo "make test       all tests"
@@ -37,10 +43,10 @@ demo: $(base)
 	@"$(bin)/swsdist" demo "$(DEMO)"
 
 test: $(dev)
-	"$(bin)/python" -m pytest $(PYTEST)
+	$(pytest) $(PYTEST)
 
 test-fast: $(dev)
-	"$(bin)/python" -m pytest -m "not slow" $(PYTEST)
+	$(pytest) -m "not (slow or ray or compile or docs)" $(PYTEST)
 
 lint: $(dev)
 	"$(bin)/ruff" check .
@@ -53,7 +59,7 @@ bench: $(dev)
 docs: $(dev)
 	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
 	"$(bin)/python" -c "from swsdist.report.schema import reference_page; print(reference_page(), end='')" > docs/reference/report-json.md
-	"$(bin)/python" -m pytest tests/docs $(PYTEST)
+	$(pytest) tests/docs $(PYTEST)
 
 # A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:

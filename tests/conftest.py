@@ -1,18 +1,62 @@
-"""Fixtures that several folders of tests share."""
+"""Fixtures that several folders of tests share, which tests run beside each other, and on how many examples.
+
+With pytest-xdist (`make test`) a worker takes one test after the other, or all of one group. Tests that start Ray, and those
+that have the S3 server, are a group each, so that they share what they started and do not run beside their like.
+
+The environment variable HYPOTHESIS_PROFILE says on how many examples a property is tried: `nightly`, as many as its test says;
+`ci` (the default), half of that; `dev`, at most 20.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.error import URLError
 
+import hypothesis
 import pytest
+
+#: Examples of a property, by the profile, of what its test says.
+PROFILES: dict[str, Callable[[int], int]] = {
+    "dev": lambda examples: min(examples, 20),
+    "ci": lambda examples: math.ceil(examples / 2),
+    "nightly": lambda examples: examples,
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests in groups, and set the number of examples."""
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+    if profile not in PROFILES:
+        raise pytest.UsageError(f"HYPOTHESIS_PROFILE is {profile!r}, and not one of {', '.join(PROFILES)}")
+    changed: set[Any] = set()
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            if "s3" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("s3"))
+            elif item.get_closest_marker("ray"):
+                item.add_marker(pytest.mark.xdist_group("ray"))
+        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+            _limit(item, PROFILES[profile], changed)
+
+
+def _limit(item: Any, examples: Callable[[int], int], changed: set[Any]) -> None:
+    """Set a property's number of examples, once. hypothesis has no public way to do so after `@settings`."""
+    test = getattr(item.obj, "__func__", item.obj)
+    place, name = (test, "_hypothesis_internal_use_settings") if hasattr(test, "hypothesis") else (item.cls, "settings")
+    if place not in changed:  # a machine of states has them in its class
+        changed.add(place)
+        said = getattr(place, name)
+        setattr(place, name, hypothesis.settings(said, max_examples=examples(said.max_examples)))
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,11 @@
-"""Commands as a user types them: each in a process of its own."""
+"""Commands as a user types them: `swsdist` runs them in this process, `process` in one of their own."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from commands import Command, Ended, expecting, in_its_own_process, in_this_process
 
 CONFIG = """\
 run: run
@@ -24,36 +20,16 @@ executor:
 """
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ended]
-
-
 @pytest.fixture(scope="session")
 def swsdist() -> Command:
     """Run a command; `code` is the exit code that is expected."""
+    return expecting(in_this_process)
 
-    def run(*arguments: str | Path, cwd: Path | None = None, code: int = 0, **environment: str) -> Ended:
-        done = subprocess.run(
-            [sys.executable, "-m", "swsdist.cli.main", *map(str, arguments)],
-            cwd=cwd,
-            env={**os.environ, "COLUMNS": "200", **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        assert ("Traceback" in done.stderr) == (code == 1)
-        return Ended(done.returncode, done.stdout, done.stderr)
 
-    return run
+@pytest.fixture(scope="session")
+def process() -> Command:
+    """The same in a process of its own, where that is the point."""
+    return expecting(in_its_own_process)
 
 
 @pytest.fixture(scope="session")
@@ -68,9 +44,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def first_run(corpus: Path, swsdist: Command) -> Ended:
-    """What `swsdist run config.yaml` said."""
-    return swsdist("run", "config.yaml", cwd=corpus)
+def first_run(corpus: Path, process: Command) -> Ended:
+    """What `swsdist run config.yaml` said, in a process of its own."""
+    return process("run", "config.yaml", cwd=corpus)
 
 
 @pytest.fixture(scope="session")

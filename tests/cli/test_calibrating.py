@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Command
+from commands import Command
 
 from swsdist.calibrate.logistic import Logistics
 from swsdist.calibrate.thresholding import Thresholding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,15 +43,9 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     [
         ("serch: {}\n", 10, "serch: no such key", "did you mean search"),
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
-        pytest.param("search: {lanes: many}\n", 10, "search.lanes", "integer", marks=pytest.mark.slow),
-        pytest.param("run: twice\n", 10, "run", "twice", marks=pytest.mark.slow),
-        pytest.param(
-            "features: {name: mfc}\n",
-            None,
-            "there is no feature extractor 'mfc'; did you mean mfcc?",
-            "there are: ",
-            marks=pytest.mark.slow,
-        ),
+        ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
+        ("run: twice\n", 10, "run", "twice"),
+        ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
     ],
 )
 def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | None, complaint: str, help_: str) -> None:
@@ -70,20 +65,14 @@ def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | Non
     [
         ("serch.distance=x", "did you mean search"),
         ("search.distance", "="),
-        pytest.param("search.lanes=0", "search.lanes", marks=pytest.mark.slow),
+        ("search.lanes=0", "search.lanes"),
     ],
 )
 def test_set(swsdist, place: Path, sets: str, complaint: str) -> None:
     assert complaint in swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2).err
 
 
-@pytest.mark.parametrize(
-    "sets",
-    [
-        "search.distance",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("search.distanse=cosine", "search.distance=hamming")),
-    ],
-)
+@pytest.mark.parametrize("sets", ["search.distance", "search.distanse=cosine", "search.distance=hamming"])
 def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
     told = swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--set", sets, cwd=place, code=2).err
     assert "error: " in told
@@ -111,33 +100,28 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
     assert f"{tmp_path}/gone.csv: there is no such table" in told
 
 
-@pytest.mark.slow
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
-    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
+    shutil.copytree(place / "run", tmp_path / "run")
+    own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
+    told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
     assert "there is no such file" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
-    told = swsdist("run", "config.yaml", "--set", f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
+    told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
     assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        pytest.param(("status", "corpus"), "not a run folder", marks=pytest.mark.slow),
+        (("status", "corpus"), "not a run folder"),
         (("digest", "corpus"), "not a run folder"),
         (("store", "info", "corpus"), "there is no feature store here"),
-        pytest.param(("store", "check", "gone"), "there is no feature store here", marks=pytest.mark.slow),
+        (("store", "check", "gone"), "there is no feature store here"),
         (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
-        pytest.param(
-            ("search", "corpus", "--query", "corpus/queries/q001_1.wav"),
-            "there is no feature store here",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(("search", "run/store", "--query", "gone.wav"), "there is no such file", marks=pytest.mark.slow),
-        pytest.param(
-            ("search", "run/store", "--query", "config.yaml"), "no audio format was recognised", marks=pytest.mark.slow
-        ),
+        (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
+        (("search", "run/store", "--query", "gone.wav"), "there is no such file"),
+        (("search", "run/store", "--query", "config.yaml"), "no audio format was recognised"),
         (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -154,7 +138,7 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
     [
         (("search", "run/store"), "there is nothing to search for"),
         (("report", "corpus"), "there is no config here"),
-        pytest.param(("report", "gone"), "there is no config here", marks=pytest.mark.slow),
+        (("report", "gone"), "there is no config here"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

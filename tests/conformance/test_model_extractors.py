@@ -25,7 +25,8 @@ from swsdist.features.model import Model, load_model
 from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
-from swsdist.pipeline.driver import Choice, Progress, run_stages
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.registries import FEATURES
 from swsdist.registry import Entry
 from swsdist.store.reading import Store

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import ConfigError
 from swsdist.entries import MeasureEntry
+from swsdist.errors import ConfigError
 from swsdist.registries import MEASURES
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts import evaluating

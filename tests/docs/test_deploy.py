@@ -30,7 +30,6 @@ printf 'node1\\nnode2\\n'
 """
 
 
-@pytest.mark.slow
 def _end_steps(job: str) -> None:
     """What Slurm does when a job has ended: its steps, here Ray's nodes, do not outlive it."""
     with_name = [p.pid for p in psutil.process_iter(["cmdline"]) if f"sws-{job}" in " ".join(p.info["cmdline"] or ())]
@@ -38,6 +37,7 @@ def _end_steps(job: str) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+@pytest.mark.ray
 def test_slurm(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_pages import ROOT, blocks
@@ -16,7 +17,11 @@ BIN = str(Path(sys.executable).parent)
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    """Of its own, not below the `make test` that this may run in."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def test_the_readme_begins_with_two_commands() -> None:
@@ -24,14 +29,14 @@ def test_the_readme_begins_with_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in first.code.splitlines()] == ["make demo", "make test"]
 
 
-@pytest.mark.slow
-def test_make_demo(tmp_path: Path) -> None:
-    done = make("demo", f"BIN={BIN}", f"DEMO={tmp_path / 'demo'}")
-    assert done.returncode == 0, done.stderr
-    assert "MTWV" in done.stdout
-    assert f"{tmp_path / 'demo/run/report.html'}" in "".join(done.stdout.split())
-    assert (tmp_path / "demo/run/report.html").is_file()
-    assert json.loads((tmp_path / "demo/run/report.json").read_text())["measures"]["mtwv"] > 0.3
+@pytest.mark.docs
+@pytest.mark.xdist_group("docs")
+def test_make_demo(demo: Any) -> None:
+    assert demo.code == 0, demo.said
+    assert "MTWV" in demo.said
+    assert f"{demo.folder / 'run/report.html'}" in "".join(demo.said.split())
+    assert (demo.folder / "run/report.html").is_file()
+    assert json.loads((demo.folder / "run/report.json").read_text())["measures"]["mtwv"] > 0.3
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "test-fast", "lint", "bench", "docs"])
@@ -41,6 +46,12 @@ def test_targets_use_the_environment_that_is_named(target: str) -> None:
     assert ".ci/environment" in plain.stdout
     assert ".ci/environment" not in own.stdout
     assert f"{BIN}/" in own.stdout
+
+
+@pytest.mark.parametrize("target", ["test", "test-fast", "docs"])
+def test_tests_run_in_two_processes_with_groups(target: str) -> None:
+    assert "-n 2 --dist loadgroup" in make("-n", target, f"BIN={BIN}").stdout
+    assert "-n 0 --dist loadgroup" in make("-n", target, f"BIN={BIN}", "WORKERS=0").stdout
 
 
 def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
@@ -89,7 +100,9 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
         (tmp_path / "shared").mkdir()
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "make").write_text(f"#!/bin/sh\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n")
+    (tools / "make").write_text(
+        f"#!/bin/sh\necho \"$@\"\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
+    )
     (tools / "chromium").write_text("#!/bin/sh\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)
@@ -99,3 +112,4 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
     )
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout
+    assert done.stdout.startswith("test PYTEST=--durations=20\n")

@@ -10,7 +10,7 @@ from markdown_pages import ROOT
 from nbclient import NotebookClient
 
 
-@pytest.mark.slow
+@pytest.mark.docs
 def test_quickstart(tmp_path: Path) -> None:
     notebook = jupytext.read(ROOT / "notebooks/quickstart.py")
     for cell in notebook.cells:

@@ -13,7 +13,7 @@ import swsdist
 CORPUS = ROOT.parent / "shared/data/mboshi/dev"
 
 
-@pytest.mark.slow
+@pytest.mark.docs
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
 def test_mboshi_dev(tmp_path: Path) -> None:
     table = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("MTWV"))

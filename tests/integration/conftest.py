@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +42,11 @@ def receipts_in(folder: Path) -> list[Receipt]:
                         one = Receipt.from_json(line)
                         found[f"{one.stage}-{one.fingerprint}"] = one
     return list(found.values())
+
+
+def _heed_interrupts() -> None:
+    """Also where the tests run in the background of a script, which ignores SIGINT, and all below it with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass
@@ -95,7 +104,13 @@ class Scene:
         for one in (f"run={self._place(run)}", *sets):
             argv += ["--set", one]
         return subprocess.Popen(
-            argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            argv,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_heed_interrupts,
         )
 
     def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
@@ -188,12 +203,24 @@ def own_corpus(tmp_path: Path, small_corpus: Path, env: dict[str, str]) -> Scene
 
 
 @pytest.fixture(scope="session")
-def undisturbed(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Digests of a serial run of the small corpus that nothing happened to."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    scene = Scene(folder, small_corpus, {})
+def _finished(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A serial run of the small corpus that nothing happened to; to be read only."""
+    scene = Scene(tmp_path_factory.mktemp("undisturbed"), small_corpus, {})
     scene.run()
-    return scene.digest()
+    return scene
+
+
+@pytest.fixture(scope="session")
+def undisturbed(_finished: Scene) -> dict[str, str]:
+    """Digests of a serial run of the small corpus that nothing happened to."""
+    return _finished.digest()
+
+
+@pytest.fixture
+def finished(scene: Scene, _finished: Scene) -> Scene:
+    """The scene with a copy of that run in its folder, times of changes included: as after `scene.run()`."""
+    shutil.copytree(_finished.folder / "run", scene.folder / "run")  # with copy2
+    return scene
 
 
 @pytest.fixture(scope="session")
@@ -203,6 +230,80 @@ def tiny() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared corpus is not beside the checkout")
     return folder
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray cluster of one node that serves all tests of a session that are not about starting Ray.
+
+    Attributes:
+        sets: of a config, to use it.
+        secret: what its drivers need in their environment: another cluster's driver that errs is not let in.
+        order: what the saboteur is told by tests on this cluster, whose workers do not have a driver's environment.
+    """
+
+    sets: tuple[str, str]
+    secret: dict[str, str]
+    order: Path
+
+
+def _end_with_parent() -> None:
+    """Let this process be terminated when its parent dies, however that dies; Ray (`--block`) then ends its others."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+@pytest.fixture(scope="session")
+def _cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="c-", dir="/tmp", ignore_cleanup_errors=True) as short:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        address, order = f"127.0.0.1:{port}", Path(short) / "sabotage.json"
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
+        path = os.pathsep.join([str(HERE / "saboteur"), *filter(None, [env.get("PYTHONPATH")])])
+        secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}
+        log = Path(short) / "log"
+        with log.open("w") as said:
+            process = subprocess.Popen(
+                [
+                    *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--port={port}"),
+                    *("--num-cpus=2", "--memory=8000000000", "--object-store-memory=80000000"),
+                    *("--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={short}/ray"),
+                ],
+                env={**env, **secret, "PYTHONPATH": path, "SABOTAGE": str(order), "TMPDIR": short},
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )
+        try:
+            deadline = time.monotonic() + 180
+            while "Ray runtime started" not in log.read_text():
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+            yield Cluster(("executor.kind=ray", f"executor.address={address}"), secret, order)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+            for left in RayLeft(Path(short)).processes():
+                if left.pid != os.getpid():  # this one was a driver
+                    with suppress(psutil.Error):
+                        left.kill()
+            process.wait(timeout=20)
+
+
+@pytest.fixture
+def cluster(_cluster: Cluster, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The session's Ray cluster, for this test and the drivers that it starts."""
+    env |= {"SABOTAGE": str(_cluster.order), **_cluster.secret}
+    for name, value in _cluster.secret.items():
+        monkeypatch.setenv(name, value)
+    yield _cluster
+    _cluster.order.unlink(missing_ok=True)
 
 
 @dataclass

@@ -53,7 +53,7 @@ def test_work_done_again_is_counted_once(scene: Any) -> None:
     assert again["ssf"] < 3 * first["ssf"]
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_ray_accounts(scene: Any) -> None:
     scene.sabotage(seconds=0.5)
     done = scene.go("executor.kind=ray", "executor.workers=2", "index.shards=8", "features.name=saboteur")

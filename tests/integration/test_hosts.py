@@ -119,7 +119,7 @@ def at_work(scene: Any) -> set[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_two_hosts_and_one_dies(scene: Any, hosts: Hosts, undisturbed: dict[str, str]) -> None:
     scene.sabotage(seconds=1.5)
     cluster = (

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import soundfile
+from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
@@ -150,20 +148,13 @@ def test_damage_is_found(own_corpus: Any) -> None:
     assert any("missing" in one for one in problems if names[2].name in one)
 
 
-@pytest.mark.slow
 def test_store_commands(scene: Any) -> None:
-    scene.run("index.shards=3")
+    scene.run("index.shards=3", choice=Choice(until="index"))
     store = str(scene.folder / "run" / "store")
-
-    def swsdist(*argv: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "swsdist.cli.main", "store", *argv], capture_output=True, text=True, env=scene.env
-        )
-
-    assert swsdist("check", store).returncode == 0
-    assert "8" in swsdist("info", store).stdout
-    compacted = swsdist("compact", store)
-    assert compacted.returncode == 0, compacted.stderr
+    assert in_this_process("store", "check", store).code == 0
+    assert "8" in in_this_process("store", "info", store).out
+    compacted = in_this_process("store", "compact", store)
+    assert compacted.code == 0, compacted.err
     victim = next(path for path in Path(store, "shards").glob("*.parquet") if path.name.count(".") == 1)
     victim.write_bytes(victim.read_bytes()[:-1])
-    assert swsdist("check", store).returncode == 3
+    assert in_this_process("store", "check", store).code == 3

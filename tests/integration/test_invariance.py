@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -43,9 +43,9 @@ def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[st
     assert scene.digest() == undisturbed
 
 
-@pytest.mark.slow
-def test_ray_with_one_worker(scene: Any, undisturbed: dict[str, str]) -> None:
-    scene.run("executor.kind=ray", "executor.workers=1", "index.shards=7", "executor.in_flight=1")
+@pytest.mark.ray
+def test_ray_with_one_worker(scene: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
+    scene.run(*cluster.sets, "executor.workers=1", "index.shards=7", "executor.in_flight=1")
     assert scene.digest() == undisturbed
 
 
@@ -63,12 +63,12 @@ def test_all_examples(scene: Any, how: str) -> None:
     assert sum(seconds) - 0.01 * len(seconds) <= counted <= sum(seconds)  # in whole frames of 10 ms
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.parametrize("how", ["mean", "template"])
-def test_all_examples_on_ray(scene: Any, how: str) -> None:
+def test_all_examples_on_ray(scene: Any, cluster: Any, how: str) -> None:
     sets = ("corpus.examples=all", f"search.examples={how}", "index.shards=3")
     scene.run(*sets, run="here")
-    scene.run(*sets, "executor.kind=ray", "executor.workers=2", "search.lanes=7", run="there")
+    scene.run(*sets, *cluster.sets, "executor.workers=2", "search.lanes=7", run="there")
     assert scene.digest("here") == scene.digest("there")
 
 
@@ -101,15 +101,15 @@ def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     assert cells[1] < 0.6 * cells[0]
 
 
-@pytest.mark.slow
-def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any) -> None:
+@pytest.mark.ray
+def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any, cluster: Any) -> None:
     scene.base["corpus"] = {
         "documents": str(tiny / "docs.csv"),
         "queries": str(tiny / "queries.csv"),
         "references": str(tiny / "refs.csv"),
     }
     scene.run(run="one")
-    scene.run("executor.kind=ray", "executor.workers=2", "executor.in_flight=3", "index.shards=64", run="two")
+    scene.run(*cluster.sets, "executor.workers=2", "executor.in_flight=3", "index.shards=64", run="two")
     assert scene.digest("one") == scene.digest("two")
 
 
@@ -122,7 +122,7 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
         "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
         "print(json.dumps([kernels, swsdist.digest(sets[0][4:])]))\n"
     )
-    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}"]
+    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.product=numpy"]
     done = subprocess.run(
         [sys.executable, "-c", code, str(scene.config), *sets],
         env={**scene.env, "OPENBLAS_CORETYPE": kernel},
@@ -139,10 +139,11 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the kernels are those of x86-64")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels are those of x86-64")
 @pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
 def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
-    scene.run(f"index.store={scene.folder / 'store'}", run="native")
+    """Every product of the search is that kernel's: `product: numpy`, held against our own product."""
+    scene.run(f"index.store={scene.folder / 'store'}", "search.product=int16", run="native")
     assert _digests_on(kernel, scene, kernel) == scene.digest("native")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import soundfile
 
+on_ray = pytest.param("ray", marks=pytest.mark.ray)
 SHARDS = ("features.name=saboteur", "index.shards=64", "executor.workers=2")
 
 
@@ -17,10 +18,10 @@ def samples(scene: Any, doc_id: str) -> int:
     return int(soundfile.info(scene.corpus / "audio" / f"{doc_id}.flac").frames)
 
 
-@pytest.mark.slow
-def test_a_task_that_kills_its_process(scene: Any, undisturbed: dict[str, str]) -> None:
+@pytest.mark.ray
+def test_a_task_that_kills_its_process(scene: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
     scene.sabotage(how="kill", samples=[samples(scene, "d003")], seconds=0.2)
-    first = scene.go("executor.kind=ray", "executor.attempts=2", *SHARDS)
+    first = scene.go(*cluster.sets, "executor.attempts=2", *SHARDS)
     assert first.returncode == 4, first.stderr
     (row,) = scene.rejected()
     assert (row["kind"], row["reason"]) == ("task", "killed")
@@ -49,24 +50,30 @@ def test_a_task_that_kills_its_process(scene: Any, undisturbed: dict[str, str]) 
     }
 
 
-@pytest.mark.slow
-def test_a_process_that_dies_at_every_task(scene: Any) -> None:
+@pytest.mark.ray
+def test_a_process_that_dies_at_every_task(scene: Any, cluster: Any) -> None:
     lengths = [samples(scene, f"d{k:03d}") for k in range(1, 9)]
     scene.sabotage(how="kill", samples=lengths)
-    done = scene.go("executor.kind=ray", "executor.actor_restarts=1", *SHARDS)
+    done = scene.go(*cluster.sets, "executor.actor_restarts=1", *SHARDS)
     assert done.returncode == 3, done.stderr
     assert "none of the 8 documents could be used" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "how", "reason", "attempts"),
-    [("serial", "bug", "bug", 1), ("serial", "system", "system", 3), ("ray", "system", "system", 3)],
+    ("where", "how", "reason", "attempts"),
+    [
+        pytest.param("serial", "bug", "bug", 1, marks=pytest.mark.slow),
+        pytest.param("serial", "system", "system", 3, marks=pytest.mark.slow),
+        pytest.param("cluster", "system", "system", 3, marks=pytest.mark.ray),
+    ],
 )
-def test_a_task_that_raises(scene: Any, kind: str, how: str, reason: str, attempts: int) -> None:
+def test_a_task_that_raises(
+    scene: Any, request: pytest.FixtureRequest, where: str, how: str, reason: str, attempts: int
+) -> None:
+    executor = request.getfixturevalue("cluster").sets if where == "cluster" else ("executor.kind=serial",)
     scene.sabotage(how=how, samples=[samples(scene, "d005")])
-    done = scene.go(f"executor.kind={kind}", *SHARDS)
+    done = scene.go(*executor, *SHARDS)
     assert done.returncode == 4, done.stderr
     (row,) = scene.rejected()
     assert (row["kind"], row["reason"]) == ("task", reason)
@@ -78,7 +85,7 @@ def test_a_task_that_raises(scene: Any, kind: str, how: str, reason: str, attemp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["serial", "ray"])
+@pytest.mark.parametrize("kind", ["serial", on_ray])
 def test_a_users_mistake_found_in_a_worker_ends_the_run(scene: Any, kind: str, ray_left: Any) -> None:
     scene.sabotage(how="user", samples=[samples(scene, "d005")])
     done = scene.go(f"executor.kind={kind}", *SHARDS)
@@ -90,7 +97,7 @@ def test_a_users_mistake_found_in_a_worker_ends_the_run(scene: Any, kind: str, r
     assert not ray_left.processes()
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
@@ -117,8 +124,8 @@ def test_no_cluster_at_the_address(scene: Any) -> None:
     assert "no Ray cluster answers" in done.stderr
 
 
-@pytest.mark.slow
-def test_a_worker_that_fits_nowhere(scene: Any) -> None:
-    done = scene.go("executor.kind=ray", "executor.memory_per_worker_gb=100000")
+@pytest.mark.ray
+def test_a_worker_that_fits_nowhere(scene: Any, cluster: Any) -> None:
+    done = scene.go(*cluster.sets, "executor.memory_per_worker_gb=100000")
     assert done.returncode == 2, done.stderr
     assert "no worker fits" in done.stderr

@@ -38,7 +38,7 @@ def test_driver_killed_serial(scene: Any, undisturbed: dict[str, str]) -> None:
     assert not (scene.folder / "run" / "lock.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_driver_killed_ray(scene: Any, undisturbed: dict[str, str], ray_left: Any) -> None:
     scene.sabotage(seconds=0.3)
     ray = ("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
@@ -71,7 +71,7 @@ def workers_at(scene: Any, stage: str, event: str = "begin") -> list[int]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_worker_killed(scene: Any, undisturbed: dict[str, str]) -> None:
     scene.sabotage(seconds=1.2)
     process = scene.start("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
@@ -99,8 +99,8 @@ def test_worker_killed(scene: Any, undisturbed: dict[str, str]) -> None:
     [
         (signal.SIGTERM, 143, "serial"),
         (signal.SIGINT, 130, "serial"),
-        (signal.SIGTERM, 143, "ray"),
-        (signal.SIGINT, 130, "ray"),
+        pytest.param(signal.SIGTERM, 143, "ray", marks=pytest.mark.ray),
+        pytest.param(signal.SIGINT, 130, "ray", marks=pytest.mark.ray),
     ],
 )
 def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -> None:
@@ -123,7 +123,7 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
     assert status(Folder(str(scene.folder / "run"))).state == "incomplete"
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_terminated_while_ray_starts(scene: Any, ray_left: Any) -> None:
     process = scene.start("executor.kind=ray")
     scene.wait(ray_left.folders, process)

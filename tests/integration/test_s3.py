@@ -63,8 +63,9 @@ def test_mixed_places(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     assert on_s3.digest(storage=s3.storage) == undisturbed
 
 
-@pytest.mark.slow
-def test_driver_killed_then_ray(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
+@pytest.mark.ray
+@pytest.mark.xdist_group("ray")
+def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
     run = on_s3.base["run"]
     folder = Folder(run, s3.storage)
 
@@ -84,7 +85,7 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, undisturbed: dict[str, str]
         process.kill()
         process.communicate()
     before = receipts()
-    last = on_s3.go("executor.kind=ray", "executor.workers=2", "index.shards=7", run=run)
+    last = on_s3.go(*cluster.sets, "executor.workers=2", "index.shards=7", run=run)
     assert last.returncode == 0, last.stderr
     assert on_s3.digest(run, s3.storage) == undisturbed
     assert before.items() <= receipts().items()

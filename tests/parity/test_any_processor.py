@@ -53,7 +53,7 @@ def ours() -> str:
     return searched("int16")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.compile
 @pytest.mark.skipif(not X86, reason="the names are those of x86 processors")
 def test_any_kernel_of_openblas(ours: str) -> None:
     used = set()
@@ -64,7 +64,7 @@ def test_any_kernel_of_openblas(ours: str) -> None:
     assert len(used) >= 3  # OpenBLAS takes another kernel without a word where the processor lacks one
 
 
-@pytest.mark.slow
+@pytest.mark.compile
 @pytest.mark.skipif(not X86, reason="the names are those of x86 processors")
 @pytest.mark.parametrize("processor", ["x86-64", "haswell", "skylake-avx512"])
 def test_code_for_other_processors(processor: str, ours: str) -> None:

@@ -17,6 +17,7 @@ from swsdist.testing import oracles_patterns as oracle
 from swsdist.testing.oracles_search import bounded_slope, candidates, keep_best
 
 COSINE = create("cosine", 3)
+SQUARED = create("cosine-squared", 3)
 EUCLIDEAN = create("euclidean", 3)
 
 PATTERN = st.sampled_from(list(RECURRENCES))
@@ -73,7 +74,7 @@ def expected(name, band, examples, data, distance, window, most):
     name=PATTERN,
     queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
     documents=st.lists(st.tuples(KIND, st.integers(1, 60)), min_size=1, max_size=5),
-    distance=st.sampled_from([COSINE, EUCLIDEAN]),
+    distance=st.sampled_from([COSINE, SQUARED, EUCLIDEAN]),
     window=st.integers(1, 5),
     most=st.integers(1, 6),
     lanes=st.integers(1, 20),

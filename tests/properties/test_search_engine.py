@@ -1,7 +1,7 @@
-"""The engine finds what the oracle finds, however documents are cut, laid out and ordered."""
+"""How the engine cuts documents, lays them out and keeps the best. That it finds what the oracle does: test_patterns_engine."""
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.distances.registry import create
@@ -10,9 +10,6 @@ from swsdist.methods.dtw.lanes import batches, cut
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.testing import oracles_search as oracle
-
-NAMES = ["cosine", "cosine-squared", "euclidean"]
 
 
 def frames(rng: np.random.Generator, kind: str, length: int, name: str = "cosine", side: str = "query") -> np.ndarray:
@@ -29,87 +26,11 @@ def frames(rng: np.random.Generator, kind: str, length: int, name: str = "cosine
     return distance.prepare(data.astype(np.float32), np.zeros(dimension), np.ones(dimension), side).frames
 
 
-def local(distance, query: np.ndarray, document: np.ndarray) -> list[list[int]]:
-    """Local distances by Python integers, query frames x document frames."""
-    dots = query.astype(int) @ document.astype(int).T
-    return [[distance.streams[0].distance(dot) for dot in row] for row in dots.tolist()]
-
-
 def as_rows(found):
     return list(zip(*(column.tolist() for column in found[:5]), strict=True))
 
 
 COSINE = create("cosine", 3)
-KIND = st.sampled_from(["random", "few", "constant", "zeros"])
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
-    documents=st.lists(st.tuples(KIND, st.integers(1, 60)), min_size=1, max_size=7),
-    name=st.sampled_from(NAMES),
-    window=st.integers(1, 5),
-    most=st.integers(1, 6),
-    lanes=st.integers(1, 20),
-    product=st.sampled_from(["int16", "numpy"]),
-    threads=st.integers(1, 3),
-    seed=st.integers(0, 2**20),
-)
-@example(
-    queries=[("random", 9)],
-    documents=[("few", 2)],
-    name="cosine",
-    window=1,
-    most=1,
-    lanes=3,
-    product="int16",
-    threads=1,
-    seed=0,
-)  # a query longer than twice the document: nothing is found
-def test_engine_is_the_oracle(queries, documents, name, window, most, lanes, product, threads, seed) -> None:
-    rng = np.random.default_rng(seed)
-    distance = create(name, 3)
-    examples = [Example(f"q{k}", 1, frames(rng, kind, n, name)) for k, (kind, n) in enumerate(queries)]
-    data = [frames(rng, kind, n, name, "document") for kind, n in documents]
-    found = search(
-        examples,
-        ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
-        np.full(len(data), most),
-        Settings(distance, window, lanes, 1, product=product, threads=threads),
-    )
-    expected = []
-    for q, query in enumerate(examples):
-        for k, document in enumerate(data):
-            curve = oracle.bounded_slope(local(distance, query.frames, document))
-            kept = oracle.keep_best(oracle.candidates(curve, window), most)
-            expected += [(q, k, end, length, cost) for end, length, cost in kept]
-    assert as_rows(found) == expected
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 900), min_size=1, max_size=6),
-    lanes=st.sampled_from([1, 3, 64]),
-    piece=st.sampled_from([1, 50, 333, 10_000]),
-    product=st.sampled_from(["int16", "numpy"]),
-    threads=st.sampled_from([1, 2]),
-    seed=st.integers(0, 2**20),
-)
-def test_cuts_lanes_threads_and_products_change_nothing(lengths, lanes, piece, product, threads, seed) -> None:
-    rng = np.random.default_rng(seed)
-    data = [frames(rng, "few", n) for n in lengths]
-    examples = [Example(f"q{k}", 1, frames(rng, "random", n)) for k, n in enumerate((1, 4, 5, 17))]
-    most = np.full(len(data), 1000)
-    whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, Settings(COSINE, 3, 7, 10_000))
-    shuffled = rng.permutation(len(data))
-    other = search(
-        examples,
-        ((k, [data[k]]) for k in shuffled),
-        most,
-        Settings(COSINE, 3, lanes, piece, product=product, threads=threads),
-    )
-    assert as_rows(other) == as_rows(whole)
-    assert len(whole.cost) > 0
 
 
 @settings(max_examples=60, deadline=None)

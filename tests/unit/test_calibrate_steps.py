@@ -171,7 +171,14 @@ def test_a_change_of_method_does_not_search_again(place: Path) -> None:
     run(place, steps=STEPS["q-norm"])
     result = run(place, steps=STEPS["kst"], alpha=2.75)
     ended = result.outcome.course.ended
-    assert [name for name, stage in ended.items() if stage.done] == ["fit", "decide", "align.final", "measure", "score", "export"]
+    assert [name for name, stage in ended.items() if stage.done] == [
+        "fit",
+        "decide",
+        "align.final",
+        "measure",
+        "score",
+        "export",
+    ]
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:

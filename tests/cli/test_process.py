@@ -1,0 +1,82 @@
+"""What only a real process shows: how it begins and ends, and where its output goes.
+
+Ends by a signal (exit codes 130 and 143) are in tests/integration/test_resume.py, what is imported at the start in
+tests/arch/test_light_start.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+import swsdist as package
+
+PYTHON = sys.executable
+
+
+def test_help_and_version(process: Command) -> None:
+    from swsdist.cli.main import COMMANDS
+
+    shown = process("--help").out
+    assert process("-h").out == shown
+    for name, (_, _, text) in COMMANDS.items():
+        assert f"  {name} " in shown
+        assert text.split(".")[0][:30] in shown
+    assert package.__version__ in process("--version").out
+
+
+def test_the_installed_program() -> None:
+    program = Path(PYTHON).with_name("swsdist")
+    if not program.exists():
+        pytest.skip("swsdist is not installed beside this Python")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert package.__version__ in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("digest", "run"), 0),
+        (("run", "gone.yaml"), 2),
+        (("digest", "corpus"), 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_exit_codes(process: Command, swsdist: Command, place: Path, arguments: tuple[str, ...], code: int) -> None:
+    """And what is said is what it says in this process, but for the name of the program."""
+    alone, here = (run(*arguments, cwd=place, code=code) for run in (process, swsdist))
+    assert alone.out == here.out
+    assert alone.err.splitlines()[-1:] == here.err.splitlines()[-1:]
+
+
+def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) -> None:
+    docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
+    (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")
+    sets = ("--set", f"run={tmp_path / 'run'}", "--set", f"corpus.documents={tmp_path / 'docs.csv'}")
+    assert "1 inputs were rejected" in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
+
+
+def test_a_bug_is_exit_code_1() -> None:
+    code = (
+        "from swsdist.cli import main\n"
+        "def broken(**keywords):\n"
+        "    return 1 // 0\n"
+        "main.cli.main = broken\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "This is a bug of swsdist: please report it" in done.stderr
+
+
+def test_a_reader_that_has_enough(place: Path) -> None:
+    """`swsdist store cat ... | head -1`: no complaint."""
+    command = f"'{PYTHON}' -m swsdist.cli.main store cat run/store d001 | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith("0.0\t")

@@ -1,0 +1,71 @@
+"""`swsdist` as a user types it: in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def in_this_process(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Ended:
+    """Run `swsdist` as in a process of its own, but for the process: arguments, folder, environment, what it prints."""
+    from swsdist.cli import main
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        patch.setattr(sys, "argv", ["swsdist", *map(str, arguments)])
+        patch.chdir(cwd or Path.cwd())
+        for name, value in {"COLUMNS": "200", **environment}.items():
+            patch.setenv(name, value)
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        code = main._run()
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())
+    return Ended(code, *said)
+
+
+def in_its_own_process(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Ended:
+    """The same where the process is the point: how it starts, how it ends, what it does with signals and pipes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "swsdist.cli.main", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+Command = Callable[..., Ended]
+
+
+def expecting(run: Command) -> Command:
+    """The same with a keyword `code`: the exit code that is expected, 0 if it is not given. Only a bug has a traceback."""
+
+    def checked(*arguments: str | Path, code: int = 0, cwd: Path | None = None, **environment: str) -> Ended:
+        ended = run(*arguments, cwd=cwd, **environment)
+        assert ended.code == code, ended.out + ended.err
+        assert ("Traceback" in ended.err) == (code == 1)
+        return ended
+
+    return checked
