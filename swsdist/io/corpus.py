@@ -144,7 +144,7 @@ def read_queries(
         storage: options for s3fs.
 
     Returns:
-        table QUERIES, in the table's order, or by path; every row has a path.
+        table QUERIES, in the table's order, or by path; a row without a path is text, its term.
 
     Raises:
         UserError: there is no such table or folder, or nothing in it.
@@ -228,9 +228,10 @@ class _Unresolved(Exception):
 
 def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, Any]]]) -> dict[str, Any]:
     """A query's row with path and channel filled in."""
-    if (query["path"] is None) == (query["doc_id"] is None):
-        found = "neither path nor doc_id" if query["path"] is None else "both path and doc_id"
-        raise _Unresolved(f"query {query['query_id']!r} has {found}", "give one of them")
+    if query["path"] is not None and query["doc_id"] is not None:
+        raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
+    if query["path"] is None and query["doc_id"] is None and not query["term"]:
+        raise _Unresolved(f"query {query['query_id']!r} has neither path nor doc_id nor term", "give one of them")
     if query["doc_id"] is None:
         return {**query, "channel": query["channel"] or 1}
     channels = find(query["doc_id"])

@@ -80,7 +80,7 @@ class Course:
     @property
     def complete(self) -> bool:
         """Whether the last step of the chain has ended."""
-        return self.chain.steps[-1].name in self.ended
+        return all(step.name in self.ended for step in self.chain.steps if not step.stage.replaces)
 
     def inputs(self, step: Step, round: int = 0, points: tuple[Values, ...] = ()) -> Inputs:
         """What a step may look at."""
@@ -176,12 +176,16 @@ class Outcome:
         return list(found.values())
 
 
-def begin(name: str, config: Config, ledger: Ledger, choice: Choice) -> Course:
-    """A plan before its first step."""
+def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool = True) -> Course:
+    """A plan before its first step; if it is not alone in its ledger, without steps whose outputs have fixed names."""
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
-    steps = choice.steps(chain)
+    steps = [step for step in choice.steps(chain) if alone or not step.stage.replaces]
     redo = frozenset(step.name for step in steps if choice.redoes(chain, step))
-    plan = Plan(config.chain, without_secrets(config).model_dump(mode="json"), [step.name for step in chain.steps])
+    plan = Plan(
+        config.chain,
+        without_secrets(config).model_dump(mode="json"),
+        [step.name for step in chain.steps if alone or not step.stage.replaces],
+    )
     return Course(name, config, chain, plan, ledger, steps, redo)
 
 

@@ -52,6 +52,8 @@ def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
 def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress) -> Outcome:
     """Run what is left of several configs in one ledger: each task that they share is done once.
 
+    What has fixed names in the folder (exports, the report) is of a single plan, and left out where there are several.
+
     Args:
         configs: by the name of the plan; all with the same run folder, storage and executor.
 
@@ -62,7 +64,8 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
         raise UserError("the plans of a ledger have one run folder", where="run", remedy="give all the same `run`")
     ledger = Ledger(Folder(first.run, first.storage))
-    courses = {name: begin(name, config, ledger, choice) for name, config in configs.items()}
+    alone = len(configs) == 1
+    courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
     outcome = Outcome(ledger, courses, time.time())
     clock = time.perf_counter()
     for course in courses.values():
@@ -76,7 +79,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
                 _run_locked(name, outcome, choice, machinery, progress, mine)
             machinery.settle(whole=choice.only is None and choice.until is None)
         for course in courses.values():
-            if course.chain.report is not None and course.complete:
+            if course.chain.report is not None and course.complete and len(courses) == 1:
                 made = course.chain.report(outcome, course, False)
                 if made is not None:
                     outcome.reports[course.name] = made

@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -39,8 +39,8 @@ from swsdist.types import DOCUMENTS, REJECTED
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/2"
 
-#: What the shards of a store hold. Lattices and postings are to come.
-StoreKind = Literal["frames"]
+#: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
+StoreKind = str
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))

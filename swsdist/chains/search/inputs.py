@@ -67,8 +67,9 @@ class SearchInputs:
     def examples(self) -> list[dict[str, Any]]:
         """Rows of `queries`, each with the identity of its file."""
         rows = self.queries.to_pylist()
-        found = identities([row["path"] for row in rows], self.config.storage)
-        return [{**row, "identity": identity} for row, identity in zip(rows, found, strict=True)]
+        paths = [row["path"] for row in rows if row["path"] is not None]
+        found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
+        return [{**row, "identity": found.get(row["path"], "text")} for row in rows]
 
     @cached_property
     def references(self) -> pa.Table | None:

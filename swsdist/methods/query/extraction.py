@@ -64,7 +64,7 @@ def extract(
     """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
 
     Args:
-        rows: of QUERIES, with paths.
+        rows: of QUERIES; those without a path are rejected.
         extractor: the store's.
         folder: gives the storage options.
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
@@ -77,6 +77,13 @@ def extract(
     for row in rows:
         average = search.examples == "template" and several[row["query_id"]] > 1
         try:
+            if row["path"] is None:
+                raise AudioError(
+                    f"the query is text, and the method {search.method} takes spoken ones",
+                    where=f"query {row['query_id']}",
+                    reason="not-spoken",
+                    remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
+                )
             frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         except DataError as error:
             bad.append(

@@ -96,9 +96,13 @@ def _index_receipts(course: Course) -> list[Receipt]:
     own: SearchInputs = course.chain.own
     if own.manifest is None:
         return []
-    known = course.ledger.receipts("index", own.store.root)
-    names = [shard.name.removeprefix("shards/part-").removesuffix(".parquet") for shard in own.manifest.shards]
-    return [known[name] for name in names if name in known]
+    stage = course.chain.step("index").stage.name
+    made = {
+        part.name: receipt
+        for receipt in course.ledger.receipts(stage, own.store.root).values()
+        for part in receipt.outputs
+    }
+    return [made[shard.name] for shard in own.manifest.shards if shard.name in made]
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:

@@ -24,7 +24,7 @@ def scored_rows(
         terms.setdefault(row["query_id"], row["term"])
     durations: dict[str, float] = {}
     for table in course.read("queries", "examples", ["query_id", "duration"]):
-        for row in table.to_pylist():
+        for row in table.to_pylist() if "duration" in table.column_names else ():  # text has none
             durations[row["query_id"]] = durations.get(row["query_id"], 0.0) + row["duration"]
     detections: Counter[str] = Counter()
     for table in course.read("decide", "scored", ["query_id"]):

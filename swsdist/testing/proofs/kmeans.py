@@ -1,0 +1,182 @@
+"""k-means over the frames of a store: a chain with rounds.
+
+A round has a task a shard, which adds up the frames nearest to each centre, then one that makes the next centres. Frames are
+whole numbers of 2^-10 and sums are integers, so any cut into shards gives the same model. When no centre moves any more the
+model is pinned in the store: documents that come later do not change it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from swsdist.chains.search.index import Index
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.config import Config
+from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.registry import Entry
+from swsdist.store.manifest import require, state_name
+from swsdist.store.reading import Store
+
+#: A coordinate is a whole number of 1 / ONE.
+ONE = 1 << 10
+
+
+class Options(BaseModel):
+    """Of the chain.
+
+    Attributes:
+        centres: how many.
+        most_rounds: after so many the centres are taken as they are.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    centres: PositiveInt = 4
+    most_rounds: PositiveInt = 20
+
+
+class Summed(NamedTuple):
+    """Of a shard: for each centre the sum of its frames, int, and how many they are."""
+
+    sums: list[list[int]]
+    counts: list[int]
+
+
+class Moved(NamedTuple):
+    """Centres after a round, int, and whether one of them is another than before."""
+
+    centres: list[list[int]]
+    moved: bool
+
+
+def pin_of(inputs: Inputs) -> tuple[Folder, str]:
+    """Where the model of this recipe is pinned in the store."""
+    own = inputs.own(SearchInputs)
+    recipe = fingerprint("kmeans", Fit.version, own.extractor_fingerprint, inputs.config.options)
+    return own.store, f"models/kmeans-{recipe}.json"
+
+
+class Fit(Stage):
+    """Rounds of sums and centres, until nothing moves; none where a model is pinned."""
+
+    name = "proof-kmeans"
+    version = 1
+    unit = "frames"
+    rounds = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a shard in even rounds, one in odd ones."""
+        own, options = inputs.own(SearchInputs), Options(**inputs.config.options)
+        folder, name = pin_of(inputs)
+        if folder.exists(name) and not inputs.redo:
+            return
+        store, done = own.open_store(), inputs.mine.receipts
+        if inputs.round % 2:
+            last = [one.tells(Summed) for one in done if "sums" in one.told][-len(store.manifest.shards) :]
+            before = self._centres(inputs, options, store)
+            payload = {"before": before, "parts": [one._asdict() for one in last]}
+            yield inputs.task(payload, label=f"round {inputs.round // 2 + 1}: centres", work=1, payload=payload)
+            return
+        if done and (not done[-1].tells(Moved).moved or inputs.round // 2 >= options.most_rounds):
+            return
+        centres = self._centres(inputs, options, store)
+        for shard in store.manifest.shards:
+            payload = {"centres": centres, "shard": shard.name, "store": own.store.root}
+            payload["state"] = store.manifest.fingerprint
+            live = sorted(store.live(shard.name))
+            label = f"round {inputs.round // 2 + 1}: {shard.documents} documents"
+            yield inputs.task(centres, shard.name, live, label=label, work=shard.frames, payload=payload)
+
+    def _centres(self, inputs: Inputs, options: Options, store: Store) -> list[list[int]]:
+        """Of the round before; at first the collection's mean, moved by parts of its deviation."""
+        known = [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
+        if known:
+            return known[-1].centres
+        whole = store.statistics()["collection", ""]
+        away = (np.arange(options.centres) - (options.centres - 1) / 2)[:, None] * np.sqrt(whole.variance)
+        first: list[list[int]] = np.rint((whole.mean + away / options.centres) * ONE).astype(np.int64).tolist()
+        return first
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Add up, or divide."""
+        if "parts" in task.payload:
+            return self._divide(task)
+        folder = Folder(task.payload["store"], context.storage)
+        store = Store(folder, require(folder, state_name(task.payload["state"])))
+        centres = np.array(task.payload["centres"], np.int64)
+        sums, counts = np.zeros_like(centres), np.zeros(len(centres), np.int64)
+        for block in store.blocks(task.payload["shard"]):
+            frames = np.rint(block.features.astype(np.float64) * ONE).astype(np.int64)
+            nearest = _nearest(frames, centres)
+            np.add.at(sums, nearest, frames)
+            counts += np.bincount(nearest, minlength=len(centres))
+        return Done((), Summed(sums.tolist(), counts.tolist()))
+
+    def _divide(self, task: Task) -> Done:
+        before = task.payload["before"]
+        parts = [Summed(**part) for part in task.payload["parts"]]
+        centres = []
+        for k, old in enumerate(before):
+            count = sum(part.counts[k] for part in parts)
+            total = [sum(column) for column in zip(*(part.sums[k] for part in parts), strict=True)]
+            # To the nearest whole number, in integers; a centre without frames stays.
+            centres.append([(2 * value + count) // (2 * count) for value in total] if count else old)
+        return Done((), Moved(centres, centres != before))
+
+    def finish(self, inputs: Inputs) -> None:
+        """Pin the model, once it stands."""
+        folder, name = pin_of(inputs)
+        known = [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
+        if known and not inputs.mine.failures:
+            folder.write_bytes(name, json.dumps(known[-1].centres).encode())
+
+
+def _nearest(frames: NDArray[np.int64], centres: NDArray[np.int64]) -> NDArray[np.int64]:
+    distance = ((frames[:, None, :] - centres[None]) ** 2).sum(axis=2)
+    return np.asarray(distance.argmin(axis=1))
+
+
+class Model(Stage):
+    """The pinned model as a table of the run, so that it is digested."""
+
+    name = "proof-model"
+    version = 1
+    unit = "models"
+    tables = {"model": Table(None, None)}
+    in_driver = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """One task."""
+        folder, name = pin_of(inputs)
+        data = folder.read_bytes(name).decode()
+        yield inputs.task(data, label=name, work=1, payload={"data": data})
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Write it down."""
+        return Done((context.write(task, "model", task.payload["data"].encode()),))
+
+
+#: How the chain is registered.
+CHAIN = Entry(f"{__name__}:build", 1)
+
+
+def build(config: Config, ledger: Ledger) -> Chain:
+    """Index, fit, model."""
+    Options(**config.options)
+    steps = (
+        Step("index", Index(), "index"),
+        Step("fit", Fit(), "train", {"frames": "index:features"}),
+        Step("model", Model()),
+    )
+    return Chain("kmeans", steps, SearchInputs.of(config, ledger))
