@@ -22,8 +22,8 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
+from swsdist.evaluation import make_system, make_task
 from swsdist.evaluation.evaluate import evaluate
-from swsdist.evaluation.reading import make_system, make_task
 from swsdist.features.statistics import Statistics
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.found import Found

@@ -26,7 +26,15 @@ pytestmark = pytest.mark.xdist_group("docs")
 
 RUN = ("bash", "python")
 _SECONDS = 300
-_INSTALLED = ("README.md", "add-a-feature-extractor.md", "resume-after-a-crash.md", "run-on-a-cluster.md")
+_INSTALLED = (
+    "README.md",
+    "add-a-distance.md",
+    "add-a-feature-extractor.md",
+    "add-a-measure.md",
+    "add-a-recurrence.md",
+    "resume-after-a-crash.md",
+    "run-on-a-cluster.md",
+)
 
 PAGES = [page for page in pages() if any(block.language in RUN and not block.not_run for block in blocks(page))]
 

@@ -22,6 +22,7 @@ ALL = [
     "fit",
     "decide",
     "align.final",
+    "measure",
     "score",
     "export",
 ]

@@ -113,7 +113,7 @@ def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Re
     own: SearchInputs = course.chain.own
     by_phase: dict[str, list[Receipt]] = {"index": index, "search": [], "score": []}
     wall: dict[str, float] = {}
-    for step in course.steps:
+    for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
         if step.phase != "index":
             by_phase[step.phase] += ended.receipts
@@ -139,7 +139,7 @@ def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Re
 
 def _stages(course: Course, index: list[Receipt]) -> tuple[report.StageRow, ...]:
     rows = []
-    for step in course.steps:
+    for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
         receipts = index if step.phase == "index" else ended.receipts
         tasks = max(ended.tasks, len(receipts))
