@@ -48,10 +48,8 @@ class RunResult:
 
     def rejected(self) -> list[tuple[str, str, int, str]]:
         """Inputs that could not be used: kind, reason, how many, and the first with its message."""
-        from swsdist.chains.search.report.reporting import rejected_rows
-
         groups: dict[tuple[str, str], list[str]] = {}
-        for row in rejected_rows(self.outcome.course).to_pylist():
+        for row in self.outcome.course.rejected().to_pylist():
             if row["kind"] != "task":
                 groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
         return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]

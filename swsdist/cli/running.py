@@ -163,7 +163,6 @@ def _tell(result: Any) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
-    from swsdist.chains.search.told import Exported
     from swsdist.errors import IncompleteError
     from swsdist.report.summary import print_summary
 
@@ -171,18 +170,13 @@ def _tell(result: Any) -> int:
     if result.report is not None:
         print_summary(result.report, _console())
     elif outcome.did == 0 and not outcome.failures:
-        print(f"nothing left to do: {result.folder} is up to date; its report is {result.folder}/report.html")
+        page = next((name for name in outcome.course.chain.report_files if name.endswith(".html")), None)
+        report = f"; its report is {result.folder}/{page}" if page is not None else ""
+        print(f"nothing left to do: {result.folder} is up to date{report}")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
-    for warning in (warning for told in outcome.course.told("export", Exported) for warning in told.warnings):
+    for warning in outcome.course.notices():
         print(f"warning: {warning}", file=sys.stderr)
-    manifest = outcome.course.chain.own.manifest
-    if manifest is not None and manifest.counts["statistics_gone"]:
-        print(
-            f"warning: {manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are "
-            f"gone or changed; `swsdist store refit {outcome.course.chain.own.store.path()}` takes new ones",
-            file=sys.stderr,
-        )
     rejected = result.rejected()
     for kind, reason, count, first in rejected:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)

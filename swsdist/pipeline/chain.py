@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from swsdist.errors import UserError
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.stage import Stage
@@ -79,6 +81,8 @@ class Chain:
         report: writes what a run shows at its end, in the driver, of (outcome, course, force); returns what it wrote, or
             None where there is nothing new.
         report_files: names in the run folder that it writes; without them, or when the plan changes, it is asked again.
+        notices: warnings about what a plan has made, of its course.
+        rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
     """
 
     name: str
@@ -86,6 +90,8 @@ class Chain:
     own: Any
     report: Callable[..., object | None] | None = None
     report_files: tuple[str, ...] = ()
+    notices: Callable[..., list[str]] | None = None
+    rejected: Callable[..., pa.Table] | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

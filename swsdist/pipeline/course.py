@@ -22,6 +22,7 @@ from swsdist.pipeline.stage import Stage
 from swsdist.pipeline.task import Failure, Part, Receipt, Task, Told, Values
 from swsdist.registries import CHAINS
 from swsdist.store import parquet
+from swsdist.types import REJECTED
 
 T = TypeVar("T", bound=Told)
 
@@ -123,6 +124,18 @@ class Course:
     def parts(self, step: str, table: str) -> list[Part]:
         """Files of a table in the folder that the step writes to."""
         return [part for receipt in self.receipts(step) for part in receipt.parts(table)]
+
+    def notices(self) -> list[str]:
+        """Warnings about what was made."""
+        return self.chain.notices(self) if self.chain.notices is not None else []
+
+    def rejected(self) -> pa.Table:
+        """REJECTED: inputs that could not be used, and tasks that failed."""
+        if self.chain.rejected is not None:
+            return self.chain.rejected(self)
+        rows = [row for ended in self.ended.values() for receipt in ended.receipts for row in receipt.rejected]
+        rows += [failure.row() for ended in self.ended.values() for failure in ended.failures]
+        return pa.Table.from_pylist(rows, REJECTED)
 
     def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """A table, file by file."""

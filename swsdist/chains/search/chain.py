@@ -18,7 +18,9 @@ from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.reduce import Reduce
+from swsdist.chains.search.report.notices import notices
 from swsdist.chains.search.report.publish import FILES, publish_report
+from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.chains.search.score import Score
 from swsdist.chains.search.search import Search
 from swsdist.config import Config
@@ -68,4 +70,5 @@ def build(config: Config, ledger: Ledger) -> Chain:
             {**_QUERIES, "scored": "decide:scored", "trials": "align.final:trials"},
         ),
     )
-    return Chain("search", steps, SearchInputs.of(config, ledger), publish_report, FILES)
+    own = SearchInputs.of(config, ledger)
+    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows)

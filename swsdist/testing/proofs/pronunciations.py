@@ -7,6 +7,7 @@ them stands is a candidate, its score the pronunciation's posterior; `reduce.mer
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -224,4 +225,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("index", Index(), "index"),
         Step("queries", Queries(), "search", digests={"examples": "queries"}),
     )
-    return Chain("pronunciations", (*first, *chain.steps[2:]), chain.own, chain.report, chain.report_files)
+    return dataclasses.replace(chain, name="pronunciations", steps=(*first, *chain.steps[2:]))

@@ -1,0 +1,24 @@
+"""What a person is warned of at the end of a run."""
+
+from __future__ import annotations
+
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.told import Exported, Measured
+from swsdist.pipeline.course import Course
+
+
+def notices(course: Course) -> list[str]:
+    """Exports that were left out, queries that cannot be scored, statistics of recordings that are gone."""
+    own: SearchInputs = course.chain.own
+    found = [warning for told in course.told("export", Exported) for warning in told.warnings]
+    for told in course.told("score", Measured):
+        if told.left_out:
+            found.append(
+                f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
+            )
+    if own.manifest is not None and own.manifest.counts["statistics_gone"]:
+        found.append(
+            f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "
+            f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
+        )
+    return found
