@@ -105,12 +105,15 @@ class Index(Stage):
         kept = _current(documents, wanted, "doc_id", "channel", lost)
         still = _current(rejected, wanted, "id", "part", lost)
         same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
-        if old is not None and same and not ended.receipts and not old.provisional:
+        there = {shard.name for shard in (old.shards if old is not None else ())} - lost
+        # Of plans that share a store, the first commits what the others find there.
+        new = [receipt for receipt in ended.receipts if shard_name(receipt.fingerprint) not in there]
+        if old is not None and same and not new and not old.provisional:
             return
         extractor, track = own.extractor, inputs.config.features[0].track_name
         shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
         parts, refused = [kept], [still]
-        for receipt in ended.receipts:
+        for receipt in new:
             parts.append(parquet.read(own.store, documents_name(receipt.fingerprint)))
             refused.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))

@@ -1,0 +1,309 @@
+"""The proof of the shape: what `swsdist.testing.proofs` holds runs like anything built in, and nothing else knows of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from swsdist.config import load_config
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.recorded import recorded
+from swsdist.pipeline.status import status
+from swsdist.registries import CHAINS, METHODS
+from swsdist.testing.proofs import alphas
+
+POINTS = """[swsdist.chains]
+kmeans = swsdist.testing.proofs.kmeans:CHAIN
+pronunciations = swsdist.testing.proofs.pronunciations:CHAIN
+joined = swsdist.testing.proofs.joined:CHAIN
+[swsdist.methods]
+pronunciations = swsdist.testing.proofs.pronunciations:METHOD
+"""
+
+RAY = ("executor.kind=ray", "executor.workers=2")
+
+
+@pytest.fixture(autouse=True)
+def registered(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The proofs as another package would have them: by entry points, here and in the processes of a test."""
+    place = tmp_path / "plugins"
+    info = place / "proofs-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proofs\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    env["PYTHONPATH"] = f"{place}:{env['PYTHONPATH']}"
+    monkeypatch.syspath_prepend(str(place))
+    importlib.invalidate_caches()
+    for registry in (CHAINS, METHODS):
+        registry.__dict__.pop("_added", None)
+    yield
+    monkeypatch.undo()
+    for registry in (CHAINS, METHODS):
+        registry.__dict__.pop("_added", None)
+
+
+def configured(scene: Any, **values: Any) -> Any:
+    """The scene with another config."""
+    scene.config.write_text(json.dumps({**json.loads(scene.config.read_text()), **values}))
+    return scene
+
+
+def folder(scene: Any, run: str = "run") -> Folder:
+    return Folder(str(scene.folder / run))
+
+
+# -- k-means in rounds ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kmeans(own_corpus: Any) -> Any:
+    """Eight documents, three centres."""
+    return configured(own_corpus, chain="kmeans", options={"centres": 3})
+
+
+def model(scene: Any, run: str = "run") -> list[list[int]]:
+    course = recorded(folder(scene, run))
+    (part,) = course.parts("model", "model")
+    found: list[list[int]] = json.loads(folder(scene, run).read_bytes(part.name))
+    return found
+
+
+def test_any_cut_into_shards_gives_the_same_model(kmeans: Any) -> None:
+    kmeans.run("index.shards=1", run="one")
+    kmeans.run("index.shards=7", run="seven")
+    assert model(kmeans, "one") == model(kmeans, "seven")
+    assert kmeans.digest("one") == kmeans.digest("seven")
+    assert len({tuple(centre) for centre in model(kmeans, "one")}) == 3
+    rounds = Counter(receipt.label for receipt in kmeans.all_receipts("one") if receipt.stage == "proof-kmeans")
+    assert len(rounds) > 6, "it took several rounds"
+    again = kmeans.run("index.shards=1", run="one")
+    assert again.outcome.did == 0
+    assert status(folder(kmeans, "one")).state == "done"
+
+
+def rounds(scene: Any) -> int:
+    """Tasks of rounds that are done."""
+    return sum(receipt.stage == "proof-kmeans" for receipt in scene.all_receipts())
+
+
+@pytest.mark.slow
+def test_a_kill_between_rounds_changes_nothing(kmeans: Any) -> None:
+    kmeans.run("index.shards=3", run="whole")
+    for target in (5, 11):
+        process = kmeans.start("index.shards=3")
+        kmeans.wait(lambda t=target: rounds(kmeans) >= t, process)
+        process.kill()
+        process.communicate()
+        assert not list((kmeans.folder / "run" / "store").glob("models/kmeans-*")), "nothing is pinned before it stands"
+        assert "fit" in {stage.stage for stage in status(folder(kmeans)).stages}
+    before = kmeans.receipts()
+    last = kmeans.go("index.shards=3")
+    assert last.returncode == 0, last.stderr
+    assert before.items() <= kmeans.receipts().items(), "a round that was done was done again"
+    assert kmeans.digest() == kmeans.digest("whole")
+
+
+@pytest.mark.ray
+def test_rounds_on_ray(kmeans: Any) -> None:
+    kmeans.run(run="serial")
+    done = kmeans.go(*RAY, "index.shards=7")
+    assert done.returncode == 0, done.stderr
+    assert kmeans.digest() == kmeans.digest("serial")
+
+
+def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> None:
+    table = kmeans.corpus / "docs.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join(lines[:6]))
+    kmeans.run("index.shards=2")
+    first = model(kmeans)
+    table.write_text("".join(lines))
+    second = kmeans.run("index.shards=2")
+    ended = second.outcome.course.ended
+    assert (ended["index"].done, ended["fit"].tasks, ended["model"].done) == (2, 0, 0)
+    assert model(kmeans) == first
+    kmeans.run("index.shards=2", run="fresh")
+    assert model(kmeans, "fresh") != first, "fitted on all of them it would be another"
+
+
+# -- text in a store of phones ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def text(scene: Any, tiny: Path) -> Any:
+    """Terms in the phones of real speech."""
+    corpus = {name: str(tiny / f"{table}.csv") for name, table in
+              (("documents", "docs"), ("queries", "queries"), ("references", "refs"))}  # fmt: skip
+    corpus["alignments"] = {"words": str(tiny / "align.ctm"), "phones": str(tiny / "phones.ctm")}
+    search, calibrate = {"method": "pronunciations"}, {"steps": ["kst"]}
+    return configured(scene, chain="pronunciations", corpus=corpus, search=search, calibrate=calibrate)
+
+
+def test_text_is_found_and_decided_without_references(text: Any) -> None:
+    found = text.run("corpus.references=null", run="unscored").detections()
+    assert len(found) >= 42
+    assert found["decision"].notna().all(), "KST decides by the posteriors alone"
+    result = text.run()
+    # Every word of the references stands in the alignment that the pronunciations are of.
+    assert result.measures()["stwv"] == 1.0
+    assert result.measures()["calibration"] == "own"
+    assert result.detections()[["score", "decision"]].equals(found[["score", "decision"]])
+    assert result.detections()["cost"].min() >= -(1 << 40), "sums of posteriors are clipped at 1"
+    queries = recorded(folder(text)).chain.own.queries
+    assert "path" in queries.column_names
+    page = (text.folder / "run" / "report.html").read_text()
+    assert "pronunciations" in page
+
+
+def test_overlapping_pronunciations_are_summed(text: Any) -> None:
+    """What one place is worth by each of a word's pronunciations adds up; the best alone is worth less."""
+    both = text.run().detections()
+    best = text.run("reduce.merge=best", run="best").detections()
+    assert len(both) <= len(best)
+    assert both["score"].sum() > 0
+
+
+def test_text_whatever_the_shards_and_buckets(text: Any) -> None:
+    text.run("index.shards=1", "reduce.buckets=16", run="one")
+    text.run("index.shards=7", "reduce.buckets=3", run="seven")
+    assert text.digest("one") == text.digest("seven")
+    assert text.run("index.shards=1", run="one").outcome.did == 0
+
+
+@pytest.mark.ray
+def test_text_on_ray_after_a_kill(text: Any) -> None:
+    text.run(run="serial")
+    process = text.start("index.shards=5")
+    text.wait(lambda: len(text.all_receipts()) >= 8, process)
+    process.kill()
+    process.communicate()
+    done = text.go(*RAY, "index.shards=5")
+    assert done.returncode == 0, done.stderr
+    assert text.digest() == text.digest("serial")
+
+
+# -- two runs joined --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def joined(scene: Any) -> Any:
+    """Two searches that differ in distance, buckets and shards, and a chain over both."""
+    few = "reduce.nbest={per_second: 0, least: %d}"
+    scene.run("reduce.buckets=16", few % 6, run="one")
+    scene.run("reduce.buckets=5", "index.shards=3", "search.distance=cosine-squared", few % 3, run="other")
+    runs = [str(scene.folder / name) for name in ("one", "other")]
+    return configured(scene, chain="joined", options={"runs": runs})
+
+
+def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
+    result = joined.run("reduce.buckets=4")
+    course = result.outcome.course
+    places = pa.concat_tables(course.read("join", "places")).to_pandas()
+    sides = [
+        pa.concat_tables(recorded(folder(joined, name)).read("normalise", "normalised")).to_pandas()
+        for name in ("one", "other")
+    ]
+    key = ["query_id", "doc_id", "channel", "start", "end"]
+    assert set(map(tuple, sides[0][key].to_numpy())) <= set(map(tuple, places[key].to_numpy()))
+    filled = sum(receipt.told["filled"] for receipt in course.receipts("join"))
+    assert 0 < filled < 2 * len(places), "some were missing, and not all"
+    # A score that a run has given itself is taken as it is.
+    given = {tuple(row[key]): row["score"] for _, row in sides[0].iterrows()}
+    assert all(given[tuple(row[key])] == row["one"] for _, row in places.iterrows() if tuple(row[key]) in given)
+    assert places[["one", "other"]].notna().sum().sum() > len(places), (
+        "what was missing has a score of its method's own"
+    )
+
+
+def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
+    joined.run("reduce.buckets=4")
+    joined.run("reduce.buckets=1", run="single")
+    final = pa.concat_tables(recorded(folder(joined)).read("apart", "final")).to_pandas()
+    assert final["query_id"].nunique() > 1
+    for _, rows in final.sort_values("start").groupby(["doc_id", "channel"]):
+        assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
+    assert joined.digest() == joined.digest("single")
+    assert joined.run("reduce.buckets=4").outcome.did == 0
+
+
+@pytest.mark.ray
+def test_joined_on_ray_after_a_kill(joined: Any) -> None:
+    joined.run(run="serial")
+    process = joined.start()
+    joined.wait(lambda: len(joined.all_receipts()) >= 3, process)
+    process.kill()
+    process.communicate()
+    done = joined.go(*RAY)
+    assert done.returncode == 0, done.stderr
+    assert joined.digest() == joined.digest("serial")
+    assert {stage.stage for stage in status(folder(joined)).stages} == {"join", "apart"}
+
+
+# -- many plans -------------------------------------------------------------------------------------------------------
+
+
+def test_two_hundred_plans_do_each_shared_task_once(scene: Any) -> None:
+    sets = [f"run={scene.folder / 'sweep'}", "index.shards=2", "reduce.buckets=2", "calibrate.fit=oracle"]
+    sets.append("calibrate.steps=[q-norm, logistic, kst]")
+    config = load_config(scene.config, sets)
+    plans = alphas.plans(config, [k / 100 for k in range(1, 201)], ["cosine-squared"])
+    assert len(plans) == 201
+    outcome = alphas.sweep(plans, until="decide")
+    shared = alphas.shared(outcome)
+    # 200 alphas search alike; the other distance searches for itself. What depends on alpha is done for each.
+    assert shared["index"] == (2 * 201, 2)
+    assert shared["queries"] == (201, 1)
+    assert shared["search"] == (2 * 201, 2 * 2)
+    assert shared["align.train"][1] == shared["normalise"][1] == shared["reduce"][1]
+    assert shared["fit"] == (201, 201)
+    assert outcome.did == sum(different for _, different in shared.values())
+    names = [f"{one.stage}-{one.fingerprint}" for one in scene.all_receipts("sweep")]
+    assert len(names) == len(set(names)) == outcome.did
+    again = alphas.sweep(plans, until="decide")
+    assert again.did == 0
+    state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
+    assert state["fit"] == (201, 201)
+
+
+def test_a_plan_of_a_sweep_is_the_run_it_would_be_alone(scene: Any) -> None:
+    steps = "calibrate.steps=[q-norm, logistic, kst]"
+    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", steps])
+    alphas.sweep(alphas.plans(config, [0.5, 2.0]))
+    scene.run(steps, "calibrate.alpha=2.0", run="alone")
+    import swsdist
+
+    mine = swsdist.digest(str(scene.folder / "sweep"), plan="alpha-2")
+    assert mine == scene.digest("alone")
+    assert mine != swsdist.digest(str(scene.folder / "sweep"), plan="alpha-0.5")
+    assert not (scene.folder / "sweep" / "report.json").exists(), "a report is of a single plan"
+
+
+@pytest.mark.slow
+def test_a_sweep_that_was_killed_goes_on(scene: Any) -> None:
+    code = (
+        "import sys\n"
+        "from swsdist.config import load_config\n"
+        "from swsdist.testing.proofs import alphas\n"
+        "config = load_config(sys.argv[1], [f'run={sys.argv[2]}', 'calibrate.steps=[q-norm, logistic, kst]'])\n"
+        "alphas.sweep(alphas.plans(config, [k / 10 for k in range(1, 21)]))\n"
+    )
+    import subprocess
+
+    argv = [sys.executable, "-c", code, str(scene.config), str(scene.folder / "sweep")]
+    process = subprocess.Popen(argv, env=scene.env, stderr=subprocess.PIPE)
+    scene.wait(lambda: len(scene.all_receipts("sweep")) >= 20, process)
+    process.kill()
+    process.communicate()
+    before = scene.receipts("sweep")
+    subprocess.run(argv, env=scene.env, check=True, timeout=240)
+    assert before.items() <= scene.receipts("sweep").items()
+    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", "calibrate.steps=[q-norm, logistic, kst]"])
+    assert alphas.sweep(alphas.plans(config, [k / 10 for k in range(1, 21)])).did == 0
