@@ -1,0 +1,65 @@
+"""What the first version found on an hour of real speech is what is found now, value for value.
+
+The constants were recorded at commit bff4165. They hold for the features that they were recorded with; features may differ in
+their last bits on another type of CPU, and then the measures are compared to three decimals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import swsdist
+from swsdist.store.digest import of_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / "shared/data/mboshi/dev"
+
+COLUMNS = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
+
+RECORDED = {
+    "detections": "804cee53c25521b0fcc0fc92c5a733f0ab35651955c7cd845ecf6330957adc14",
+    "normalised": "5dd5d7af364b9b1772c87646208fb9e5a127e0cf1583fa84c35f3b125c1c4164",
+    "scored": "d5851b2837538df64a41de4d313a40f18adfefc0bf2a5053234b62b2986fb7c8",
+    "trials": "25b633284bd4dc6b87c1cf6e0564f35985c6a2fa38d22c550a662aaed429b191",
+}
+
+#: Of the store.
+FEATURES = "7d6c128fa10f84acef37884a43d3a57cc45fe7aad298a2b1aef094286f2166f5"
+
+MEASURES = {
+    "mtwv": 0.13222747345716446,
+    "mtwv_threshold": 3.5021582182213815,
+    "mtwv_pmiss": 0.7827327873651402,
+    "mtwv_pfa": 0.0012757874557837977,
+    "atwv": 0.12866933514934698,
+    "atwv_pmiss": 0.7868994540318069,
+    "atwv_pfa": 0.0012666581610068423,
+}
+
+
+def digest(parts: Iterable[pa.Table]) -> str:
+    """SHA-256 of the rows in one order, columns that every version has."""
+    table = pa.concat_tables(parts).select(COLUMNS)
+    return of_rows(table.sort_by([(name, "ascending") for name in COLUMNS[:-1]]))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
+def test_rows_and_measures_are_what_they_were(tmp_path: Path) -> None:
+    result = swsdist.run(ROOT / "configs/mboshi-dev.yaml", sets=[f"run={tmp_path}", "executor.kind=serial"])
+    course, measures = result.outcome.course, result.measures()
+    if swsdist.digest(str(tmp_path))["features"] != FEATURES:
+        assert {name: measures[name] for name in MEASURES} == pytest.approx(MEASURES, abs=1e-3)
+        return
+    steps = {
+        "detections": ("reduce", "detections"),
+        "normalised": ("normalise", "normalised"),
+        "scored": ("decide", "scored"),
+        "trials": ("align.final", "trials"),
+    }
+    assert {name: digest(course.read(*place)) for name, place in steps.items()} == RECORDED
+    assert {name: measures[name] for name in MEASURES} == MEASURES
