@@ -17,7 +17,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
 from swsdist.partition import SLOTS
-from swsdist.registries import EXPORTS, METHODS
+from swsdist.registries import CHAINS, EXPORTS, METHODS
 
 
 class Features(Section):
@@ -137,7 +137,7 @@ class Config(Section):
     score: Score = Score()
     report: Report = Report()
     executor: Executor = Executor()
-    chain: str = Field("search", description="chain of stages, see docs/concepts/stages.md", min_length=1)
+    chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
     options: dict[str, Any] = Field({}, description="options of the chain; search has none")
     storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")

@@ -20,7 +20,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from swsdist.partition import SLOTS
 from swsdist.store.reading import Store
+from swsdist.types import CANDIDATES
 
 #: Where the best match of a query is asked for: the ticks first..last (both inclusive) of a document.
 SPANS = pa.schema(
@@ -68,6 +70,14 @@ class Result(NamedTuple):
     saturated: int = 0
 
 
+def by_bucket(rows: list[dict[str, Any]], buckets: int) -> Iterator[pa.Table]:
+    """Rows of CANDIDATES as `Result.tables`, for a method that has few."""
+    of = [row["slot"] * buckets // SLOTS for row in rows]
+    for bucket in sorted(set(of)):
+        mine = [row for row, at in zip(rows, of, strict=True) if at == bucket]
+        yield pa.Table.from_pylist(sorted(mine, key=lambda row: [row[name] for name in CANDIDATES.names]), CANDIDATES)
+
+
 @runtime_checkable
 class Method(Protocol):
     """Of one config.
@@ -84,12 +94,12 @@ class Method(Protocol):
         ...
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
-        """What the work of a group grows with: of so many queries, examples, and frames of all examples."""
-        ...
+        """What the work of a group grows with, of so many queries, examples, and frames of all examples: the frames."""
+        return frames
 
     def warm(self) -> None:
-        """Load what the first search would have to load."""
-        ...
+        """Load what the first search would have to load; nothing by default."""
+        return
 
     def prepare(self, queries: pa.Table, store: Store) -> Any:
         """A group's queries, ready to be searched.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,26 +48,26 @@ class Step:
         return (found,) if isinstance(found, str | Elsewhere) else found
 
 
-class ChainInputs(Protocol):
-    """What a chain knows before its first step: corpus, queries, references, whatever it is."""
+class ChainInputs:
+    """What a chain knows before its first step: corpus, queries, references, whatever it is; nothing by default."""
 
     @property
     def hours(self) -> float:
         """Hours of audio, as far as they are known."""
-        ...
+        return 0.0
 
     @property
     def state(self) -> dict[str, str]:
         """What says, besides the tasks, which tables a plan means."""
-        ...
+        return {}
 
     def recall(self, state: Mapping[str, str]) -> None:
         """Go back to such a state, to look at a plan that was run."""
-        ...
+        del state
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need: a mistake in the last is told before the first hour of work."""
-        ...
+        del steps
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -234,12 +235,13 @@ class Round(NamedTuple):
         return [task for task in self.tasks if task.fingerprint not in self.receipts]
 
 
-def rounds(course: Course, step: Step, points: tuple[Values, ...] = ()) -> Iterator[Round]:
+def rounds(course: Course, step: Step, beside: Mapping[str, Course] = MappingProxyType({})) -> Iterator[Round]:
     """The rounds of a step, each with its tasks and the receipts of those that are done.
 
     The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
-    the first that has a task left to do.
+    the first that has a task left to do. A vectorised stage does the work of the plans `beside` with that of its own.
     """
+    points = points_of(course, beside, step.name)
     for number in range(1_000_000):
         tasks = list(step.stage.plan(course.inputs(step, number, points)))
         receipts: dict[str, Receipt] = {}

@@ -65,11 +65,7 @@ def _gathered(folder: Folder, parts: list[Part], declared: Table) -> Iterator[pa
     order = [(name, "ascending") for name in (declared.key, *declared.order)]
     for k in range(_RANGES):
         slots = slots_of(k, _RANGES)
-        tables = [
-            parquet.in_slots(folder, part.name, slots)
-            for part in parts
-            if part.slots[0] <= slots[-1] and slots[0] <= part.slots[1]
-        ]
+        tables = [parquet.in_slots(folder, part.name, slots) for part in parts if part.meets(slots)]
         if tables:
             yield pa.concat_tables(tables).drop_columns(["slot"]).sort_by(order)
 

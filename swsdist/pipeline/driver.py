@@ -15,7 +15,7 @@ from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, points_of, rounds
+from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
@@ -132,7 +132,7 @@ def _run_step(
     for course in courses.values():
         course.ended[name] = Ended()
     for course in courses.values():
-        going[course.name] = rounds(course, course.chain.step(name), points_of(course, courses, name))
+        going[course.name] = rounds(course, course.chain.step(name), courses)
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}

@@ -17,12 +17,13 @@ from swsdist.features.interface import tracks_of
 from swsdist.features.registry import Extractor, create, frame_shift, identity, recipe_fingerprint
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
 
-class SearchInputs:
+class SearchInputs(ChainInputs):
     """Tables are read when first asked for. Plans of one ledger that agree on what is said here share it."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:

@@ -57,9 +57,7 @@ class Reduce(Stage):
         versions = [STATISTICS.identity(name) for name in config.calibrate.statistics]
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            mine = [
-                part.name for part in files if part.rows and part.slots[0] <= slots[-1] and slots[0] <= part.slots[1]
-            ]
+            mine = [part.name for part in files if part.rows and part.meets(slots)]
             span = [slots[0], slots[-1]]
             yield inputs.task(
                 common,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.partition import bucket_of, slots_of
-from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.inputs import Inputs
@@ -43,9 +42,8 @@ from swsdist.store.reading import Store
 from swsdist.times import seconds_to_frame
 from swsdist.types import DETECTIONS
 
-_REAL = ("start", "end", "one", "other")
-PLACES = pa.schema([DETECTIONS.field(k) for k in range(3)] + [pa.field(name, pa.float64()) for name in _REAL])
-FINAL = pa.schema([*list(PLACES)[:5], pa.field("score", pa.float64())])
+FINAL = pa.schema(list(DETECTIONS)[:6])
+PLACES = pa.schema([*list(FINAL)[:5], pa.field("one", pa.float64()), pa.field("other", pa.float64())])
 
 
 class Options(BaseModel):
@@ -62,23 +60,11 @@ class Counted(NamedTuple):
     filled: int = 0
 
 
-@dataclass
-class Runs:
+class Runs(ChainInputs):
     """What the chain knows: the two runs as they were run."""
 
-    courses: tuple[Course, Course]
-    hours: float = 0.0
-
-    @property
-    def state(self) -> dict[str, str]:
-        """Nothing besides the tasks."""
-        return {}
-
-    def recall(self, state: Any) -> None:
-        """There is nothing to go back to."""
-
-    def read(self, steps: frozenset[str]) -> None:
-        """They are read already."""
+    def __init__(self, courses: tuple[Course, Course]) -> None:
+        self.courses = courses
 
 
 def _overlap(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -95,44 +81,26 @@ class Join(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket."""
-        runs, buckets = inputs.own(Runs), inputs.config.reduce.buckets
-        sides = [inputs.made[word][0] for word in ("one", "other")]
+        buckets = inputs.config.reduce.buckets
+        made = [inputs.made[word][0] for word in ("one", "other")]
+        runs = [_run(course) for course in inputs.own(Runs).courses]
+        matters = [[run["method"], run["store"], run["calibrate"]] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
-            payload: dict[str, Any] = {
-                "bucket": bucket,
-                "buckets": buckets,
-                "sides": [],
-                "slots": [slots[0], slots[-1]],
-            }
-            matters = []
-            for made, course in zip(sides, runs.courses, strict=True):
-                near = [part for part in made.parts if part.slots[0] <= slots[-1] and slots[0] <= part.slots[1]]
-                root = course.run.root
-                own = course.chain.own
-                payload["sides"].append(
-                    {
-                        "lists": [part.name for part in near],
-                        "statistics": [f"{root}/{part.name}" for part in course.parts("reduce", "statistics")],
-                        "queries": [f"{root}/{part.name}" for part in course.parts("queries", "examples")],
-                        "store": [own.store.root, own.manifest.fingerprint],
-                        "search": course.config.search.model_dump(mode="json"),
-                        "calibrate": course.config.calibrate.model_dump(mode="json"),
-                    }
-                )
-                matters.append(
-                    [[part.sha256 for part in near], identity(course.config.search), own.manifest.fingerprint]
-                )
-            yield inputs.task(payload["slots"], matters, label=f"bucket {bucket}", work=1, payload=payload)
+            ends = [slots[0], slots[-1]]
+            near = [[part for part in one.parts if part.meets(slots)] for one in made]
+            hashes = [[part.sha256 for part in parts] for parts in near]
+            names = [[part.name for part in parts] for parts in near]
+            payload = {"bucket": bucket, "buckets": buckets, "slots": ends, "lists": names, "runs": runs}
+            yield inputs.task(ends, hashes, matters, label=f"bucket {bucket}", work=1, payload=payload)
 
     def run(self, task: Task, context: Context) -> Done:
         """Join, then rescore what is missing."""
         payload, lists = task.payload, []
-        for side in payload["sides"]:
-            rows = [row for name in side["lists"] for row in context.read(name).to_pylist()]
+        for names in payload["lists"]:
+            rows = (row for name in names for row in context.read(name).to_pylist())
             lists.append([r for r in rows if bucket_of(r["query_id"], payload["buckets"]) == payload["bucket"]])
-        places = []
-        left = defaultdict(list)
+        places, left = [], defaultdict(list)
         for row in lists[1]:
             left[row["query_id"], row["doc_id"], row["channel"]].append(row)
         for row in lists[0]:
@@ -142,41 +110,47 @@ class Join(Stage):
                 same.remove(other)
             places.append({**row, "one": row["score"], "other": None if other is None else other["score"]})
         places += [{**row, "one": None, "other": row["score"]} for rows in left.values() for row in rows]
-        filled = sum(
-            _fill(places, name, side, context) for name, side in zip(("one", "other"), payload["sides"], strict=True)
-        )
+        runs = zip(("one", "other"), payload["runs"], strict=True)
+        filled = sum(_fill(places, name, run, context) for name, run in runs)
         places.sort(key=lambda row: (row["query_id"], row["doc_id"], row["channel"], row["start"], row["end"]))
-        table = pa.Table.from_pylist([{name: row[name] for name in PLACES.names} for row in places], PLACES)
+        table = pa.Table.from_pylist(places, PLACES)
         output = context.publish(task, "places", [table], PLACES, tuple(payload["slots"]))
         return Done((output,), Counted(len(places), filled))
 
 
-def _fill(places: list[dict[str, Any]], name: str, side: dict[str, Any], context: Context) -> int:
+def _run(course: Course) -> dict[str, Any]:
+    """What a task needs of a run to ask its method and normalise what it says."""
+    own, root = course.chain.own, course.run.root
+    return {
+        "statistics": [f"{root}/{part.name}" for part in course.parts("reduce", "statistics")],
+        "queries": [f"{root}/{part.name}" for part in course.parts("queries", "examples")],
+        "store": [own.store.root, own.manifest.fingerprint],
+        "method": identity(course.config.search),
+        "search": course.config.search.model_dump(mode="json"),
+        "calibrate": course.config.calibrate.model_dump(mode="json"),
+    }
+
+
+def _fill(places: list[dict[str, Any]], name: str, run: dict[str, Any], context: Context) -> int:
     """Give missing places the score that a run's method has for them; how many there were."""
     missing = [row for row in places if row[name] is None]
-    folder = Folder(side["store"][0], context.storage)
-    store = Store(folder, require(folder, state_name(side["store"][1])))
-    tick, method = store.manifest.tick, create(Search.model_validate(side["search"]))
-    queries = method.prepare(pa.concat_tables(context.read(part) for part in side["queries"]), store)
-    spans = [
-        {**{key: row[key] for key in SPANS.names[:3]}, "first": seconds_to_frame(row["start"], tick)}
-        | {"last": seconds_to_frame(row["end"], tick) - 1}
-        for row in missing
-    ]
+    folder = Folder(run["store"][0], context.storage)
+    store = Store(folder, require(folder, state_name(run["store"][1])))
+    tick, method = store.manifest.tick, create(Search.model_validate(run["search"]))
+    queries = method.prepare(pa.concat_tables(context.read(part) for part in run["queries"]), store)
+    spans = [{key: row[key] for key in SPANS.names[:3]} for row in missing]
+    for span, row in zip(spans, missing, strict=True):
+        span |= {"first": seconds_to_frame(row["start"], tick), "last": seconds_to_frame(row["end"], tick) - 1}
     found = method.rescore(queries, store, pa.Table.from_pylist(spans, SPANS))
-    first, _ = procedures(Calibrate.model_validate(side["calibrate"]), Point(1, 1.0))
-    statistics = pa.concat_tables(context.read(part) for part in side["statistics"])
-    names = Names()
-    listed = pa.Table.from_batches(detections(spans_of(found, names), names, tick, ""), DETECTIONS)
-    rows = first.scores(listed, from_table(statistics)).to_pylist()
-    best: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        key = row["query_id"], row["doc_id"], row["channel"]
-        best[*key, round(row["start"] / tick)] = row["score"]
+    first, _ = procedures(Calibrate.model_validate(run["calibrate"]), Point(1, 1.0))
+    statistics = from_table(pa.concat_tables(context.read(part) for part in run["statistics"]))
+    listed = pa.Table.from_batches(detections(spans_of(found, names := Names()), names, tick, ""), DETECTIONS)
+    best: dict[tuple[Any, ...], list[tuple[int, float]]] = defaultdict(list)
+    for row in first.scores(listed, statistics).to_pylist():
+        best[row["query_id"], row["doc_id"], row["channel"]].append((round(row["start"] / tick), row["score"]))
     for row, span in zip(missing, spans, strict=True):
-        key = row["query_id"], row["doc_id"], row["channel"]
-        inside = [v for (*k, at), v in best.items() if tuple(k) == key and span["first"] <= at <= span["last"]]
-        row[name] = max(inside, default=None)
+        here = best[row["query_id"], row["doc_id"], row["channel"]]
+        row[name] = max((score for at, score in here if span["first"] <= at <= span["last"]), default=None)
     return len(missing)
 
 
@@ -198,20 +172,20 @@ class Apart(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Mean scores, best first."""
-        payload = task.payload
         kept: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-        rows = [row for name in payload["files"] for row in context.read(name).to_pylist()]
+        buckets, bucket = task.payload["buckets"], task.payload["bucket"]
+        rows = [row for name in task.payload["files"] for row in context.read(name).to_pylist()]
+        rows = [row for row in rows if bucket_of(row["doc_id"], buckets) == bucket]
         for row in rows:
             scores = [row[name] for name in ("one", "other") if row[name] is not None]
             row["score"] = sum(scores) / len(scores)
-        rows = [row for row in rows if bucket_of(row["doc_id"], payload["buckets"]) == payload["bucket"]]
         for row in sorted(rows, key=lambda row: (-row["score"], row["query_id"], row["start"], row["end"])):
             here = kept[row["doc_id"], row["channel"]]
             if not any(_overlap(row, other) for other in here):
                 here.append(row)
-        final = [{name: row[name] for name in FINAL.names} for key in sorted(kept) for row in kept[key]]
-        output = context.publish(task, "final", [pa.Table.from_pylist(final, FINAL)], FINAL, tuple(payload["slots"]))
-        return Done((output,), Counted(len(final)))
+        final = pa.Table.from_pylist([row for key in sorted(kept) for row in kept[key]], FINAL)
+        output = context.publish(task, "final", [final], FINAL, tuple(task.payload["slots"]))
+        return Done((output,), Counted(final.num_rows))
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -223,5 +197,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
     return Chain("joined", steps, Runs(courses))
 
 
-#: How the chain is registered.
 CHAIN = Entry(f"{__name__}:build", 1)

@@ -23,8 +23,8 @@ from swsdist.entries import MethodEntry
 from swsdist.errors import DataError
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.ctm import read_ctm
-from swsdist.methods.method import SPANS, Result, Unit
-from swsdist.partition import SLOTS, slot_of
+from swsdist.methods.method import SPANS, Method, Result, Unit, by_bucket
+from swsdist.partition import slot_of
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
@@ -39,15 +39,8 @@ from swsdist.types import CANDIDATES, DOCUMENTS
 TICK = 0.001
 ONE = 1 << 40
 
-POSTINGS = pa.schema(
-    [
-        ("doc_id", pa.string()),
-        ("channel", pa.int32()),
-        ("phone", pa.string()),
-        ("first", pa.int64()),
-        ("last", pa.int64()),
-    ]
-)
+_AT = [("first", pa.int64()), ("last", pa.int64())]
+POSTINGS = pa.schema([("doc_id", pa.string()), ("channel", pa.int32()), ("phone", pa.string()), *_AT])
 WORDS = pa.schema([("query_id", pa.string()), ("phones", pa.list_(pa.string())), ("cost", pa.int64())])
 
 
@@ -55,9 +48,8 @@ def _postings(path: str, storage: Any) -> dict[str, list[dict[str, Any]]]:
     """Phones of each document, in order, with their ticks."""
     found = defaultdict(list)
     for row in read_ctm(path, storage).to_pylist():
-        first = round(row["start"] / TICK)
-        last = round((row["start"] + row["duration"]) / TICK) - 1
-        found[row["doc_id"]].append({"channel": row["channel"], "phone": row["word"], "first": first, "last": last})
+        ends = {"first": round(row["start"] / TICK), "last": round((row["start"] + row["duration"]) / TICK) - 1}
+        found[row["doc_id"]].append({"channel": row["channel"], "phone": row["word"], **ends})
     return found
 
 
@@ -75,13 +67,11 @@ class Index(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """As many shards as the config says."""
-        own, config = inputs.own(SearchInputs), inputs.config
-        path = str(config.corpus.alignments.phones)
-        rows, count = own.documents.to_pylist(), config.index.shards or 1
-        for k in range(min(count, len(rows))):
-            mine = rows[k::count]
-            payload = {"phones": path, "documents": mine}
+        config, rows = inputs.config, inputs.own(SearchInputs).documents.to_pylist()
+        path, count = str(config.corpus.alignments.phones), min(config.index.shards or 1, len(rows))
+        for k, mine in enumerate(rows[k::count] for k in range(count)):
             matters = identify(path, config.storage), [row["doc_id"] for row in mine]
+            payload = {"phones": path, "documents": mine}
             yield inputs.task(*matters, label=f"shard {k + 1}", work=len(mine), payload=payload)
 
     def run(self, task: Task, context: Context) -> Done:
@@ -95,19 +85,18 @@ class Index(Stage):
     def finish(self, inputs: Inputs) -> None:
         """Commit the store."""
         own, shards, live = inputs.own(SearchInputs), [], []
-        by_id = {row["doc_id"]: row for row in own.documents.to_pylist()}
+        by_id = {row["doc_id"]: {**dict.fromkeys(DOCUMENTS.names), **row} for row in own.documents.to_pylist()}
         for receipt in inputs.mine.receipts:
             (part,) = receipt.outputs
             table = parquet.read(own.store, part.name)
             counts = Counter(table["doc_id"].to_pylist())
             shards.append(shard_of("postings", parquet.Output(*part[1:4]), len(counts), table.num_rows))
             for doc_id, frames in counts.items():
-                row = {**dict.fromkeys(DOCUMENTS.names), **by_id[doc_id], "frames": frames, "rows": frames}
-                live.append(row | {"shard": part.name, "identity": "", "sha256": "", "mean": [0.0], "variance": [0.0]})
-        recipe = {"name": self.name, "version": self.version, "options": {}}
+                row = {"frames": frames, "rows": frames, "shard": part.name, "mean": [0.0], "variance": [0.0]}
+                live.append(by_id[doc_id] | row | {"identity": "", "sha256": ""})
+        recipe = {"name": self.name, "version": self.version}
         made = Made("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
-        rejected = REJECTED_DOCUMENTS.empty_table()
-        own.manifest = commit(own.store, made, TICK, shards, rejected, kind="postings")
+        own.manifest = commit(own.store, made, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="postings")
 
 
 class Queries(Stage):
@@ -122,17 +111,15 @@ class Queries(Stage):
         """One task."""
         own, given = inputs.own(SearchInputs), inputs.config.corpus.alignments
         terms = {row["query_id"]: row["term"] for row in own.queries.to_pylist()}
-        paths = [str(given.words), str(given.phones)]
-        files = [identify(path, inputs.config.storage) for path in paths]
-        payload = {"terms": terms, "paths": paths}
+        payload = {"terms": terms, "paths": [str(given.words), str(given.phones)]}
+        files = [identify(path, inputs.config.storage) for path in payload["paths"]]
         yield inputs.task(terms, files, label=f"{len(terms)} terms", work=len(terms), payload=payload)
 
     def run(self, task: Task, context: Context) -> Done:
         """Look each term's words up."""
-        words, phones = task.payload["paths"]
         found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
-        by_document = _postings(phones, context.storage)
-        for row in read_ctm(words, context.storage).to_pylist():
+        by_document = _postings(task.payload["paths"][1], context.storage)
+        for row in read_ctm(task.payload["paths"][0], context.storage).to_pylist():
             start, end = round(row["start"] / TICK), round((row["start"] + row["duration"]) / TICK)
             inside = [one["phone"] for one in by_document[row["doc_id"]] if start <= one["first"] and one["last"] < end]
             found[row["word"]][tuple(inside)] += 1
@@ -143,13 +130,12 @@ class Queries(Stage):
                 total = sum(found[word].values())
                 ways = {a + b: p * n / total for a, p in ways.items() for b, n in found[word].items()}
             rows += [{"query_id": query_id, "phones": way, "cost": -round(p * ONE)} for way, p in ways.items() if way]
-        table = pa.Table.from_pylist(rows, WORDS)
-        ids = sorted(set(table["query_id"].to_pylist()))
-        told = Extracted(table.num_rows, ids, sum(len(row["phones"]) for row in rows), 0.0)
-        return Done((context.publish(task, "examples", [table], WORDS),), told)
+        frames = sum(len(row["phones"]) for row in rows)
+        told = Extracted(len(rows), sorted({row["query_id"] for row in rows}), frames, 0.0)
+        return Done((context.publish(task, "examples", [pa.Table.from_pylist(rows, WORDS)], WORDS),), told)
 
 
-class Pronunciations:
+class Pronunciations(Method):
     """The method: every place where a pronunciation stands, its posterior the score."""
 
     def __init__(self, search: Search) -> None:
@@ -165,35 +151,25 @@ class Pronunciations:
         for shard in store.manifest.shards:
             yield Unit((shard.name,), shard.files["postings"].sha256, shard.documents, shard.frames)
 
-    def weight(self, queries: int, examples: int, frames: int) -> int:
-        """The phones that are looked for."""
-        return frames
-
-    def warm(self) -> None:
-        """Nothing is to be loaded."""
-
     def prepare(self, queries: pa.Table, store: Store) -> list[dict[str, Any]]:
         """Rows of WORDS."""
-        rows: list[dict[str, Any]] = queries.to_pylist()
-        return rows
+        return list(queries.to_pylist())
 
     def search(self, queries: list[dict[str, Any]], store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         """All candidates in a shard."""
-        found = sorted(self._found(queries, store, shards[0]), key=lambda row: tuple(row.values()))
-        table = pa.Table.from_pylist(found, CANDIDATES)
-        bucket = [row["slot"] * buckets // SLOTS for row in found]
-        cuts = [k for k in range(len(found)) if not k or bucket[k] != bucket[k - 1]]
-        parts = (table.slice(a, b - a) for a, b in zip(cuts, [*cuts[1:], len(found)], strict=True))
-        return Result(parts, len(found), cells=len(queries) * store.manifest.shard(shards[0]).frames)
+        found = [*self._found(queries, store, shards[0])]
+        return Result(
+            by_bucket(found, buckets), len(found), cells=len(queries) * store.manifest.shard(shards[0]).frames
+        )
 
     def _found(self, queries: list[dict[str, Any]], store: Store, shard: str) -> Iterator[dict[str, Any]]:
         postings = parquet.read(store.folder, shard).to_pylist()
-        places: dict[tuple[str, str], list[int]] = defaultdict(list)
+        places = defaultdict(list)
         for k, row in enumerate(postings):
-            places[row["phone"], ""].append(k)
+            places[row["phone"]].append(k)
         for number, query in enumerate(queries):
             way = query["phones"]
-            for k in places[way[0], ""]:
+            for k in places[way[0]]:
                 here = postings[k : k + len(way)]
                 if [row["phone"] for row in here] == way and here[0]["doc_id"] == here[-1]["doc_id"]:
                     yield {
@@ -205,15 +181,14 @@ class Pronunciations:
     def rescore(self, queries: list[dict[str, Any]], store: Store, spans: pa.Table) -> pa.Table:
         """The likeliest pronunciation that stands whole inside a span."""
         found = [row for shard in store.manifest.shards for row in self._found(queries, store, shard.name)]
-        best = []
+        best, keys = [], SPANS.names[:3]
         for span in spans.cast(SPANS).to_pylist():
-            same = [row for row in found if all(row[name] == span[name] for name in ("query_id", "doc_id", "channel"))]
+            same = [row for row in found if all(row[name] == span[name] for name in keys)]
             inside = [row for row in same if span["first"] <= row["first"] and row["last"] <= span["last"]]
             best += sorted(inside, key=lambda row: (row["cost"], row["first"], row["example"]))[:1]
         return pa.Table.from_pylist(best, CANDIDATES)
 
 
-#: How chain and method are registered.
 CHAIN = Entry(f"{__name__}:build", 1)
 METHOD = MethodEntry(f"{__name__}:Pronunciations", 1, "", "text", "postings", "posterior", "sum")
 
@@ -221,8 +196,5 @@ METHOD = MethodEntry(f"{__name__}:Pronunciations", 1, "", "text", "postings", "p
 def build(config: Config, ledger: Ledger) -> Chain:
     """The search chain, with its first two steps replaced."""
     chain = search_chain(config.model_copy(update={"options": {}}), ledger)
-    first = (
-        Step("index", Index(), "index"),
-        Step("queries", Queries(), "search", digests={"examples": "queries"}),
-    )
+    first = Step("index", Index(), "index"), Step("queries", Queries(), "search", digests={"examples": "queries"})
     return dataclasses.replace(chain, name="pronunciations", steps=(*first, *chain.steps[2:]))

@@ -1,0 +1,273 @@
+"""Chains, stages, ledger, on a chain of three small stages: what a stranger's chain can rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from swsdist.config import Config, config_from_dict
+from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.course import Choice, Outcome
+from swsdist.pipeline.digest import digests
+from swsdist.pipeline.driver import Progress, run_plans, run_stages
+from swsdist.pipeline.elsewhere import Elsewhere, read
+from swsdist.pipeline.estimate import estimates
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.ledger import Ledger, pack_name
+from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.recorded import recorded
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.status import status
+from swsdist.pipeline.task import Done, Task
+from swsdist.registries import CHAINS
+from swsdist.registry import Entry
+
+NUMBERS = pa.schema([pa.field("slot", pa.int32()), pa.field("key", pa.string()), pa.field("value", pa.int64())])
+
+
+class Told(NamedTuple):
+    """The sum of a task's values."""
+
+    total: int
+
+
+class Own(ChainInputs):
+    """What the chain knows: how many numbers there are."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    @property
+    def state(self) -> dict[str, str]:
+        return {"count": str(self.count)}
+
+
+class Make(Stage):
+    """A task a number."""
+
+    name = "make"
+    version = 1
+    unit = "numbers"
+    tables = {"numbers": Table(NUMBERS, "key", order=("value",))}
+    ran: ClassVar[list[str]] = []
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        for k in range(inputs.own(Own).count):
+            yield inputs.task(k, label=f"number {k}", work=1, payload={"k": k})
+
+    def run(self, task: Task, context: Context) -> Done:
+        Make.ran.append(task.label)
+        k = task.payload["k"]
+        table = pa.Table.from_pylist([{"slot": k, "key": "ab"[k % 2], "value": k}], NUMBERS)
+        return Done((context.publish(task, "numbers", [table], NUMBERS),), Told(k))
+
+
+class Halve(Stage):
+    """Halves the sum in rounds, until it is 0."""
+
+    name = "halve"
+    version = 1
+    unit = "rounds"
+    rounds = True
+    in_driver = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        before = inputs.mine.receipts
+        total = before[-1].tells(Told).total if before else sum(told.total for _, told in inputs.told("numbers", Told))
+        if total:
+            yield inputs.task(total, label=f"round {inputs.round}", work=1, payload={"total": total})
+
+    def run(self, task: Task, context: Context) -> Done:
+        return Done((), Told(task.payload["total"] // 2))
+
+
+class Times(Stage):
+    """The numbers, times each of the alphas of the plans that share it."""
+
+    name = "times"
+    version = 1
+    unit = "numbers"
+    tables = {"products": Table(None, None)}
+    over = ("calibrate.alpha",)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        alphas = sorted(point["calibrate.alpha"] for point in inputs.points)
+        parts = [part.name for part in inputs.parts("numbers")]
+        yield inputs.task(
+            alphas, parts, label=f"{len(alphas)} points", work=1, payload={"alphas": alphas, "parts": parts}
+        )
+
+    def run(self, task: Task, context: Context) -> Done:
+        values = [value for name in task.payload["parts"] for value in context.read(name)["value"].to_pylist()]
+        rows = "\n".join(f"{alpha} {alpha * sum(values)}" for alpha in task.payload["alphas"])
+        return Done((context.write(task, "products", rows.encode(), ".txt"),), Told(len(values)))
+
+
+def steps() -> tuple[Step, ...]:
+    return (
+        Step("make", Make(), "index"),
+        Step("halve", Halve(), "", {"numbers": "make:numbers"}),
+        Step("times", Times(), "score", {"numbers": "make:numbers"}),
+    )
+
+
+def build(config: Config, ledger: Ledger) -> Chain:
+    return Chain("small", steps(), Own(config.options.get("count", 5)))
+
+
+@pytest.fixture(autouse=True)
+def small() -> Iterator[None]:
+    CHAINS.add("small", Entry(f"{__name__}:build", 1))
+    Make.ran.clear()
+    yield
+    CHAINS.remove("small")
+
+
+def config(tmp_path: Path, run: str = "run", **more: Any) -> Config:
+    values = {"run": str(tmp_path / run), "chain": "small", "corpus": {"documents": "none.csv"}}
+    return config_from_dict({**values, "executor": {"kind": "serial"}, **more}, tmp_path)
+
+
+def go(made: Config, choice: Choice | None = None) -> Outcome:
+    return run_stages(made, choice or Choice(), Progress())
+
+
+def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
+    first = go(config(tmp_path)).course
+    assert [told.total for told in first.told("halve", Told)] == [5, 2, 1, 0]
+    assert [ended.done for ended in first.ended.values()] == [5, 4, 1]
+    again = go(config(tmp_path))
+    assert again.did == 0
+    assert [ended.skipped for ended in again.course.ended.values()] == [5, 4, 1]
+    # One round is lost: it is done again, and no other.
+    folder = Folder(str(tmp_path / "run"))
+    lines = folder.read_bytes(pack_name("halve")).decode().split("\n")
+    folder.write_bytes(pack_name("halve"), "\n".join(lines[:1] + lines[2:]).encode())
+    assert [ended.done for ended in go(config(tmp_path)).course.ended.values()] == [0, 1, 0]
+
+
+def test_what_comes_later_is_added(tmp_path: Path) -> None:
+    go(config(tmp_path, options={"count": 3}))
+    assert Make.ran == ["number 0", "number 1", "number 2"]
+    more = go(config(tmp_path, options={"count": 5})).course
+    assert Make.ran[3:] == ["number 3", "number 4"]
+    assert more.ended["times"].done == 1
+
+
+def test_receipts_are_packed_a_stage(tmp_path: Path) -> None:
+    go(config(tmp_path))
+    names = sorted(path.name for path in (tmp_path / "run" / "receipts").iterdir())
+    assert names == ["halve.jsonl", "make.jsonl", "times.jsonl"]
+    ledger = Ledger(Folder(str(tmp_path / "run")))
+    assert len(ledger.receipts("make")) == 5
+    assert {receipt.tells(Told).total for receipt in ledger.receipts("make").values()} == set(range(5))
+
+
+def test_a_vectorised_stage_is_one_task_of_all_plans(tmp_path: Path) -> None:
+    plans = {f"a{alpha:g}": config(tmp_path, calibrate={"alpha": alpha}) for alpha in (0.5, 1.5, 2.0)}
+    plans["other"] = config(tmp_path, calibrate={"alpha": 2.0, "folds": 3})
+    outcome = run_plans(plans, Choice(), Progress())
+    made = {name: course.receipts("times")[0] for name, course in outcome.courses.items()}
+    assert made["a0.5"].fingerprint == made["a1.5"].fingerprint == made["a2"].fingerprint
+    assert made["a0.5"].label == "3 points"
+    # It differs in more than the keys, so it is a point of its own; the numbers are the same all the same.
+    assert made["other"].label == "1 points"
+    folder = Folder(str(tmp_path / "run"))
+    assert folder.read_bytes(made["a2"].outputs[0].name).decode() == "0.5 5.0\n1.5 15.0\n2.0 20.0"
+    assert outcome.did == 5 + 4 + 2
+    assert set(load_plans(folder)) == set(plans)
+    assert run_plans(plans, Choice(), Progress()).did == 0
+
+
+def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
+    go(config(tmp_path))
+    go(config(tmp_path, "again", options={"count": 5}))
+    one, other = (digests(recorded(Folder(str(tmp_path / name)))) for name in ("run", "again"))
+    assert one == other
+    assert set(one) == {"numbers", "products"}
+    found = status(Folder(str(tmp_path / "run")))
+    assert found.state == "done"
+    assert [(stage.stage, stage.tasks, stage.done) for stage in found.stages] == [
+        ("make", 5, 5),
+        ("halve", 4, 4),
+        ("times", 1, 1),
+    ]
+
+
+def test_half_a_run_has_no_digest(tmp_path: Path) -> None:
+    go(config(tmp_path))
+    next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
+    with pytest.raises(StoreError, match="stage make is not done: 1 of 5 tasks are left"):
+        digests(recorded(Folder(str(tmp_path / "run"))))
+    with pytest.raises(StoreError, match="there is no plan 'nonsense'"):
+        recorded(Folder(str(tmp_path / "run")), "nonsense")
+
+
+def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
+    before = estimates(config(tmp_path), Choice())
+    assert [(one.stage, one.tasks, one.done) for one in before] == [
+        ("make", 5, 0),
+        ("halve", None, 0),
+        ("times", None, 0),
+    ]
+    assert not (tmp_path / "run").exists()
+    go(config(tmp_path))
+    assert [(one.tasks, one.done) for one in estimates(config(tmp_path), Choice())] == [(5, 5), (4, 4), (1, 1)]
+
+
+def test_steps_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"there is no stage 'halv'") as error:
+        go(config(tmp_path), Choice(until="halv"))
+    assert "make, halve, times" in str(error.value)
+    with pytest.raises(UserError, match="stage make is not done: 5 of 5 tasks are left"):
+        go(config(tmp_path), Choice(only="times"))
+    assert list(go(config(tmp_path), Choice(until="make")).course.ended) == ["make"]
+    assert go(config(tmp_path), Choice(redo_from="halve")).did == 5
+
+
+@pytest.mark.parametrize(
+    ("made", "complaint"),
+    [
+        ((Step("a", Make()), Step("a", Make())), "two steps 'a'"),
+        ((Step("a", Halve(), "", {"numbers": "b:numbers"}),), "reads b:numbers, which no earlier step makes"),
+        ((Step("a", Make()), Step("b", Halve(), "", {"numbers": "a:nombres"})), "reads a:nombres"),
+        ((Step("b", Halve(), "", {"numbers": "a:numbers"}), Step("a", Make())), "reads a:numbers"),
+        ((Step("a", Make()), Step("b", Make())), "digested under one name"),
+    ],
+)
+def test_a_chain_is_checked(made: tuple[Step, ...], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        Chain("wrong", made, Own(1))
+
+
+def test_one_stage_may_stand_in_a_chain_twice() -> None:
+    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), digests={"numbers": "others"})), Own(1))
+    assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
+
+
+def test_another_run_s_tables(tmp_path: Path) -> None:
+    go(config(tmp_path))
+    run = str(tmp_path / "run")
+    made = read(Elsewhere(run, "make:numbers"), {})
+    assert len(made.parts) == 5
+    assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
+    with pytest.raises(StoreError, match="there is no step nonsense in a plan 'run'"):
+        read(Elsewhere(run, "nonsense:numbers"), {})
+    with pytest.raises(StoreError, match="not a run folder"):
+        read(Elsewhere(str(tmp_path / "nowhere"), "make:numbers"), {})
+    next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
+    with pytest.raises(StoreError, match="its step make is not done"):
+        read(Elsewhere(run, "make:numbers"), {})
+
+
+def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean small"):
+        config(tmp_path, chain="smal")
+    with pytest.raises(UserError, match="the plans of a ledger have one run folder"):
+        run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, Choice(), Progress())
