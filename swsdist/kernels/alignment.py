@@ -9,13 +9,14 @@ is one path, and it is the same on any machine.
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 
 
 @compiled("int64(int16[:,::1], int32[:,::1], int32[:,::1])")
-def align(distances: Any, cost: Any, path: Any) -> int:
+def align(distances: NDArray[np.int16], cost: NDArray[np.int32], path: NDArray[np.int32]) -> int:
     """The best path.
 
     Args:
@@ -57,7 +58,13 @@ def align(distances: Any, cost: Any, path: Any) -> int:
 
 
 @compiled("void(int32[:,::1], int64, float64[:,::1], int64[::1], float64[:,::1])")
-def average(path: Any, places: int, frames: Any, counts: Any, mean: Any) -> None:
+def average(
+    path: NDArray[np.int32],
+    places: int,
+    frames: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    mean: NDArray[np.float64],
+) -> None:
     """Take the frames of a sequence into the running means of those that they meet.
 
     ``mean += (frame - mean) / count``, in the order of the path: equal frames have themselves as their mean.

@@ -20,31 +20,35 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TypeVar
 
 import llvmlite
 import numba
+from numba.core.typing import Signature
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _LOCK = threading.Lock()
 
 
-def compiled(signature: Any) -> Callable[[Any], Any]:
+def compiled(signature: str | Signature) -> Callable[[Function], Function]:
     """Compile a function for a signature, or take it from disk. It runs without the interpreter's lock."""
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: Function) -> Function:
         function.__qualname__ += _enclosed(function)
         with _LOCK:
             before = numba.config.CACHE_DIR
             numba.config.CACHE_DIR = str(folder())
             try:
-                return numba.njit(signature, nogil=True, cache=True)(function)
+                made: Function = numba.njit(signature, nogil=True, cache=True)(function)
+                return made
             finally:
                 numba.config.CACHE_DIR = before
 
     return decorate
 
 
-def _enclosed(function: Any) -> str:
+def _enclosed(function: Callable[..., object]) -> str:
     """What a function has of the one around it, as a part of a name; nothing where that is nothing.
 
     numba tells functions of one name apart by a number that it counts in each process. Two that were compiled by different

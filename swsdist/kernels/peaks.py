@@ -10,11 +10,12 @@ needs as few comparisons, but two passes in opposite directions).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH, below, load, lowest_bit, store
 
 #: Columns of a row of what was found: query, document, end frame, document frames of the path, cost.
@@ -22,7 +23,7 @@ COLUMNS = 5
 
 
 @numba.extending.register_jitable
-def sliding_least(values: Any, rows: int, window: int) -> None:
+def sliding_least(values: State, rows: int, window: int) -> None:
     """Replace each row by the least of it and the window - 1 rows after it; the last window - 1 rows become meaningless.
 
     Args:
@@ -41,16 +42,16 @@ def sliding_least(values: Any, rows: int, window: int) -> None:
 
 @numba.extending.register_jitable
 def pick(
-    curve: Any,
+    curve: State,
     rows: int,
     row_zero: int,
     bits: int,
     infinity: int,
     window: int,
-    lanes: Any,
+    lanes: NDArray[np.int64],
     query: int,
-    minima: Any,
-    found: Any,
+    minima: State,
+    found: NDArray[np.int64],
     count: int,
 ) -> int:
     """Append the best candidates of a stretch of curves, one a lane.

@@ -8,7 +8,8 @@ found in order (`peaks`).
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH
@@ -18,7 +19,7 @@ SLACK = 2
 
 
 @compiled("void(int16[::1], int64, int64, int32[::1])")
-def nearest(distances: Any, height: Any, n: Any, out: Any) -> None:
+def nearest(distances: NDArray[np.int16], height: int, n: int, out: NDArray[np.int32]) -> None:
     """The nearest of n codewords for each frame, the first of equals.
 
     Args:
@@ -36,7 +37,13 @@ def nearest(distances: Any, height: Any, n: Any, out: Any) -> None:
 
 
 @compiled("int64(int32[:,::1], int32[:,::1], int64[::1], int32[::1], int32[::1])")
-def vote(codes: Any, weights: Any, starts: Any, places: Any, votes: Any) -> int:
+def vote(
+    codes: NDArray[np.int32],
+    weights: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    places: NDArray[np.int32],
+    votes: NDArray[np.int32],
+) -> int:
     """Let a query vote.
 
     Args:
@@ -60,7 +67,7 @@ def vote(codes: Any, weights: Any, starts: Any, places: Any, votes: Any) -> int:
 
 
 @compiled("int64(int32[::1], int64, int64[:,::1])")
-def peaks(votes: Any, apart: Any, found: Any) -> int:
+def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int:
     """Beginnings with many votes, those of their neighbours within `SLACK` counted.
 
     From left to right: one that is within `apart` of the last one takes its place if it has more.

@@ -20,8 +20,9 @@ and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-per
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -29,14 +30,38 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext as Target
+from numba.core.typing import BaseContext as Typing
+from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
-from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.vectors import WIDTH, load, load_rounded, pointer, splat, store, vector_of
+from swsdist.kernels.distances.interface import Distance, Map
+from swsdist.kernels.vectors import WIDTH, Intrinsic, load, load_rounded, pointer, splat, store, vector_of
 
 Source = Literal["int16", "float32"]
+
+#: A compiled fill; the arguments are those of `FILL`.
+Fill: TypeAlias = Callable[
+    [
+        NDArray[np.int16],
+        int,
+        int,
+        int,
+        int,
+        int,
+        NDArray[np.int16],
+        int,
+        int,
+        int,
+        NDArray[np.int16],
+        NDArray[np.int32],
+    ],
+    None,
+]
+
+Element = TypeVar("Element", bound=np.generic)
 
 _FEATURES = llvm.get_host_cpu_features() if llvm.get_host_cpu_name() else {}
 
@@ -81,13 +106,21 @@ def rows_of(large: int, small: int) -> int:
     return large * _LARGE + small * _SMALL
 
 
-def _tile(height: int) -> Any:
+def _tile(height: int) -> Callable[..., None]:
     """The intrinsic that multiplies `height` query frames with `_FRAMES` document frames of sixteen lanes."""
 
     @intrinsic
     def multiply(
-        typing: Any, documents: Any, at: Any, stride: Any, query: Any, row: Any, row_stride: Any, pairs: Any, out: Any
-    ) -> Any:
+        typing: Typing,
+        documents: types.Array,
+        at: types.Integer,
+        stride: types.Integer,
+        query: types.Array,
+        row: types.Integer,
+        row_stride: types.Integer,
+        pairs: types.Integer,
+        out: types.Array,
+    ) -> Intrinsic:
         """Sums of products, int32 (height, _FRAMES, 16), to the start of `out`.
 
         documents and query: int16, from elements `at` and `row` on; strides in elements from frame to frame.
@@ -95,7 +128,7 @@ def _tile(height: int) -> Any:
         sums, half = vector_of(types.int32), ir.VectorType(ir.IntType(16), 2 * WIDTH)
         size, word = ir.IntType(64), ir.IntType(32)
 
-        def multiply_add(builder: Any, total: Any, left: Any, right: Any) -> Any:
+        def multiply_add(builder: ir.IRBuilder, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
             if VNNI:
                 kind = ir.FunctionType(sums, [sums, sums, sums])
                 assembly = ir.InlineAsm(kind, "vpdpwssd $3, $2, $0", "=v,0,v,v")
@@ -113,7 +146,9 @@ def _tile(height: int) -> Any:
             ]
             return builder.add(total, builder.add(*parts))
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def generate(
+            context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
+        ) -> ir.Value:
             documents_, at_, stride_, query_, row_, row_stride_, pairs_, out_ = arguments
             of_documents, _, _, of_query, _, _, _, of_out = signature.args
             zero = ir.Constant(sums, None)
@@ -149,7 +184,8 @@ def _tile(height: int) -> Any:
 
         return types.void(documents, at, stride, query, row, row_stride, pairs, out), generate
 
-    return multiply
+    made: Callable[..., None] = multiply
+    return made
 
 
 _large, _small = _tile(_LARGE), _tile(_SMALL)
@@ -175,7 +211,7 @@ SUMS = _LARGE * _FRAMES * WIDTH
 
 
 @cache
-def fill(from_dot: Any, source: Source) -> Any:
+def fill(from_dot: Map, source: Source) -> Fill:
     """The compiled fill of a map, from disk if it was compiled before; its signature is `FILL`.
 
     Args:
@@ -186,18 +222,18 @@ def fill(from_dot: Any, source: Source) -> Any:
     numba.extending.register_jitable(from_dot)
 
     def from_int16(
-        documents: Any,
-        first: Any,
-        frames: Any,
-        pairs: Any,
-        first_pair: Any,
-        own_pairs: Any,
-        query: Any,
-        at: Any,
-        large: Any,
-        small: Any,
-        distances: Any,
-        sums: Any,
+        documents: NDArray[np.int16],
+        first: int,
+        frames: int,
+        pairs: int,
+        first_pair: int,
+        own_pairs: int,
+        query: NDArray[np.int16],
+        at: int,
+        large: int,
+        small: int,
+        distances: NDArray[np.int16],
+        sums: NDArray[np.int32],
     ) -> None:
         line, stride = pairs * 2, pairs * 2 * WIDTH
         start = at + first_pair * 2
@@ -220,18 +256,18 @@ def fill(from_dot: Any, source: Source) -> Any:
                         store(distances, ((t + u) * height + row + i) * WIDTH, from_dot(dot))
 
     def from_float32(
-        products: Any,
-        first: Any,
-        frames: Any,
-        held: Any,
-        first_pair: Any,
-        own_pairs: Any,
-        query: Any,
-        at: Any,
-        large: Any,
-        small: Any,
-        distances: Any,
-        sums: Any,
+        products: NDArray[np.int16],
+        first: int,
+        frames: int,
+        held: int,
+        first_pair: int,
+        own_pairs: int,
+        query: NDArray[np.int16],
+        at: int,
+        large: int,
+        small: int,
+        distances: NDArray[np.int16],
+        sums: NDArray[np.int32],
     ) -> None:
         height = rows_of(large, small)
         for i in range(
@@ -283,7 +319,9 @@ def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -
 
 
 @compiled("void(float32[:,::1], int64[::1], int64[::1], int16[::1])")
-def _interleave(frames: Any, lengths: Any, order: Any, out: Any) -> None:
+def _interleave(
+    frames: NDArray[np.float32], lengths: NDArray[np.int64], order: NDArray[np.int64], out: NDArray[np.int16]
+) -> None:
     width = len(order)
     starts = np.zeros(WIDTH, np.int64)
     for lane in range(1, WIDTH):
@@ -315,7 +353,7 @@ def interleave(
     return out
 
 
-def aligned(elements: int, dtype: Any) -> NDArray[Any]:
+def aligned(elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:
     """An array that begins on a cache line: a vector that crosses one costs twice."""
     size = elements * np.dtype(dtype).itemsize
     room = np.empty(size + 64, np.uint8)

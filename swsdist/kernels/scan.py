@@ -11,21 +11,31 @@ are carried. Where segments end changes nothing.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numba
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.peaks import bound, pick
-from swsdist.kernels.products import FILL, STRIDE, rows_of
+from swsdist.kernels.products import FILL, STRIDE, Fill, rows_of
+from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
 
 # Passing compiled functions to compiled functions works since numba 0.48, and still warns.
 warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
+
+#: The functions of a pattern's inner loop, see `kernels.recurrences.bounded_slope`.
+Advance: TypeAlias = Callable[
+    [NDArray[np.int16], int, int, int, int, State, int, int, State, int, int],
+    None,
+]
+Restart: TypeAlias = Callable[[State, int, int, int, int], None]
 
 #: Elements of the distances of one turn: half of a first-level cache of 32 kB.
 _TURN = 8192
@@ -40,8 +50,36 @@ def turn(rows: int) -> int:
     return max(STRIDE, min(64, _TURN // (rows * WIDTH) // STRIDE * STRIDE))
 
 
+class Scan(Protocol):
+    """The compiled inner loop of a pattern; `scanner` says what the arguments are."""
+
+    def __call__(
+        self,
+        fills: tuple[Fill, ...],
+        sources: tuple[NDArray[np.int16], ...],
+        shape: NDArray[np.int64],
+        shift: int,
+        pairs: int,
+        frames_of_queries: NDArray[np.int16],
+        queries: NDArray[np.int64],
+        start: int,
+        length: int,
+        last: bool,
+        lanes: NDArray[np.int64],
+        window: int,
+        columns: State,
+        tails: State,
+        distances: NDArray[np.int16],
+        sums: NDArray[np.int32],
+        curve: State,
+        minima: State,
+        found: NDArray[np.int64],
+        /,
+    ) -> int: ...
+
+
 @cache
-def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) -> Any:
+def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateType, streams: int) -> Scan:
     """The compiled inner loop of a pattern, from disk if it was compiled before.
 
     Args:
@@ -65,26 +103,26 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
     flat = types.int16[::1]
 
     def scan(
-        fills: Any,
-        sources: Any,
-        shape: Any,
-        shift: Any,
-        pairs: Any,
-        frames_of_queries: Any,
-        queries: Any,
-        start: Any,
-        length: Any,
-        last: Any,
-        lanes: Any,
-        window: Any,
-        columns: Any,
-        tails: Any,
-        distances: Any,
-        sums: Any,
-        curve: Any,
-        minima: Any,
-        found: Any,
-    ) -> Any:
+        fills: tuple[Fill, ...],
+        sources: tuple[NDArray[np.int16], ...],
+        shape: NDArray[np.int64],
+        shift: int,
+        pairs: int,
+        frames_of_queries: NDArray[np.int16],
+        queries: NDArray[np.int64],
+        start: int,
+        length: int,
+        last: bool,
+        lanes: NDArray[np.int64],
+        window: int,
+        columns: State,
+        tails: State,
+        distances: NDArray[np.int16],
+        sums: NDArray[np.int32],
+        curve: State,
+        minima: State,
+        found: NDArray[np.int64],
+    ) -> int:
         count = 0
         carried = 2 * window
         for q in range(len(queries)):
@@ -173,7 +211,9 @@ def room_for_distances(rows: int) -> int:
 
 
 @numba.extending.register_jitable
-def _combine(distances: Any, used: Any, apart: Any, shape: Any, shift: Any, sums: Any) -> None:
+def _combine(
+    distances: NDArray[np.int16], used: int, apart: int, shape: NDArray[np.int64], shift: int, sums: NDArray[np.int32]
+) -> None:
     """Weighted sum of the streams' distances, in place of the first's; see `kernels.distances`."""
     half = (1 << shift) >> 1
     like = lanes_of(sums)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 
 
 @compiled("void(int64[::1], int64[::1], int64[::1], float64, int64[::1])")
-def claim(bounds: Any, start: Any, stop: Any, overlap: float, owner: Any) -> None:
+def claim(
+    bounds: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    overlap: float,
+    owner: NDArray[np.int64],
+) -> None:
     """Each span is its own, unless a better one that is its own overlaps it by more than `overlap` of the shorter of the two.
 
     Args:

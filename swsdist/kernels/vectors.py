@@ -15,35 +15,44 @@ not checked.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
+from numba.core.base import BaseContext as Target
+from numba.core.datamodel import DataModelManager
+from numba.core.typing import BaseContext as Typing
+from numba.core.typing import Signature
 from numba.extending import intrinsic, models, overload, register_model
+from numpy.typing import DTypeLike
 
 from swsdist.kernels.arithmetic import choose, least, most
 
 #: Lanes of a vector.
 WIDTH = 16
 
+#: What an intrinsic says: the types of its result and of its arguments, and what writes its code.
+Intrinsic: TypeAlias = tuple[Signature, Callable[[Target, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]]
+
 
 class Lanes(types.Type):  # type: ignore[misc] # numba has no types for its types
     """The numba type of a vector; `element` is the numba type of a lane."""
 
-    def __init__(self, element: Any) -> None:
+    def __init__(self, element: types.Number) -> None:
         self.element = element
         super().__init__(name=f"Lanes({element})")
 
 
 @cache
-def lanes_type(dtype: Any) -> Lanes:
+def lanes_type(dtype: DTypeLike) -> Lanes:
     """The vector type of a numpy dtype: int32, int64 or float32."""
     return Lanes(from_dtype(np.dtype(dtype)))
 
 
-def vector_of(element: Any) -> Any:
+def vector_of(element: types.Number) -> ir.VectorType:
     """LLVM's type for sixteen elements of a numba type."""
     scalar = ir.FloatType() if element == types.float32 else ir.IntType(element.bitwidth)
     return ir.VectorType(scalar, WIDTH)
@@ -51,34 +60,36 @@ def vector_of(element: Any) -> Any:
 
 @register_model(Lanes)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
+    def __init__(self, manager: DataModelManager, kind: Lanes) -> None:
         super().__init__(manager, kind, vector_of(kind.element))
 
 
-def pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any, target: Any) -> Any:
+def pointer(
+    context: Target, builder: ir.IRBuilder, kind: types.Array, array: ir.Value, index: ir.Value, target: ir.Type
+) -> ir.Value:
     """LLVM's pointer to `array[index]` of a flat array, as a pointer to `target`."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), target.as_pointer())
 
 
-def splat(builder: Any, scalar: Any) -> Any:
+def splat(builder: ir.IRBuilder, scalar: ir.Value) -> ir.Value:
     """LLVM's vector of sixteen times a scalar."""
     undefined = ir.Constant(ir.VectorType(scalar.type, WIDTH), ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
 
 
-def _aligned(instruction: Any, array: Any) -> Any:
+def _aligned(instruction: ir.Instruction, array: types.Array) -> ir.Instruction:
     instruction.align = array.dtype.bitwidth // 8
     return instruction
 
 
 @intrinsic
-def load(typing: Any, array: Any, index: Any) -> Any:
+def load(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     """Sixteen consecutive elements."""
     kind = Lanes(array.dtype)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype))
         return _aligned(builder.load(place), array)
 
@@ -86,10 +97,10 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def load_unsigned(typing: Any, array: Any, index: Any, like: Any) -> Any:
+def load_unsigned(typing: Typing, array: types.Array, index: types.Integer, like: Lanes) -> Intrinsic:
     """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype))
         return builder.zext(_aligned(builder.load(place), array), vector_of(like.element))
 
@@ -97,10 +108,10 @@ def load_unsigned(typing: Any, array: Any, index: Any, like: Any) -> Any:
 
 
 @intrinsic
-def load_rounded(typing: Any, array: Any, index: Any) -> Any:
+def load_rounded(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     """Sixteen float32, which are whole numbers, out of an int16 array that holds their bytes, as int32 lanes."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(types.float32))
         return builder.fptosi(_aligned(builder.load(place), array), vector_of(types.int32))
 
@@ -108,10 +119,10 @@ def load_rounded(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def store(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
+def store(typing: Typing, array: types.Array, index: types.Integer, lanes: Lanes) -> Intrinsic:
     """Write sixteen consecutive elements; integers are cut to the array's width."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = vector_of(array.dtype)
         place = pointer(context, builder, array, arguments[0], arguments[1], target)
         value = arguments[2]
@@ -122,30 +133,30 @@ def store(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 
 @intrinsic
-def spread(typing: Any, value: Any, like: Any) -> Any:
+def spread(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
     """Sixteen times a number, as lanes like `like`."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return splat(builder, context.cast(builder, arguments[0], value, like.element))
 
     return like(value, like), generate
 
 
 @intrinsic
-def lanes_of(typing: Any, array: Any) -> Any:
+def lanes_of(typing: Typing, array: types.Array) -> Intrinsic:
     """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return ir.Constant(vector_of(array.dtype), None)
 
     return Lanes(array.dtype)(array), generate
 
 
 @intrinsic
-def below(typing: Any, left: Any, right: Any) -> Any:
+def below(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
     """A bit for each lane: whether left < right; the first lane is the lowest bit. int64."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         truth = _less(builder, left, *arguments)
         return builder.zext(builder.bitcast(truth, ir.IntType(WIDTH)), ir.IntType(64))
 
@@ -153,44 +164,47 @@ def below(typing: Any, left: Any, right: Any) -> Any:
 
 
 @intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
+def lowest_bit(typing: Typing, bits: types.Integer) -> Intrinsic:
     """Number of the lowest bit that is set; bits is not 0. int64."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.cttz(arguments[0], ir.IntType(1)(1))
 
     return types.int64(types.int64), generate
 
 
-def _less(builder: Any, kind: Any, left: Any, right: Any) -> Any:
+def _less(builder: ir.IRBuilder, kind: Lanes, left: ir.Value, right: ir.Value) -> ir.Value:
     compare = builder.fcmp_ordered if kind.element == types.float32 else builder.icmp_signed
     return compare("<", left, right)
 
 
 @intrinsic
-def _chosen(typing: Any, left: Any, right: Any, if_below: Any, otherwise: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _chosen(typing: Typing, left: Lanes, right: Lanes, if_below: Lanes, otherwise: Lanes) -> Intrinsic:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.select(_less(builder, left, *arguments[:2]), *arguments[2:])
 
     return if_below(left, right, if_below, otherwise), generate
 
 
-def _operation(integer: str, real: str = "") -> Any:
+def _operation(integer: str, real: str = "") -> Callable[..., object]:
     """An intrinsic of two vectors that is one LLVM instruction."""
 
     @intrinsic
-    def applied(typing: Any, left: Any, right: Any) -> Any:
+    def applied(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
         name = real if left.element == types.float32 else integer
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def generate(
+            context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
+        ) -> ir.Value:
             return getattr(builder, name)(*arguments)
 
         return left(left, right), generate
 
-    return applied
+    made: Callable[..., object] = applied
+    return made
 
 
-def _of_lanes(symbol: Any, instruction: Any) -> None:
+def _of_lanes(symbol: Callable[..., object], instruction: Callable[..., object]) -> None:
     """Define a Python operator on vectors, and on a vector and a number."""
 
     @overload(symbol)

@@ -13,33 +13,42 @@ frames int16 (groups, pairs, 16, 2), distances int16 (groups, rows, 16). A windo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import least
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.recurrences.bounded_slope import cell
+from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: What a row of `windows` holds: its first group, its columns, the first column whose cost is wanted, the first and the one
 #: after the last that may be a candidate.
 WINDOW = ("group", "columns", "begin", "first", "stop")
 
+#: A compiled scan; `scanner` says what the arguments are.
+Scan: TypeAlias = Callable[
+    [NDArray[np.int16], int, int, NDArray[np.int64], int, int, int, int, State, NDArray[np.int64]],
+    int,
+]
+
 
 def _scan(
-    distances: Any,
+    distances: NDArray[np.int16],
     height: int,
     n: int,
-    windows: Any,
+    windows: NDArray[np.int64],
     bits: int,
     infinity: int,
     apart: int,
     limit: int,
-    rows: Any,
-    found: Any,
+    rows: State,
+    found: NDArray[np.int64],
 ) -> int:
     like = lanes_of(rows)
     shift = spread(bits, like)
@@ -98,7 +107,7 @@ def _scan(
 
 
 @cache
-def scanner(dtype: Any) -> Any:
+def scanner(dtype: StateType) -> Scan:
     """The compiled scan of a query's windows for a type of state, from disk if it was compiled before.
 
     Returns:
@@ -129,7 +138,7 @@ def room(columns: int) -> int:
 
 
 @compiled("void(int32[:,::1], int64[::1], int64[::1], int32[:,:,::1])")
-def lay(frames: Any, first: Any, groups: Any, out: Any) -> None:
+def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.int64], out: NDArray[np.int32]) -> None:
     """Windows one after the other, in groups of sixteen frames.
 
     Args:
@@ -154,7 +163,7 @@ _FRAMES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
 @compiled(numba.void(_FRAMES, numba.int64, numba.float32[:, ::1]))
-def means(frames: Any, factor: Any, out: Any) -> None:
+def means(frames: NDArray[np.float32], factor: int, out: NDArray[np.float32]) -> None:
     """Mean of each `factor` consecutive frames, summed in float64 in their order; the last one is of what is left.
 
     Args:
@@ -173,7 +182,7 @@ def means(frames: Any, factor: Any, out: Any) -> None:
 
 
 @compiled(numba.void(_FRAMES, numba.int64[::1], numba.int16[:, ::1]))
-def pack(frames: Any, order: Any, out: Any) -> None:
+def pack(frames: NDArray[np.float32], order: NDArray[np.int64], out: NDArray[np.int16]) -> None:
     """Columns of frames in an order, as integers.
 
     Args:
@@ -188,7 +197,7 @@ def pack(frames: Any, order: Any, out: Any) -> None:
 
 
 @compiled("void(int16[::1], int64, int64, int16[::1])")
-def column_minima(distances: Any, height: Any, n: Any, out: Any) -> None:
+def column_minima(distances: NDArray[np.int16], height: int, n: int, out: NDArray[np.int16]) -> None:
     """Least distance of each document frame to any of a query's n frames.
 
     Args:
@@ -206,7 +215,14 @@ _SUMS = "int64(int16[::1], int64[:,::1], int64, int64[::1], int64, int64[:,::1])
 
 
 @compiled(_SUMS)
-def least_sums(minima: Any, stretches: Any, n: Any, most: Any, limit: Any, found: Any) -> int:
+def least_sums(
+    minima: NDArray[np.int16],
+    stretches: NDArray[np.int64],
+    n: int,
+    most: NDArray[np.int64],
+    limit: int,
+    found: NDArray[np.int64],
+) -> int:
     """Windows of n frames with 50 % overlap whose sums are least.
 
     A document's windows begin at multiples of n // 2; where the last one leaves frames over, one more ends with the

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ def path(
     return cells
 
 
-def traced(table: NDArray[np.int16], twin: Any, option: int) -> tuple[Curve, NDArray[np.uint8]]:
+def traced(table: NDArray[np.int16], twin: tracing.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
     """The curve of a table of distances by a recurrence's plain twin, and the step into every cell."""
     found = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)

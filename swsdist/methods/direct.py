@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,21 +33,23 @@ from swsdist.types import DETECTIONS, QUERIES
 _PLACE = re.compile(r"^(?P<path>.+):(?P<start>\d+(?:\.\d*)?)-(?P<end>\d+(?:\.\d*)?)$")
 
 
-def parse_query(text: str) -> dict[str, Any]:
+def parse_query(text: str) -> dict[str, object]:
     """A query as it is typed: `hello.wav`, or a place in a recording, `talk.flac:12.3-13.1` (seconds).
 
     Returns:
         A row of QUERIES whose id is the text.
     """
     place = None if Path(text).exists() else _PLACE.match(text)
-    row: dict[str, Any] = dict.fromkeys(QUERIES.names)
+    row: dict[str, object] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
     if place is not None:
         row |= {"path": place["path"], "start": float(place["start"]), "end": float(place["end"])}
     return row
 
 
-def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: int) -> pa.Table:
+def search_store(
+    store: Store, queries: str | pa.Table | Iterable[object], options: Mapping[str, object], top: int
+) -> pa.Table:
     """Detections of a few queries, best first within each query.
 
     Args:
@@ -89,7 +90,7 @@ def search_store(store: Store, queries: Any, options: Mapping[str, Any], top: in
     return qnorm.scores(reduced.detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
 
 
-def settings_of(options: Mapping[str, Any]) -> Search:
+def settings_of(options: Mapping[str, object]) -> Search:
     """The config's section `search` from some of its keys.
 
     Raises:
@@ -103,7 +104,7 @@ def settings_of(options: Mapping[str, Any]) -> Search:
         raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
 
 
-def extracted_from(store: Store, rows: list[dict[str, Any]], settings: Search | None = None) -> pa.Table:
+def extracted_from(store: Store, rows: list[dict[str, object]], settings: Search | None = None) -> pa.Table:
     """Features of queries by the extractor of a store, EXAMPLES.
 
     Args:
@@ -120,7 +121,7 @@ def extracted_from(store: Store, rows: list[dict[str, Any]], settings: Search | 
     return extracted.examples
 
 
-def _rows(queries: Any) -> list[dict[str, Any]]:
+def _rows(queries: str | pa.Table | Iterable[object]) -> list[dict[str, object]]:
     if isinstance(queries, str):
         return [parse_query(queries)]
     if hasattr(queries, "to_dict") and hasattr(queries, "columns"):  # a pandas table
@@ -146,7 +147,7 @@ def columns() -> list[str]:
     return [name for name in DETECTIONS.names if name not in ("decision", "system")]
 
 
-def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, Any]) -> pa.Table:
+def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object]) -> pa.Table:
     """The curve of a spoken query in a document of a store.
 
     Args:
@@ -180,7 +181,7 @@ def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options:
 
 
 def path_in_store(
-    store: Store, query: str, doc_id: str, end: float, channel: int, options: Mapping[str, Any]
+    store: Store, query: str, doc_id: str, end: float, channel: int, options: Mapping[str, object]
 ) -> pa.Table:
     """The warping path of a detection.
 
@@ -220,7 +221,7 @@ def path_in_store(
 class _Pair:
     """A query and a document of a store, prepared as the search prepares them."""
 
-    def __init__(self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object]) -> None:
         config = settings_of(options)
         manifest = store.manifest
         extracted = extracted_from(store, [parse_query(query)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from swsdist.config.search import Search
 from swsdist.methods.method import Method
 from swsdist.registries import METHODS
@@ -19,6 +17,6 @@ def create(search: Search) -> Method:
     return made
 
 
-def identity(search: Search) -> list[Any]:
+def identity(search: Search) -> list[object]:
     """Name, version and all that its candidates depend on, for fingerprints."""
     return [*METHODS.identity(search.method), create(search).matters()]

@@ -12,22 +12,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import numba
 import numpy as np
 from numba import cuda
 from numba.cuda.core import config
+from numpy.typing import NDArray
 
+from swsdist.kernels.compiled import Function
 from swsdist.kernels.cuda import threads
 from swsdist.kernels.cuda.rows import FRAMES
 from swsdist.kernels.cuda.threads import WARP
+from swsdist.kernels.distances.interface import Map
+from swsdist.kernels.recurrences.packing import State
 
 # A search of little is a small launch, and nobody's mistake.
 warnings.filterwarnings("ignore", "Grid size .* will likely result in GPU under-utilization")
 
 #: Whether kernels run in numba's simulator.
 SIMULATED = bool(config.ENABLE_CUDASIM)
+
+
+#: Blocks of a launch, threads of a block, and the stream (0: none in particular).
+Shape: TypeAlias = tuple[tuple[int, int], tuple[int, int], object]
+
+
+class Kernel(Protocol):
+    """A kernel, launched as ``kernel[shape](...)``; the arrays are on the GPU."""
+
+    def __getitem__(self, shape: Shape, /) -> Callable[..., None]: ...
 
 
 class Kernels(NamedTuple):
@@ -41,34 +55,42 @@ class Kernels(NamedTuple):
             places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to `best`.
     """
 
-    lay: Any
-    scan: Any
-    pick: Any
+    lay: Kernel
+    scan: Kernel
+    pick: Kernel
 
 
-def _on_device(function: Callable[..., Any]) -> Any:
+def _on_device(function: Function) -> Function:
     """A thread's function, for kernels to call."""
     if not SIMULATED:
-        return cuda.jit(device=True)(function)
+        made: Function = cuda.jit(device=True)(function)
+        return made
     compiled = numba.njit(function)
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: object) -> object:
         return compiled(*(one if np.isscalar(one) else np.asarray(one) for one in arguments))
 
-    return call
+    return cast(Function, call)
 
 
 @cache
-def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
+def kernels(maps: tuple[Map, ...]) -> Kernels:
     """The kernels of a distance.
 
     Args:
         maps: `from_dot` of each stream.
     """
-    lay_thread, scan_thread, pick_thread = map(_on_device, (threads.lay, threads.scan(maps), threads.pick))
+    lay_thread, scan_thread = _on_device(threads.lay), _on_device(threads.scan(maps))
+    pick_thread = _on_device(threads.pick)
 
     @cuda.jit
-    def lay(raw: Any, columns: Any, lanes: Any, warps: Any, documents: Any) -> None:
+    def lay(
+        raw: NDArray[np.float32],
+        columns: int,
+        lanes: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        documents: NDArray[np.float32],
+    ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         own = lanes[warp * WARP + lane]
         group = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
@@ -79,16 +101,16 @@ def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
 
     @cuda.jit
     def scan(
-        documents: Any,
-        columns: Any,
-        queries: Any,
-        tops: Any,
-        tasks: Any,
-        streams: Any,
-        shift: Any,
-        warps: Any,
-        frames: Any,
-        edges: Any,
+        documents: NDArray[np.float32],
+        columns: int,
+        queries: NDArray[np.float32],
+        tops: State,
+        tasks: NDArray[np.int64],
+        streams: NDArray[np.int64],
+        shift: int,
+        warps: NDArray[np.int64],
+        frames: int,
+        edges: State,
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
@@ -103,18 +125,18 @@ def kernels(maps: tuple[Callable[[Any], Any], ...]) -> Kernels:
 
     @cuda.jit
     def pick(
-        edges: Any,
-        tasks: Any,
-        lanes: Any,
-        warps: Any,
-        frames: Any,
-        window: Any,
-        room: Any,
-        ends: Any,
-        states: Any,
-        total: Any,
-        places: Any,
-        best: Any,
+        edges: State,
+        tasks: NDArray[np.int64],
+        lanes: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        frames: int,
+        window: int,
+        room: int,
+        ends: NDArray[np.int32],
+        states: State,
+        total: NDArray[np.int32],
+        places: NDArray[np.int32],
+        best: State,
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y

@@ -10,13 +10,14 @@ For compiled code only. Indices are in elements of flat C arrays and are not che
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
+from numba.core.base import BaseContext as Target
+from numba.core.typing import BaseContext as Typing
+from numba.core.typing import Signature
 from numba.extending import intrinsic
 
-from swsdist.kernels.vectors import WIDTH, Lanes, pointer, vector_of
+from swsdist.kernels.vectors import WIDTH, Intrinsic, Lanes, pointer, vector_of
 
 #: Document frames that a thread takes at once.
 FRAMES = 4
@@ -25,11 +26,11 @@ _WORD = ir.IntType(32)
 
 
 @intrinsic
-def load_rows(typing: Any, array: Any, index: Any) -> Any:
+def load_rows(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     """Sixteen consecutive elements of 32 bits or more, from a multiple of 16 bytes on."""
     kind = Lanes(array.dtype)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         loaded = builder.load(pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype)))
         loaded.align = 16
         return loaded
@@ -38,11 +39,11 @@ def load_rows(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def load_frames(typing: Any, array: Any, index: Any) -> Any:
+def load_frames(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     """Four consecutive float32, from a multiple of 16 bytes on, as a tuple."""
     kind = types.UniTuple(types.float32, FRAMES)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = ir.VectorType(ir.FloatType(), FRAMES)
         loaded = builder.load(pointer(context, builder, array, arguments[0], arguments[1], target))
         loaded.align = 16
@@ -53,10 +54,10 @@ def load_frames(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def element(typing: Any, array: Any, index: Any) -> Any:
+def element(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     """One element; numba's own indexing would look for negative indices."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = ir.IntType(array.dtype.bitwidth)
         return builder.load(pointer(context, builder, array, arguments[0], arguments[1], target))
 
@@ -64,10 +65,10 @@ def element(typing: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def put(typing: Any, array: Any, index: Any, value: Any) -> Any:
+def put(typing: Typing, array: types.Array, index: types.Integer, value: types.Number) -> Intrinsic:
     """Write one integer element."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = ir.IntType(array.dtype.bitwidth)
         cast = context.cast(builder, arguments[2], value, array.dtype)
         builder.store(cast, pointer(context, builder, array, arguments[0], arguments[1], target))
@@ -77,10 +78,10 @@ def put(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
-def lowered(typing: Any, lanes: Any, first: Any) -> Any:
+def lowered(typing: Typing, lanes: Lanes, first: types.Number) -> Intrinsic:
     """Every row one further down; `first` becomes row 0, and the last one is lost."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         value = context.cast(builder, arguments[1], first, lanes.element)
         moved = ir.Constant(ir.VectorType(_WORD, WIDTH), [0, *range(WIDTH - 1)])
         shuffled = builder.shuffle_vector(arguments[0], ir.Constant(arguments[0].type, ir.Undefined), moved)
@@ -90,30 +91,30 @@ def lowered(typing: Any, lanes: Any, first: Any) -> Any:
 
 
 @intrinsic
-def last(typing: Any, lanes: Any) -> Any:
+def last(typing: Typing, lanes: Lanes) -> Intrinsic:
     """The last row."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.extract_element(arguments[0], _WORD(WIDTH - 1))
 
     return lanes.element(lanes), generate
 
 
 @intrinsic
-def whole(typing: Any, lanes: Any) -> Any:
+def whole(typing: Typing, lanes: Lanes) -> Intrinsic:
     """float32 rows that are whole numbers, as int32 rows."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.fptosi(arguments[0], vector_of(types.int32))
 
     return Lanes(types.int32)(lanes), generate
 
 
 @intrinsic
-def widened(typing: Any, lanes: Any, like: Any) -> Any:
+def widened(typing: Typing, lanes: Lanes, like: Lanes) -> Intrinsic:
     """int32 rows, none of them negative, as rows like `like`."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return arguments[0] if like == lanes else builder.zext(arguments[0], vector_of(like.element))
 
     return like(lanes, like), generate

@@ -19,14 +19,19 @@ Layouts, flat; the frames of all warps follow one another, and `offset` is where
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Protocol
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import choose, least
+from swsdist.kernels.arithmetic import Value, choose, least
 from swsdist.kernels.cuda.rows import FRAMES, element, last, load_frames, load_rows, lowered, put, whole, widened
+from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.bounded_slope import cell
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, spread
 
@@ -48,7 +53,15 @@ SPAN = ("offset", "frames", "first")
 TASK = ("tile", "tiles", "bits", "infinity", "margin")
 
 
-def lay(raw: Any, columns: Any, begins: Any, frames: Any, group: Any, documents: Any, place: Any) -> None:
+def lay(
+    raw: NDArray[np.float32],
+    columns: int,
+    begins: int,
+    frames: int,
+    group: int,
+    documents: NDArray[np.float32],
+    place: int,
+) -> None:
     """Lay out four frames of a piece.
 
     Args:
@@ -64,17 +77,17 @@ def lay(raw: Any, columns: Any, begins: Any, frames: Any, group: Any, documents:
 
 
 def _frame(
-    edges: Any,
-    place: Any,
-    first: Any,
-    infinity: Any,
-    top: Any,
-    above: Any,
-    above_before: Any,
-    previous: Any,
-    older: Any,
-    d: Any,
-) -> Any:
+    edges: State,
+    place: int,
+    first: bool,
+    infinity: int,
+    top: Value,
+    above: int,
+    above_before: int,
+    previous: Value,
+    older: Value,
+    d: Value,
+) -> tuple[Value, int]:
     """Sixteen rows of one frame t.
 
     Args:
@@ -100,27 +113,35 @@ def _frame(
     return state, own
 
 
-def _mapped(maps: tuple[Any, ...]) -> Any:
+class Mapped(Protocol):
+    """The maps of several streams, by the stream's number."""
+
+    def __call__(self, stream: int, dot: Value, /) -> Value: ...
+
+
+def _mapped(maps: tuple[Map, ...]) -> Mapped:
     """A function (stream, dot) that is the map of that stream; compiled code cannot choose out of a tuple of functions."""
-    own = numba.extending.register_jitable(maps[0])
+    own: Map = numba.extending.register_jitable(maps[0])
     if len(maps) == 1:
 
-        def only(stream: Any, dot: Any) -> Any:
+        def only(stream: int, dot: Value) -> Value:
             return own(dot)
 
-        return numba.extending.register_jitable(only)
+        single: Mapped = numba.extending.register_jitable(only)
+        return single
     others = _mapped(maps[1:])
 
-    def one_of(stream: Any, dot: Any) -> Any:
+    def one_of(stream: int, dot: Value) -> Value:
         if stream == 0:
             return own(dot)
         return others(stream - 1, dot)
 
-    return numba.extending.register_jitable(one_of)
+    made: Mapped = numba.extending.register_jitable(one_of)
+    return made
 
 
 @cache
-def scan(maps: tuple[Any, ...]) -> Any:
+def scan(maps: tuple[Map, ...]) -> Callable[..., None]:
     """The thread that goes through a piece with a query.
 
     Args:
@@ -134,8 +155,15 @@ def scan(maps: tuple[Any, ...]) -> Any:
     mapped, several = _mapped(maps), len(maps) > 1
 
     def distances(
-        documents: Any, at: Any, queries: Any, row: Any, streams: Any, shift: Any, bits: Any, like: Any
-    ) -> Any:
+        documents: NDArray[np.float32],
+        at: int,
+        queries: NDArray[np.float32],
+        row: int,
+        streams: NDArray[np.int64],
+        shift: int,
+        bits: int,
+        like: Value,
+    ) -> tuple[Value, Value, Value, Value]:
         """Sixteen rows of four frames: shifted distances, as a tuple."""
         half = (1 << shift) >> 1
         total0 = total1 = total2 = total3 = spread(0, whole(spread(0.0, lanes_of(queries))))
@@ -177,19 +205,19 @@ def scan(maps: tuple[Any, ...]) -> Any:
     frame = numba.extending.register_jitable(_frame)
 
     def thread(
-        documents: Any,
-        place: Any,
-        columns: Any,
-        queries: Any,
-        tops: Any,
-        tasks: Any,
-        query: Any,
-        streams: Any,
-        shift: Any,
-        begin: Any,
-        stop: Any,
-        edges: Any,
-        edge: Any,
+        documents: NDArray[np.float32],
+        place: int,
+        columns: int,
+        queries: NDArray[np.float32],
+        tops: State,
+        tasks: NDArray[np.int64],
+        query: int,
+        streams: NDArray[np.int64],
+        shift: int,
+        begin: int,
+        stop: int,
+        edges: State,
+        edge: int,
     ) -> None:
         like = lanes_of(edges)
         bits, infinity = tasks[query, 2], tasks[query, 3]
@@ -216,19 +244,19 @@ def scan(maps: tuple[Any, ...]) -> Any:
 
 
 def pick(
-    edges: Any,
-    edge: Any,
-    frames: Any,
-    first: Any,
-    stop: Any,
-    most: Any,
-    bits: Any,
-    infinity: Any,
-    window: Any,
-    ends: Any,
-    states: Any,
-    place: Any,
-) -> Any:
+    edges: State,
+    edge: int,
+    frames: int,
+    first: int,
+    stop: int,
+    most: int,
+    bits: int,
+    infinity: int,
+    window: int,
+    ends: NDArray[np.int32],
+    states: State,
+    place: int,
+) -> int:
     """The best candidates of a piece, as `kernels.peaks` defines them.
 
     Of w + 1 frames one at most is a candidate, the earliest of the least costs, so only that is compared with the frames around

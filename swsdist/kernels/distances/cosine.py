@@ -14,12 +14,11 @@ frames, and 1/4096 from that of d.
 from __future__ import annotations
 
 from math import floor, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 
@@ -33,7 +32,7 @@ def bound(dimension: int) -> int:
 
 
 @compiled("void(float64[:,::1], float64, float32[:,::1])")
-def unit_norm(values: Any, nothing: float, out: Any) -> None:
+def unit_norm(values: NDArray[np.float64], nothing: float, out: NDArray[np.float32]) -> None:
     """Bring frames to norm 2^11.5 and round them.
 
     Args:
@@ -51,13 +50,13 @@ def unit_norm(values: Any, nothing: float, out: Any) -> None:
             out[t, k] = 0.0 if norm <= nothing else np.rint(values[t, k] / norm * NORM)
 
 
-def from_dot(dot: Any) -> Any:
+def from_dot(dot: Value) -> Value:
     """``rint(2048 - dot / 4096)`` within 0..4095; halves go to even, since an odd quotient adds one before the cut."""
     twice = 8388608 - dot
     return least(most((twice + 2047 + ((twice >> 12) & 1)) >> 12, 0), 4095)
 
 
-def from_dot_squared(dot: Any) -> Any:
+def from_dot_squared(dot: Value) -> Value:
     """The square of `from_dot`, in units of 1/1024."""
     twice = 8388608 - dot
     d = least(most((twice + 2047 + ((twice >> 12) & 1)) >> 12, 0), 4095)

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from functools import partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_SUM, Distance, Prepared, Side, single
 
@@ -44,7 +43,7 @@ def default_cap(dimension: int) -> float:
 
 
 @compiled("int64(float64[:,::1], float64, boolean, float32[:,::1])")
-def _fixed(values: Any, cap: float, query: bool, out: Any) -> int:
+def _fixed(values: NDArray[np.float64], cap: float, query: bool, out: NDArray[np.float32]) -> int:
     frames, dimension = values.shape
     longest = OF_CAP - np.sqrt(np.float64(dimension)) / 2.0
     saturated = 0
@@ -78,7 +77,7 @@ def _fill(cap: float, values: NDArray[np.float64], side: Side, where: str | None
     return Prepared(out, saturated)
 
 
-def from_dot(dot: Any) -> Any:
+def from_dot(dot: Value) -> Value:
     """rint(sqrt(z)) within 0..4095, z = -dot, exactly.
 
     z is shifted by an even number of bits until its root is within 1..2 (times 2^12). A polynomial, the nearest there,
@@ -104,7 +103,7 @@ def from_dot(dot: Any) -> Any:
     return least(near - too_small + too_large, 4095)
 
 
-def from_dot_squared(dot: Any) -> Any:
+def from_dot_squared(dot: Value) -> Value:
     """``(z + 2048) >> 12`` within 0..4095, z = -dot."""
     return least(most((2048 - dot) >> 12, 0), 4095)
 

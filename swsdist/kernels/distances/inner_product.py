@@ -27,12 +27,11 @@ from __future__ import annotations
 from functools import partial
 from math import floor as whole
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
 
@@ -43,7 +42,7 @@ OF_ONE = 3840
 _OF_FLOOR = 64
 
 
-def from_dot(dot: Any) -> Any:
+def from_dot(dot: Value) -> Value:
     """-ln of dot / 3840^2, 256 for 1, within 0..4095."""
     x = least(most(dot, 1), 16777216)
     shifted = x & 0

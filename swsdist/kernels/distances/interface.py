@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.kernels.arithmetic import Value
 from swsdist.kernels.compiled import compiled
 
 #: Which side of the product a frame is for; asymmetric distances make different frames of the two.
@@ -35,6 +36,13 @@ LARGEST_SUM = 1 << 24
 
 #: A coordinate of a prepared frame fits 16 bits.
 LARGEST_COORDINATE = (1 << 15) - 1
+
+
+class Map(Protocol):
+    """A map of products to 0..4095: of integers, lanes of a vector, or numbers of a GPU's thread."""
+
+    def __call__(self, dot: Value, /) -> Value: ...
+    def __hash__(self) -> int: ...
 
 
 class Prepared(NamedTuple):
@@ -61,7 +69,7 @@ class Stream(NamedTuple):
 
     first: int
     stop: int
-    from_dot: Callable[[Any], Any]
+    from_dot: Map
     weight: int
     bound: int
 
@@ -75,7 +83,9 @@ _FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
 @compiled(numba.void(_FEATURES, numba.float64[::1], numba.float64[::1], numba.float64[:, ::1]))
-def _normalise(features: Any, offset: Any, scale: Any, out: Any) -> None:
+def _normalise(
+    features: NDArray[np.float32], offset: NDArray[np.float64], scale: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     frames, dimension = features.shape
     for t in range(frames):
         for k in range(dimension):
@@ -144,7 +154,7 @@ def single(
     bound: int,
     fill: Fill,
     *,
-    from_dot: Callable[[Any], Any],
+    from_dot: Map,
 ) -> Distance:
     """A distance of one stream.
 

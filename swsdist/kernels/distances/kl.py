@@ -23,12 +23,11 @@ from __future__ import annotations
 
 from functools import partial
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least, most
+from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
@@ -39,7 +38,15 @@ OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0
 
 
 @compiled("void(float64[:,::1], float64[::1], float64, float64, float32[:,::1], float32[:,::1], float32[::1])")
-def _fixed(values: Any, total: Any, floor: float, of_nat: float, weights: Any, logarithms: Any, entropy: Any) -> None:
+def _fixed(
+    values: NDArray[np.float64],
+    total: NDArray[np.float64],
+    floor: float,
+    of_nat: float,
+    weights: NDArray[np.float32],
+    logarithms: NDArray[np.float32],
+    entropy: NDArray[np.float32],
+) -> None:
     frames, dimension = values.shape
     for t in range(frames):
         gathered = 0.0
@@ -54,7 +61,7 @@ def _fixed(values: Any, total: Any, floor: float, of_nat: float, weights: Any, l
         entropy[t] = np.rint(-gathered / (2.0 * of_nat))
 
 
-def from_dot(dot: Any) -> Any:
+def from_dot(dot: Value) -> Value:
     """2^19 a nat to 128 a nat, within 0..4095; rounding alone makes a divergence negative."""
     return least(most((dot + 2048) >> 12, 0), 4095)
 

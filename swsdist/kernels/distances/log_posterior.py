@@ -13,7 +13,6 @@ distance.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ NOTHING = 1e-6
 
 
 @compiled("void(float64[:,::1], float64)")
-def _centred_logarithms(values: Any, floor: float) -> None:
+def _centred_logarithms(values: NDArray[np.float64], floor: float) -> None:
     frames, dimension = values.shape
     for t in range(frames):
         total = 0.0

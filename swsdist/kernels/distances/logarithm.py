@@ -11,7 +11,6 @@ Error: at most some 2^-50 of max(1, |ln x|).
 from __future__ import annotations
 
 from math import frexp
-from typing import Any
 
 from swsdist.kernels.compiled import compiled
 
@@ -21,7 +20,7 @@ _ROOT_HALF = 0.7071067811865476
 _SERIES = tuple(1.0 / odd for odd in range(23, 0, -2))
 
 
-def ln(x: Any) -> Any:
+def ln(x: float) -> float:
     """The natural logarithm of a positive float64.
 
     A plain function: the tests hold it against decimals, the kernels compile it as `compiled_ln`.

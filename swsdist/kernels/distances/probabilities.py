@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ TOLERANCE = 0.01
 
 
 @compiled("int64(float64[:,::1], float64[::1])")
-def _totals(values: Any, out: Any) -> int:
+def _totals(values: NDArray[np.float64], out: NDArray[np.float64]) -> int:
     frames, dimension = values.shape
     for t in range(frames):
         total = 0.0

@@ -19,19 +19,18 @@ that rotate; of equal costs the shorter path wins.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least
+from swsdist.kernels.arithmetic import Value, least
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.packing import State, packing
 from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, NO_PATH, SKIP, STAY, unpacked
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
-def cell(stay: Any, diagonal: Any, skip: Any, d: Any) -> Any:
+def cell(stay: Value, diagonal: Value, skip: Value, d: Value) -> Value:
     """State of (i, t) from S(i-1, t), S(i-1, t-1), S(i-1, t-2) and d(i, t), already shifted."""
     return least(stay, least(diagonal + 1, skip + 2)) + d
 
@@ -45,17 +44,17 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: Any,
-    rows: Any,
-    n: Any,
-    first: Any,
-    stop: Any,
-    columns: Any,
-    at: Any,
-    bits: Any,
-    curve: Any,
-    shifted: Any,
-    option: Any,
+    distances: NDArray[np.int16],
+    rows: int,
+    n: int,
+    first: int,
+    stop: int,
+    columns: State,
+    at: int,
+    bits: int,
+    curve: State,
+    shifted: int,
+    option: int,
 ) -> None:
     """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`. Row i is query frame i."""
     like = lanes_of(columns)
@@ -74,13 +73,19 @@ def advance(
         store(curve, (t + shifted) * WIDTH, state)
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
     for k in range(3 * n * WIDTH):
         columns[at + k] = infinity
 
 
-def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     states = np.full((3, n), NO_PATH)

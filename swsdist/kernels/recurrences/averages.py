@@ -25,15 +25,14 @@ frames.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.kernels.arithmetic import choose
+from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import Packing
+from swsdist.kernels.recurrences.packing import Packing, State
 from swsdist.kernels.recurrences.quotients import share, single, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
@@ -55,7 +54,7 @@ MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 NOWHERE = 1 << 14
 
 
-def _lower(one: Any, other: Any) -> Any:
+def _lower(one: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
     """Of two (sum, length, start) the one of the lower average; the first of equals."""
     left, right = single(other[0]) * single(one[1]), single(one[0]) * single(other[1])
     return (
@@ -65,7 +64,9 @@ def _lower(one: Any, other: Any) -> Any:
     )
 
 
-def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
+def cell(
+    diagonal: tuple[Value, Value, Value], left: tuple[Value, Value, Value], above: tuple[Value, Value, Value], d: Value
+) -> tuple[Value, Value, Value]:
     """State of (i, t), three numbers, from those of (i-1, t-1), (i, t-1) and (i-1, t), and d(i, t)."""
     best = (diagonal[0] + d, diagonal[1] + 1, diagonal[2])
     best = _lower(best, (left[0] + d, left[1] + 1, left[2]))
@@ -96,17 +97,17 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: Any,
-    rows: Any,
-    n: Any,
-    first: Any,
-    stop: Any,
-    columns: Any,
-    at: Any,
-    bits: Any,
-    curve: Any,
-    shifted: Any,
-    option: Any,
+    distances: NDArray[np.int16],
+    rows: int,
+    n: int,
+    first: int,
+    stop: int,
+    columns: State,
+    at: int,
+    bits: int,
+    curve: State,
+    shifted: int,
+    option: int,
 ) -> None:
     """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
 
@@ -133,7 +134,7 @@ def advance(
         store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + wide((t + 1) - state[2]))
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
     for i in range(n):
         for lane in range(WIDTH):
@@ -142,7 +143,13 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
             columns[at + (3 * i + 2) * WIDTH + lane] = 0
 
 
-def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     column = np.zeros((n, 3), np.int64)
@@ -150,7 +157,8 @@ def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> No
     column[:, 1] = 1
     for t in range(length):
         diagonal = (column[0, 0], column[0, 1], column[0, 2])
-        state = (np.int64(distances[0, t]), np.int64(1), t)
+        state: tuple[np.int64, np.int64, np.int64]
+        state = (np.int64(distances[0, t]), np.int64(1), t)  # type: ignore[assignment] # compiled, t is an int64
         column[0, 0], column[0, 1], column[0, 2] = state
         steps[0, t] = BEGIN
         for i in range(1, n):
@@ -172,5 +180,6 @@ def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> No
 
 def recurrence() -> Recurrence:
     """The recurrence as the search takes it."""
-    frames = {"int32_frames": INT32_FRAMES, "most_frames": MOST_FRAMES}
-    return Recurrence(packing, advance, restart, columns, None, trace, **frames)
+    return Recurrence(
+        packing, advance, restart, columns, None, trace, int32_frames=INT32_FRAMES, most_frames=MOST_FRAMES
+    )

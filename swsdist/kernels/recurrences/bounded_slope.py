@@ -23,19 +23,18 @@ anywhere: all is integer.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least
+from swsdist.kernels.arithmetic import Value, least
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.packing import State, packing
 from swsdist.kernels.recurrences.tracing import BITS, DIAGONAL, FAST, NO_PATH, SKIP, unpacked
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
-def cell(diagonal: Any, slow: Any, fast: Any, d: Any, d_before: Any) -> Any:
+def cell(diagonal: Value, slow: Value, fast: Value, d: Value, d_before: Value) -> Value:
     """State of (i, t) from S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t); distances already shifted.
 
     The single source of the recurrence: the oracle calls it with Python integers, the kernels with sixteen lanes.
@@ -47,17 +46,17 @@ numba.extending.register_jitable(cell)
 
 
 def advance(
-    distances: Any,
-    rows: Any,
-    n: Any,
-    first: Any,
-    stop: Any,
-    columns: Any,
-    at: Any,
-    bits: Any,
-    curve: Any,
-    shifted: Any,
-    option: Any = 0,
+    distances: NDArray[np.int16],
+    rows: int,
+    n: int,
+    first: int,
+    stop: int,
+    columns: State,
+    at: int,
+    bits: int,
+    curve: State,
+    shifted: int,
+    option: int = 0,
 ) -> None:
     """Take in the distances of frames first <= t < stop.
 
@@ -92,7 +91,7 @@ def advance(
         store(curve, (t + shifted) * WIDTH, load(columns, out + (n + 1) * WIDTH))
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any = 0) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, option: int = 0) -> None:
     """Forget the past: no path has begun."""
     size = (n + 2) * WIDTH
     for column in range(3):
@@ -102,7 +101,13 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any = 0) -> No
             columns[at + column * size + WIDTH + k] = 0
 
 
-def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The plain twin. A step into a query's first or second frame may come from before the query."""
     n, length = distances.shape
     states = np.full((3, n + 2), NO_PATH)  # row i + 2 is query frame i

@@ -8,12 +8,13 @@ curves and paths on demand, and the vectors are held against it. Both call the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from swsdist.kernels.recurrences.packing import Packing
-from swsdist.kernels.scan import scanner
+from swsdist.kernels.recurrences.packing import Packing, StateType
+from swsdist.kernels.recurrences.tracing import Twin
+from swsdist.kernels.scan import Advance, Restart, Scan, scanner
 from swsdist.kernels.vectors import WIDTH
 
 
@@ -36,12 +37,12 @@ class Recurrence(NamedTuple):
     """
 
     packing: Callable[[int], Packing]
-    advance: Any
-    restart: Any
+    advance: Advance
+    restart: Restart
     columns: Callable[[int], int]
     reach: Callable[[int], int] | None
-    trace: Any
-    trace_path: Any = None
+    trace: Twin
+    trace_path: Twin | None = None
     option: int = 0
     grid: int = 1
     int32_frames: int | None = None
@@ -51,15 +52,16 @@ class Recurrence(NamedTuple):
         """Elements of the columns."""
         return self.columns(query_frames) * WIDTH
 
-    def state(self, curve: Any, wide: bool) -> Any:
+    def state(self, curve: StateType, wide: bool) -> StateType:
         """dtype of the columns, for a dtype of the curve; `wide`: for documents longer than `int32_frames`."""
         if self.int32_frames is None:
             return curve
         return np.int64 if wide else np.int32
 
-    def scanner(self, state: Any, curve: Any, streams: int) -> Any:
+    def scanner(self, state: StateType, curve: StateType, streams: int) -> Scan:
         """The compiled inner loop."""
-        return scanner(self.advance, self.restart, state, curve, streams)
+        # mypy takes a class for one that cannot be hashed
+        return scanner(self.advance, self.restart, state, curve, streams)  # type: ignore[arg-type]
 
     def whole_grid(self, frames: int) -> int:
         """The least multiple of `grid` that is not below a number of frames."""

@@ -26,15 +26,15 @@ frames only.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.kernels.arithmetic import choose
+from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences import packing as packed
 from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.recurrences.quotients import share, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
@@ -50,13 +50,15 @@ LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 NOWHERE = 1 << 14
 
 
-def _lower(one: Any, other: Any) -> Any:
+def _lower(one: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
     """Of two (sum, length and frames) the one of the lower average; the first of equals."""
     left, right = other[0] * (one[1] >> SHIFT), one[0] * (other[1] >> SHIFT)
     return choose(left, right, other[0], one[0]), choose(left, right, other[1], one[1])
 
 
-def cell(stay: Any, diagonal: Any, skip: Any, d: Any) -> Any:
+def cell(
+    stay: tuple[Value, Value], diagonal: tuple[Value, Value], skip: tuple[Value, Value], d: Value
+) -> tuple[Value, Value]:
     """State of (i, t), a pair, from those of (i-1, t), (i-1, t-1) and (i-1, t-2), and d(i, t)."""
     best = (diagonal[0] + d, diagonal[1] + ((2 << SHIFT) + 1))
     best = _lower(best, (skip[0] + d, skip[1] + ((1 << SHIFT) + 2)))
@@ -87,17 +89,17 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: Any,
-    rows: Any,
-    n: Any,
-    first: Any,
-    stop: Any,
-    columns: Any,
-    at: Any,
-    bits: Any,
-    curve: Any,
-    shifted: Any,
-    option: Any,
+    distances: NDArray[np.int16],
+    rows: int,
+    n: int,
+    first: int,
+    stop: int,
+    columns: State,
+    at: int,
+    bits: int,
+    curve: State,
+    shifted: int,
+    option: int,
 ) -> None:
     """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
 
@@ -123,7 +125,7 @@ def advance(
         store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + frames)
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
     for k in range(3 * n):
         for lane in range(WIDTH):
@@ -131,7 +133,13 @@ def restart(columns: Any, at: Any, n: Any, infinity: Any, option: Any) -> None:
             columns[at + (2 * k + 1) * WIDTH + lane] = 1 << SHIFT
 
 
-def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     sums = np.full((3, n), NOWHERE)

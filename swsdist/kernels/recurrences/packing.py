@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
+
+#: Packed states, flat, and their dtype.
+State: TypeAlias = NDArray[np.int32 | np.int64]
+StateType: TypeAlias = type[np.int32 | np.int64]
 
 
 class Packing(NamedTuple):
     """How cost and frames share an integer for a query of a given length."""
 
-    dtype: Any
+    dtype: StateType
     frame_bits: int
     infinity: int
 

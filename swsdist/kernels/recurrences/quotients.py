@@ -13,32 +13,38 @@ The functions below mean the same for Python integers (the oracles), integers of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.base import BaseContext as Target
+from numba.core.typing import BaseContext as Typing
+from numba.core.typing import Signature
 from numba.extending import intrinsic, overload
 
-from swsdist.kernels.vectors import WIDTH, Lanes, splat, vector_of
+from swsdist.kernels.arithmetic import Integer, Value
+from swsdist.kernels.vectors import WIDTH, Intrinsic, Lanes, splat, vector_of
+
+Same = TypeVar("Same")
 
 
-def single(value: Any) -> Any:
+def single(value: Integer) -> np.float32:
     """The float32 nearest to an integer, of two the even one."""
-    return np.float32(value)
+    return np.float32(value)  # type: ignore[arg-type] # lanes have an overload
 
 
-def wide(value: Any) -> Any:
+def wide(value: Same) -> Same:
     """The same integer; lanes become int64."""
     return value
 
 
-def narrow(value: Any, like: Any) -> Any:
+def narrow(value: Same, like: object) -> Same:
     """The same integer; int64 lanes become such as `like`, which they must fit."""
     return value
 
 
-def share(total: Any, frames: Any, length: Any) -> Any:
+def share(total: Value, frames: int, length: Value) -> Value:
     """`total * frames / length`, rounded, halves up.
 
     Args:
@@ -46,38 +52,38 @@ def share(total: Any, frames: Any, length: Any) -> Any:
         frames: not negative; total * frames + length is below 2^52.
         length: at least 1, like total.
     """
-    return (total * frames + (length >> 1)) // length
+    return (total * frames + (length >> 1)) // length  # type: ignore[operator, no-any-return] # as above
 
 
 @intrinsic
-def _single(typing: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _single(typing: Typing, value: types.Number) -> Intrinsic:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.sitofp(arguments[0], vector_of(types.float32))
 
     return Lanes(types.float32)(value), generate
 
 
 @intrinsic
-def _wide(typing: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _wide(typing: Typing, value: types.Number) -> Intrinsic:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.sext(arguments[0], vector_of(types.int64))
 
     return Lanes(types.int64)(value), generate
 
 
 @intrinsic
-def _narrow(typing: Any, value: Any, like: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _narrow(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.trunc(arguments[0], vector_of(like.element))
 
     return like(value, like), generate
 
 
 @intrinsic
-def _share(typing: Any, total: Any, frames: Any, length: Any) -> Any:
+def _share(typing: Typing, total: Lanes, frames: types.Integer, length: Lanes) -> Intrinsic:
     """By float64: a quotient below 2^52 that is no whole number is farther from the next one than it is rounded."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         integers, reals = vector_of(types.int64), ir.VectorType(ir.DoubleType(), WIDTH)
         total_, frames_, length_ = arguments
         half = builder.lshr(length_, ir.Constant(integers, [1] * WIDTH))

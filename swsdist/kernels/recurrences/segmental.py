@@ -23,15 +23,14 @@ as are alive at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.kernels.arithmetic import choose, least
+from swsdist.kernels.arithmetic import Value, choose, least
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import Packing
+from swsdist.kernels.recurrences.packing import Packing, State
 from swsdist.kernels.recurrences.quotients import narrow, share, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY
 from swsdist.kernels.scales import MAX_DISTANCE
@@ -42,7 +41,7 @@ from swsdist.registries import RECURRENCES
 LONGEST_SUM = RECURRENCES["segmental"].longest_query
 
 
-def cell(diagonal: Any, left: Any, above: Any, d: Any) -> Any:
+def cell(diagonal: Value, left: Value, above: Value, d: Value) -> Value:
     """State of (i, t) from those of (i-1, t-1), (i, t-1), (i-1, t), and d(i, t) already shifted."""
     return least(least(diagonal, left), above) + d + 1
 
@@ -73,17 +72,17 @@ def columns(n: int, band: int) -> int:
 
 
 def advance(
-    distances: Any,
-    rows: Any,
-    n: Any,
-    first: Any,
-    stop: Any,
-    columns: Any,
-    at: Any,
-    bits: Any,
-    curve: Any,
-    shifted: Any,
-    band: Any,
+    distances: NDArray[np.int16],
+    rows: int,
+    n: int,
+    first: int,
+    stop: int,
+    columns: State,
+    at: int,
+    bits: int,
+    curve: State,
+    shifted: int,
+    band: int,
 ) -> None:
     """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
 
@@ -122,13 +121,19 @@ def advance(
         store(curve, (t + shifted) * WIDTH, best)
 
 
-def restart(columns: Any, at: Any, n: Any, infinity: Any, band: Any) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, band: int) -> None:
     """Forget the past: no segment has begun."""
     for k in range(((n - 1) // band + 2) * (2 * band + 2) * WIDTH):
         columns[at + k] = infinity
 
 
-def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The plain twin; `option` is R. The steps are those of no segment in particular: see `trace_path`."""
     n, length = distances.shape
     cost[:] = -1
@@ -143,13 +148,25 @@ def trace(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> No
                 cost[t], frames[t] = here
 
 
-def trace_path(distances: Any, option: int, cost: Any, frames: Any, steps: Any) -> None:
+def trace_path(
+    distances: NDArray[np.int16],
+    option: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     """The one segment that begins with the table's first document frame."""
     _segment(distances, option, cost, frames, steps)
 
 
 @numba.extending.register_jitable
-def _segment(distances: Any, band: int, cost: Any, frames: Any, steps: Any) -> None:
+def _segment(
+    distances: NDArray[np.int16],
+    band: int,
+    cost: NDArray[np.int64],
+    frames: NDArray[np.int64],
+    steps: NDArray[np.uint8],
+) -> None:
     n, length = distances.shape
     column = np.full(n + 1, NO_PATH)  # row i + 1 is query frame i
     column[0] = 0

@@ -8,12 +8,18 @@ It calls the recurrence's cell with plain integers, and so says what the vectors
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
+
+#: A recurrence's plain twin: (table, option, cost, frames, steps), the last three written.
+Twin: TypeAlias = Callable[[NDArray[np.int16], int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]], None]
 
 #: Query and document frames of a step, by its code.
 STEPS = ((1, 1), (1, 2), (1, 0), (0, 1), (2, 1))
@@ -28,12 +34,12 @@ NO_PATH = 1 << 60
 
 
 @cache
-def traced(twin: Any) -> Any:
+def traced(twin: Twin) -> Twin:
     """The compiled form of a twin, from disk if it was compiled before."""
     return compiled("void(int16[:,::1], int64, int64[::1], int64[::1], uint8[:,::1])")(twin)
 
 
 @numba.extending.register_jitable
-def unpacked(state: int) -> Any:
+def unpacked(state: int) -> tuple[int, int]:
     """Cost and frames of a state, (-1, 0) of none."""
     return (state >> BITS, state & ((1 << BITS) - 1)) if state < NO_PATH else (-1, 0)

@@ -16,15 +16,16 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from swsdist.entries import those
 from swsdist.errors import UserError
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.products import Element
 from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.found import Found, gathered, pruned
@@ -144,10 +145,44 @@ def search(
     return gathered(found, most, used / laid if laid else 1.0), account
 
 
+class _Array(Protocol):
+    """An array on the GPU, of numba's; stream 0 is none in particular."""
+
+    dtype: np.dtype[np.generic]
+
+    def __getitem__(self, place: slice, /) -> Self: ...
+    def view(self, dtype: DTypeLike, /) -> Self: ...
+    def reshape(self, *shape: int | tuple[int, ...]) -> Self: ...
+    def copy_to_device(self, array: NDArray[np.generic], *, stream: _Stream | int) -> None: ...
+    def copy_to_host(self, array: NDArray[np.generic], *, stream: _Stream) -> NDArray[np.generic]: ...
+
+
+class _Stream(Protocol):
+    """A stream of the GPU."""
+
+    def synchronize(self) -> None: ...
+
+
+class _Event(Protocol):
+    """What a stream has come to."""
+
+    def record(self, stream: _Stream, /) -> None: ...
+    def wait(self, stream: _Stream, /) -> None: ...
+
+
+class _Cuda(Protocol):
+    """The module `numba.cuda`, as far as it is used here."""
+
+    def stream(self) -> _Stream: ...
+    def event(self) -> _Event: ...
+    def device_array(self, shape: int, dtype: DTypeLike, /) -> _Array: ...
+    def pinned_array(self, shape: int, dtype: type[Element], /) -> NDArray[Element]: ...
+
+
 class _Arena:
     """A part of the one array on the GPU, given out from its start."""
 
-    def __init__(self, memory: Any, first: int, stop: int) -> None:
+    def __init__(self, memory: _Array, first: int, stop: int) -> None:
         self._memory, self._first, self._stop, self._at = memory, first, stop, first
         self.size, self.used = stop - first, 0
 
@@ -155,7 +190,7 @@ class _Arena:
         """Give all of it out anew."""
         self._at = self._first
 
-    def take(self, elements: int, dtype: Any) -> Any:
+    def take(self, elements: int, dtype: DTypeLike) -> _Array:
         """A flat array; its content is whatever was there.
 
         Raises:
@@ -185,15 +220,14 @@ def _too_little(size: int) -> UserError:
 class _Pinned:
     """Memory of the host that the GPU copies from and to by itself; grows to what was asked of it."""
 
-    def __init__(self, cuda: Any) -> None:
+    def __init__(self, cuda: _Cuda) -> None:
         self._cuda, self._held = cuda, cuda.pinned_array(_ALIGNED, np.uint8)
 
-    def __call__(self, elements: int, dtype: Any) -> NDArray[Any]:
+    def __call__(self, elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:
         size = elements * np.dtype(dtype).itemsize
         if self._held.size < size:
             self._held = self._cuda.pinned_array(_whole(size + size // 4), np.uint8)
-        held: NDArray[Any] = self._held[:size].view(dtype)
-        return held
+        return self._held[:size].view(dtype)
 
 
 class _Sent(NamedTuple):
@@ -201,10 +235,10 @@ class _Sent(NamedTuple):
 
     batch: Batch
     place: int
-    lanes: Any
-    warps: Any
-    documents: Any
-    ready: Any
+    lanes: _Array
+    warps: _Array
+    documents: _Array
+    ready: _Event
 
 
 class _Going(NamedTuple):
@@ -213,14 +247,14 @@ class _Going(NamedTuple):
     sent: _Sent
     which: NDArray[np.int64]
     tasks: NDArray[np.int64]
-    places: Any
-    best: Any
+    places: _Array
+    best: _Array
 
 
 class _Turn:
     """A stream, with the memory of the part that is searched on it."""
 
-    def __init__(self, cuda: Any, arena: _Arena) -> None:
+    def __init__(self, cuda: _Cuda, arena: _Arena) -> None:
         self.arena, self.stream = arena, cuda.stream()
         self.total = cuda.pinned_array(1, np.int32)
         self.places, self.best = _Pinned(cuda), _Pinned(cuda)
@@ -299,7 +333,7 @@ class _Work:
         """What has not been fetched yet."""
         return (self._fetch(turn) for turn in self._turns if turn.going)
 
-    def _send(self, arena: _Arena, array: NDArray[Any], stream: Any) -> Any:
+    def _send(self, arena: _Arena, array: NDArray[Element], stream: _Stream | int) -> _Array:
         sent = arena.take(array.size, array.dtype).reshape(array.shape)
         sent.copy_to_device(array, stream=stream)
         return sent
@@ -320,7 +354,15 @@ class _Work:
         return _Sent(batch, place, lanes, warps, documents, ready)
 
     def _start(
-        self, turn: _Turn, sent: _Sent, room: int, group: Queries, some: slice, tasks: Any, tops: Any, tiles: Any
+        self,
+        turn: _Turn,
+        sent: _Sent,
+        room: int,
+        group: Queries,
+        some: slice,
+        tasks: _Array,
+        tops: _Array,
+        tiles: _Array,
     ) -> None:
         """Launch the search of some queries."""
         arena, stream, frames = turn.arena, turn.stream, sent.batch.frames

@@ -9,10 +9,10 @@ order of documents, or on who multiplies.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.products import Element
 from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import StateType
 from swsdist.kernels.recurrences.registry import create
-from swsdist.kernels.scan import room_for_candidates, room_for_distances
+from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.found import Found, gathered, pruned
 from swsdist.methods.dtw.lanes import Batch, batches, cut
@@ -47,9 +49,9 @@ class _Group(NamedTuple):
     margin: NDArray[np.int64]  # frames before the first that is reported that a query needs; -1: all of them
     paired: NDArray[np.int16]  # flat
     frames: list[NDArray[np.float32]]  # a stream each, (rows, columns of the stream), for other people's products
-    scan: Any
-    state: Any
-    curve: Any
+    scan: Scan
+    state: StateType
+    curve: StateType
     columns: int  # elements
     height: int  # most rows of a query
 
@@ -117,7 +119,9 @@ def search(
     return gathered(found, most, used / laid if laid else 1.0)
 
 
-def _in_threads(work: Any, items: Iterable[Batch], threads: int) -> Iterator[tuple[Batch, list[NDArray[np.int64]]]]:
+def _in_threads(
+    work: Callable[[Batch], list[NDArray[np.int64]]], items: Iterable[Batch], threads: int
+) -> Iterator[tuple[Batch, list[NDArray[np.int64]]]]:
     """Each item with what came of it, in their order; at most threads + 1 are in hand."""
     if threads == 1:
         for item in items:
@@ -138,12 +142,14 @@ class _Room:
     """Arrays that a thread uses again and again; each grows to what was asked of it."""
 
     def __init__(self) -> None:
-        self._held: dict[str, NDArray[Any]] = {}
+        self._held: dict[str, NDArray[np.generic]] = {}
 
-    def __call__(self, name: str, elements: int, dtype: Any) -> NDArray[Any]:
-        held = self._held.get(f"{name} {np.dtype(dtype)}")
+    def __call__(self, name: str, elements: int, dtype: type[Element]) -> NDArray[Element]:
+        key = f"{name} {np.dtype(dtype)}"
+        held = cast("NDArray[Element] | None", self._held.get(key))
         if held is None or held.size < elements:
-            held = self._held[f"{name} {np.dtype(dtype)}"] = products.aligned(elements, dtype)
+            held = products.aligned(elements, dtype)
+            self._held[key] = held
         return held
 
 
@@ -151,7 +157,7 @@ def _groups(
     examples: list[Example], settings: Settings, recurrence: Recurrence, layout: products.Layout, *, wide: bool
 ) -> list[_Group]:
     """Examples of similar length and the same type of state, together; `wide`: for documents that int32 does not hold."""
-    packed: dict[Any, list[int]] = {}
+    packed: dict[StateType, list[int]] = {}
     for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
         packed.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
     return [

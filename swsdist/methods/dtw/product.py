@@ -14,17 +14,23 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
-from swsdist.kernels.products import Layout
+from swsdist.kernels.products import Element, Layout
 from swsdist.kernels.vectors import WIDTH
 
 #: Names that the config knows.
 PRODUCTS = ("auto", "int16", "numpy")
+
+
+class Room(Protocol):
+    """Arrays that are used again and again, by name; at least so many elements."""
+
+    def __call__(self, name: str, elements: int, dtype: type[Element], /) -> NDArray[Element]: ...
 
 
 class Multiply(NamedTuple):
@@ -51,7 +57,7 @@ class Multiply(NamedTuple):
         ]
 
     def __call__(
-        self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Any
+        self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Room
     ) -> tuple[NDArray[np.int16], ...]:
         """Products of a group of queries and a segment, a stream each: float32 (rows, frames, 16), their bytes as int16."""
         made = []

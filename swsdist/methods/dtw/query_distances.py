@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels import products
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.products import Element
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH
 
 
-class Room:
+class Room(Generic[Element]):
     """An array that is used again and again, and grows to what was asked of it: fresh memory costs more than its use."""
 
-    def __init__(self, dtype: Any) -> None:
-        self._held = np.empty(0, dtype)
+    def __init__(self, dtype: type[Element]) -> None:
+        self._held: NDArray[Element] = np.empty(0, dtype)
 
-    def __call__(self, elements: int) -> NDArray[Any]:
+    def __call__(self, elements: int) -> NDArray[Element]:
         """So many elements, with anything in them; those given before are taken back."""
         if self._held.size < elements:
             self._held = products.aligned(elements, self._held.dtype)
@@ -34,7 +35,7 @@ class Meeting:
         height: rows of the distances: its frames, and some padding.
     """
 
-    def __init__(self, query: NDArray[np.float32], distance: Distance, room: Room) -> None:
+    def __init__(self, query: NDArray[np.float32], distance: Distance, room: Room[np.int16]) -> None:
         self._room = room
         self.frames = len(query)
         self._large, self._small = products.tiles(self.frames)

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.cuda.threads import LANE, SPAN, TASK, WARP
 from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.lanes import Piece
 from swsdist.methods.query.example import Example
@@ -30,15 +31,15 @@ class Queries(NamedTuple):
 
     which: NDArray[np.int64]
     tasks: NDArray[np.int64]
-    tops: NDArray[Any]
+    tops: State
     tiles: NDArray[np.float32]
 
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Those that go to the GPU."""
         return self.tasks, self.tops, self.tiles
 
 
-def queries(examples: list[Example], recurrence: Recurrence, reach: Any, window: int) -> list[Queries]:
+def queries(examples: list[Example], recurrence: Recurrence, reach: Callable[[int], int], window: int) -> list[Queries]:
     """All examples, a group for each type of state.
 
     Args:
@@ -47,13 +48,15 @@ def queries(examples: list[Example], recurrence: Recurrence, reach: Any, window:
         reach: of a query's frames, how many document frames a result depends on.
         window: of candidates.
     """
-    groups: dict[Any, list[int]] = {}
+    groups: dict[StateType, list[int]] = {}
     for k in sorted(range(len(examples)), key=lambda k: -len(examples[k].frames)):
         groups.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
     return [_queries(chosen, examples, recurrence, reach, window) for chosen in groups.values()]
 
 
-def _queries(chosen: list[int], examples: list[Example], recurrence: Recurrence, reach: Any, window: int) -> Queries:
+def _queries(
+    chosen: list[int], examples: list[Example], recurrence: Recurrence, reach: Callable[[int], int], window: int
+) -> Queries:
     tasks, tops, tiles = np.zeros((len(chosen), len(TASK)), np.int64), [], []
     first = 0
     for row, k in enumerate(chosen):
@@ -69,7 +72,8 @@ def _queries(chosen: list[int], examples: list[Example], recurrence: Recurrence,
         padded = np.concatenate([np.zeros((padding, columns), np.float32), frames])
         tiles.append(padded.reshape(count, WIDTH, columns).transpose(0, 2, 1).reshape(-1))
     state = recurrence.packing(len(examples[chosen[0]].frames)).dtype
-    return Queries(np.array(chosen, np.int64), tasks, np.array(tops, state).reshape(-1), np.concatenate(tiles))
+    above = cast("State", np.array(tops, state).reshape(-1))
+    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles))
 
 
 class Batch:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Windows(NamedTuple):
     stop: NDArray[np.int64]
     cost: NDArray[np.int64]
 
-    def take(self, rows: NDArray[Any]) -> Windows:
+    def take(self, rows: NDArray[np.bool_ | np.signedinteger]) -> Windows:
         """Some of them, by a mask or by indices."""
         return Windows(*(column[rows] for column in self))
 
@@ -124,15 +124,14 @@ class Budget(NamedTuple):
         Where the collection's best are kept, a document may have twice as many as it keeps candidates.
         """
         if self.over == "document":
-            each: NDArray[np.int64] = self._count(material.lengths, material, times)
-            return each
+            return self._count(material.lengths, material, times)
         return np.minimum(self.count(material, times), 2 * material.most)
 
     def count(self, material: Material, times: int = 1) -> int:
         """Windows of an example over the whole collection."""
         return int(self._count(material.lengths.sum(), material, times))
 
-    def _count(self, frames: Any, material: Material, times: int) -> Any:
+    def _count(self, frames: np.int64 | NDArray[np.int64], material: Material, times: int) -> NDArray[np.int64]:
         seconds = np.asarray(self.per_second * material.seconds * frames)
         return times * np.maximum(self.least, seconds.astype(np.int64))
 

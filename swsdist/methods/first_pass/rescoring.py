@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.packing import StateType, packing
 from swsdist.methods.dtw.found import Found, gathered
 from swsdist.methods.dtw.query_distances import Meeting, Room
 from swsdist.methods.first_pass.buffering import Laid, stretches, together
@@ -236,7 +236,10 @@ class Rooms:
 
     def __init__(self) -> None:
         self.distances = Room(np.int16)
-        self.rows = {np.int32: Room(np.int32), np.int64: Room(np.int64)}
+        self.rows: dict[StateType, Room[np.int32] | Room[np.int64]] = {
+            np.int32: Room(np.int32),
+            np.int64: Room(np.int64),
+        }
 
 
 class Scanner:
@@ -246,7 +249,7 @@ class Scanner:
         self._rooms = rooms
         self._meet = Meeting(example.frames, distance, rooms.distances)
         self._packing = packing(len(example.frames))
-        self._scan = windows.scanner(self._packing.dtype)
+        self._scan = windows.scanner(self._packing.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
         self._window = window
 
     def __call__(self, laid: Laid, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max) -> NDArray[np.int64]:
