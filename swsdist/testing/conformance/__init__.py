@@ -10,10 +10,20 @@ They need no test framework: what is broken is an AssertionError that names it. 
 entry point of an installed package, or added for the process (``DISTANCES.add("mine", ENTRY)``).
 """
 
+from swsdist.testing.conformance.chain import check_chain
 from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor
 from swsdist.testing.conformance.first_pass import check_first_pass
+from swsdist.testing.conformance.method import check_method
 from swsdist.testing.conformance.recurrence import check_recurrence
 
-__all__ = ["check_distance", "check_export", "check_extractor", "check_first_pass", "check_recurrence"]
+__all__ = [
+    "check_chain",
+    "check_distance",
+    "check_export",
+    "check_extractor",
+    "check_first_pass",
+    "check_method",
+    "check_recurrence",
+]

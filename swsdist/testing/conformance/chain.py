@@ -1,0 +1,80 @@
+"""Is a chain right, and are its stages? It runs to its end, several times, in folders of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from swsdist.config import Config
+from swsdist.errors import SwsdistError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice, Outcome
+from swsdist.pipeline.digest import digests
+from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.estimate import estimates
+from swsdist.pipeline.recorded import recorded
+from swsdist.pipeline.status import status
+from swsdist.registries import CHAINS
+from swsdist.testing.conformance.entry import check_entry, require
+
+
+def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
+    """Check the chain that a config names.
+
+    A second run has nothing left to do, and a dry run says so. A run that ends after each step and goes on, one whose steps
+    are all done again, and one in another folder all make the same tables. Status and digest need the folder alone.
+
+    Args:
+        configured: a small config, given a word that its run folder (and store) are to be named after.
+
+    Returns:
+        SHA-256 of each table, by name.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+        UserError: it cannot run.
+    """
+    config = configured("conformance-1")
+    _, what = check_entry(CHAINS, config.chain)
+    first = run_stages(config, Choice(), Progress())
+    for step in first.course.steps:
+        name, version = step.stage.name, step.stage.version
+        require(bool(name) and isinstance(version, int) and version >= 1, what, f"{step.name}: no name or no version")
+    require(first.did > 0, what, "its first run did nothing")
+    tables = _complete(config, first, what)
+
+    again = run_stages(config, Choice(), Progress())
+    done = [name for name, ended in again.course.ended.items() if ended.done]
+    require(not done, what, f"a second run does work again: {', '.join(done)}")
+    left = [one.stage for one in estimates(config, Choice()) if one.tasks != one.done]
+    require(not left, what, f"a dry run of what is done plans work: {', '.join(left)}")
+
+    steps = configured("conformance-2")
+    for name in [step.name for step in first.course.steps]:
+        outcome = run_stages(steps, Choice(until=name), Progress())
+    require(
+        _complete(steps, outcome, what) == tables, what, "run step by step in another folder, it makes something else"
+    )
+
+    redone = run_stages(config, Choice(redo_from=first.course.steps[0].name), Progress())
+    require(redone.did > 0, what, "nothing was done again")
+    require(_complete(config, redone, what) == tables, what, "done again, it makes something else")
+    return tables
+
+
+def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:
+    """Digests of a run's tables, told by its folder alone."""
+    require(not outcome.failures, what, f"a task failed: {[failure.message for failure in outcome.failures]}")
+    folder = Folder(config.run, config.storage)
+    for stage in status(folder).stages:
+        require(stage.done == stage.tasks, what, f"status says that {stage.stage} has tasks left")
+    try:
+        course = recorded(folder)
+    except SwsdistError as error:
+        raise AssertionError(f"{what}: its folder does not tell how it was run ({error})") from None
+    for ended in course.ended.values():
+        for receipt in ended.receipts:
+            json.dumps(receipt.told)
+    found = digests(course)
+    require(found == digests(outcome.course), what, "its folder tells other tables than the run made")
+    return found

@@ -1,0 +1,201 @@
+"""The chain search and the method dtw pass the suites of their kinds; what is wrong is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from swsdist.config import Config, config_from_dict
+from swsdist.config.search import Search
+from swsdist.entries import MethodEntry
+from swsdist.io.filesystem import Folder
+from swsdist.methods.dtw.method import Dtw
+from swsdist.methods.method import Result, Unit
+from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.recorded import recorded
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.registries import CHAINS, METHODS
+from swsdist.registry import Entry, Registry
+from swsdist.store.reading import Store
+from swsdist.testing.conformance import check_chain, check_method
+from swsdist.testing.synthesis import make_corpus
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of eight documents and four queries."""
+    place = tmp_path_factory.mktemp("corpus")
+    make_corpus(place, documents=8, queries=4, voices=2)
+    return place
+
+
+def config(folder: Path, run: str, **values: Any) -> Config:
+    corpus = {"documents": "docs.csv", "queries": "queries.csv", "references": "refs.csv"}
+    given = {"run": run, "corpus": corpus, "index": {"shards": 3}, "executor": {"kind": "serial"}}
+    return config_from_dict({**given, **values}, folder)
+
+
+@pytest.fixture(scope="module")
+def searched(folder: Path) -> tuple[pa.Table, Store]:
+    """A store, and the examples of all queries."""
+    outcome = run_stages(config(folder, "searched"), Choice(until="queries"), Progress())
+    assert not outcome.failures
+    course = recorded(Folder(str(folder / "searched")))
+    return pa.concat_tables(course.read("queries", "examples")), course.chain.own.open_store()
+
+
+def test_the_search_chain(folder: Path) -> None:
+    tables = check_chain(lambda word: config(folder, word))
+    assert {"documents", "queries", "candidates", "detections", "normalised", "scored", "measures"} <= set(tables)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {},
+        {"recurrence": "asymmetric", "examples": "template"},
+        {"proposer": {"name": "averaged"}},
+        {"proposer": {"name": "quantised", "over": "document"}},
+    ],
+    ids=["exact", "template", "averaged", "quantised"],
+)
+def test_dtw(searched: tuple[pa.Table, Store], search: dict[str, Any]) -> None:
+    assert check_method(Search.model_validate(search), *searched) > 1
+
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+class Forgetful(Dtw):
+    """Its last table is not given."""
+
+    def search(self, queries: Any, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
+        found = super().search(queries, store, shards, buckets)
+        return found._replace(tables=iter(list(found.tables)[:-1]))
+
+
+class Late(Dtw):
+    """Its second matches end a tick late."""
+
+    def rescore(self, queries: Any, store: Store, spans: pa.Table) -> pa.Table:
+        found = super().rescore(queries, store, spans)
+        return found.set_column(6, found.schema.field("last"), pc.add(found["last"], 1))
+
+
+class Timely(Dtw):
+    """Depends on what changes from one instance to the next."""
+
+    def matters(self) -> Any:
+        return id(self)
+
+
+class Narrow(Dtw):
+    """Forgets a shard."""
+
+    def plan(self, store: Store) -> Iterator[Unit]:
+        yield from islice(super().plan(store), 2)
+
+
+class Uneven(Dtw):
+    """Finds what the number of buckets lets it find."""
+
+    def search(self, queries: Any, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
+        (table,) = super().search(queries, store, shards, 1).tables
+        return Result(iter([table.slice(0, 1)]), 1) if buckets > 16 else super().search(queries, store, shards, buckets)
+
+
+@pytest.fixture
+def added() -> Iterator[Any]:
+    names: list[tuple[Registry[Any], str]] = []
+
+    def add(registry: Registry[Any], name: str, entry: Any) -> str:
+        registry.add(name, entry)
+        names.append((registry, name))
+        return name
+
+    yield add
+    for registry, name in names:
+        registry.remove(name)
+
+
+@pytest.mark.parametrize(
+    ("method", "complaint"),
+    [
+        (Forgetful, "it says .* candidates and gives"),
+        (Late, "rescore leaves the span"),
+        (Timely, "`matters` says something else"),
+        (Narrow, "a shard is not in just one unit"),
+        (Uneven, "with 4096 buckets it finds something else"),
+    ],
+)
+def test_a_wrong_method_is_caught(added: Any, searched: tuple[pa.Table, Store], method: type, complaint: str) -> None:
+    name = added(METHODS, method.__name__.lower(), MethodEntry(f"{__name__}:{method.__name__}", 1))
+    with pytest.raises(AssertionError, match=complaint):
+        check_method(Search.model_validate({"method": name}), *searched)
+
+
+class Note(Stage):
+    """A task that writes a word."""
+
+    name = "note"
+    version = 1
+    unit = "words"
+    tables = {"words": Table(None, None)}
+    word = staticmethod(lambda inputs: "always")
+    matter = staticmethod(lambda: 0)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        yield inputs.task(self.matter(), label="a word", work=1, payload={"word": self.word(inputs)})
+
+    def run(self, task: Task, context: Context) -> Done:
+        return Done((context.write(task, "words", task.payload["word"].encode()),))
+
+
+class Restless(Note):
+    """Never done: its task has another name each time."""
+
+    number = count()
+    matter = staticmethod(lambda: next(Restless.number))
+
+
+class Placed(Note):
+    """Makes what depends on the folder that it runs in, and does not say so."""
+
+    word = staticmethod(lambda inputs: inputs.config.run)
+
+
+def restless(config: Config, ledger: Ledger) -> Chain:
+    return Chain("restless", (Step("note", Restless()),), ChainInputs())
+
+
+def placed(config: Config, ledger: Ledger) -> Chain:
+    return Chain("placed", (Step("note", Placed()),), ChainInputs())
+
+
+def note(config: Config, ledger: Ledger) -> Chain:
+    return Chain("note", (Step("note", Note()),), ChainInputs())
+
+
+def test_the_least_chain(added: Any, folder: Path) -> None:
+    name = added(CHAINS, "note", Entry(f"{__name__}:note", 1))
+    assert set(check_chain(lambda word: config(folder, f"note-{word}", chain=name))) == {"words"}
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"), [("restless", "a second run does work again"), ("placed", "something else")]
+)
+def test_a_wrong_chain_is_caught(added: Any, folder: Path, name: str, complaint: str) -> None:
+    added(CHAINS, name, Entry(f"{__name__}:{name}", 1))
+    with pytest.raises(AssertionError, match=complaint):
+        check_chain(lambda word: config(folder, f"{name}-{word}", chain=name))
