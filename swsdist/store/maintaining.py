@@ -143,8 +143,10 @@ def compact(folder: Folder, hours: float) -> Compacted:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
         keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
         files: dict[str, File] = {}
-        for track in manifest.tracks:
-            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys))
+        for k, track in enumerate(manifest.tracks):
+            # Tracks of one pass have one recipe, so all but the first are told apart by their names.
+            again = track.fingerprint in {other.fingerprint for other in manifest.tracks[:k]}
+            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
             files[track.name] = File(*_rewritten(store, track, name, by_shard))
         first = files[manifest.tracks[0].name].name
         name_of |= {(row["doc_id"], row["channel"]): first for row in part}

@@ -18,6 +18,7 @@ from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 
 
 class Searched(NamedTuple):
@@ -107,7 +108,7 @@ _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 
 
 def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    known = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    known = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
     shard = {(row["doc_id"], row["channel"]): row["shard"] for row in known}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)
