@@ -185,6 +185,8 @@ def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int],
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
+    if anew:  # what is fitted on documents is fitted again when it is next needed
+        others = {name: file for name, file in others.items() if not name.startswith("codebook.")}
     return commit(
         folder,
         tracks,
@@ -224,5 +226,5 @@ def _remove_unused(folder: Folder, manifest: Manifest) -> None:
     for name in folder.listing():
         if name in used or name == "manifest.json":
             continue
-        if name.startswith(("shards/", "models/", "documents-", "rejected-", "manifest-")):
+        if name.startswith(("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")):
             folder.remove(name)

@@ -191,7 +191,9 @@ class Index(Stage):
             for track in source.tracks
         ]
         shift = frame_shift(own.sources[0].extractor)
-        own.manifest = commit(own.store, made, shift, used, bad, provisional=bool(ended.failures))
+        models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
+        failed = bool(ended.failures)
+        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the live documents and their frames, whatever the shards."""

@@ -13,7 +13,7 @@ from swsdist.config.search import Search
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
 from swsdist.kernels.scales import weighted
-from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
@@ -63,15 +63,19 @@ class Dtw:
         )
         if len(tracks.recipes) > 1:
             common = [common, tracks.recipes]
+        landmarks = self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks
+        pinned = codebook_file(store, settings) if landmarks else None
+        if pinned:
+            common = [common, pinned]
         contents = {shard.name: fingerprint(shard.name, sorted(by_shard[shard.name])) for shard in shards}
         if self._first_pass and settings.proposer.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
-        if self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks:
+        if landmarks and not pinned:
             everything = sorted(row for rows in by_shard.values() for row in rows)
-            landmarks = landmark_documents([(row[0], row[1]) for row in everything])
-            common = [common, [row for row in everything if (row[0], row[1]) in landmarks]]
+            chosen = landmark_documents([(row[0], row[1]) for row in everything])
+            common = [common, [row for row in everything if (row[0], row[1]) in chosen]]
         common = fingerprint(common)
         for shard in shards:
             yield _unit((shard,), fingerprint(common, contents[shard.name]))
