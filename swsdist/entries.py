@@ -123,9 +123,11 @@ class FirstPassEntry(Configured):
 
     Attributes:
         landmarks: what it proposes in one shard depends on landmarks of the whole collection.
+        first: the stage that makes what it reads of a store, which a chain puts in front of its search; empty: none.
     """
 
     landmarks: bool = False
+    first: str = ""
 
 
 @dataclass(frozen=True)

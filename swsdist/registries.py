@@ -64,6 +64,8 @@ RECURRENCES: Registry[RecurrenceEntry] = Registry(
 
 _P = "swsdist.methods.first_pass"
 
+_QUANTISE = "swsdist.chains.search.quantise:Quantise"
+
 #: Where to search.
 FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     "first pass",
@@ -72,7 +74,7 @@ FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     {
         "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
         "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
-        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 1, f"{_P}.options:Quantised", landmarks=True),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 1, f"{_P}.options:Quantised", True, _QUANTISE),
     },
     FirstPassEntry,
 )

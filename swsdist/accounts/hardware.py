@@ -40,6 +40,12 @@ def describe() -> dict[str, Any]:
 
 
 @cache
+def gpus_here() -> int:
+    """NVIDIA GPUs that this machine shows to its processes."""
+    return len(list(Path("/dev").glob("nvidia[0-9]*")))
+
+
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python, of swsdist, and of the libraries that results or costs depend on."""
     from importlib.metadata import PackageNotFoundError, version

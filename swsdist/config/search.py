@@ -6,7 +6,8 @@ own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -43,10 +44,13 @@ Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
 
 
 class FeatureStream(Section):
-    """Columns of the features with a distance of their own; what is not given is as for the whole search."""
+    """A track, or columns of the features, with a distance of its own; what is not given is as for the whole search."""
 
-    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
-        description="first column, from 0, and the one after the last"
+    track: str | None = Field(
+        None, description="track of the store; default: columns are those of all tracks side by side"
+    )
+    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] | None = Field(
+        None, description="first column, from 0, and the one after the last; default, of a track: all"
     )
     distance: DistanceName | None = Field(None, description="local distance between these columns")
     weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
@@ -55,9 +59,18 @@ class FeatureStream(Section):
     cap: PositiveFloat | None = Field(None, description="as search.cap")
     options: dict[str, Any] = Field(default_factory=dict, description="as search.distance_options")
 
+    @model_validator(mode="after")
+    def _columns_are_told(self) -> FeatureStream:
+        if self.track is None and self.columns is None:
+            raise ValueError("name a track, or columns [first, after the last]")
+        return self
+
 
 class Term(NamedTuple):
-    """A term of the search's distance, nothing left open but the last column; its options are as they are given."""
+    """A term of the search's distance, nothing left open but the last column; its options are as they are given.
+
+    With a track, columns count from the track's first (`Search.placed` makes them those of all tracks side by side).
+    """
 
     first: int
     stop: int | None
@@ -65,6 +78,7 @@ class Term(NamedTuple):
     weight: int
     normalise: Normalise
     options: dict[str, Any]
+    track: str | None = None
 
 
 class KeepWindows(Keep):
@@ -150,8 +164,8 @@ class Search(Section):
     )
     streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
         (),
-        description="sum of distances over columns, for example [{columns: [0, 39], distance: cosine, weight: 2}, "
-        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
+        description="sum of distances over tracks or columns, for example [{track: mfcc, distance: cosine, weight: 2}, "
+        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns of all tracks",
     )
     floor: Floor | None = Field(
         None,
@@ -219,7 +233,10 @@ class Search(Section):
         if self.examples != "template":
             del values["examples"]
         values["distance"] = [
-            [*term[:2], term.weight, term.normalise, *DISTANCES.identity(term.distance), self._complete(term)]
+            [
+                *([] if term.track is None else [term.track]),
+                *[*term[:2], term.weight, term.normalise, *DISTANCES.identity(term.distance), self._complete(term)],
+            ]
             for term in self.terms()
         ]
         values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.of_recurrence()]
@@ -232,24 +249,70 @@ class Search(Section):
     def terms(self) -> tuple[Term, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
         if not self.streams:
-            return (self._term(0, None, self.distance, 1, self.normalise, {}),)
+            return (self._term((0, None), self.distance, 1, self.normalise, {}),)
         return tuple(
             self._term(
-                *one.columns,
+                one.columns or (0, None),
                 one.distance or self.distance,
                 one.weight,
                 one.normalise or self.normalise,
                 _once(_given(floor=one.floor, cap=one.cap), one.options),
+                one.track,
             )
             for one in self.streams
         )
 
     def _term(
-        self, first: int, stop: int | None, name: str, weight: int, normalise: Normalise, own: dict[str, Any]
+        self,
+        columns: tuple[int, int | None],
+        name: str,
+        weight: int,
+        normalise: Normalise,
+        own: dict[str, Any],
+        track: str | None = None,
     ) -> Term:
         takes = DISTANCES[name].takes()
         common = {key: value for key, value in self._common().items() if key in takes}
-        return Term(first, stop, name, weight, normalise, common | own)
+        return Term(*columns, name, weight, normalise, common | own, track)
+
+    def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
+        """The same, in columns of all tracks side by side.
+
+        Args:
+            tracks: by name: first column, and the one after the last.
+            alike: refuse streams that share columns and normalise them differently.
+
+        Raises:
+            ConfigError: a stream names a track that is not there, or columns that it lacks, or two normalise the same
+                columns differently.
+        """
+        if not any(one.track is not None for one in self.streams):
+            return self
+        streams = []
+        for k, one in enumerate(self.streams):
+            if one.track is None:
+                streams.append(one)
+                continue
+            where = f"search.streams[{k}]"
+            if one.track not in tracks:
+                raise ConfigError(
+                    f"there is no track {one.track!r}",
+                    where=f"{where}.track",
+                    remedy=f"tracks are: {', '.join(tracks)}",
+                )
+            first, stop = tracks[one.track]
+            own = one.columns or (0, stop - first)
+            if own[1] > stop - first:
+                raise ConfigError(
+                    f"the track {one.track} has {stop - first} columns, not {own[1]}",
+                    where=f"{where}.columns",
+                    remedy="columns of a stream with a track count from the track's first",
+                )
+            streams.append(one.model_copy(update={"track": None, "columns": (first + own[0], first + own[1])}))
+        made = self.model_copy(update={"streams": tuple(streams)})
+        if alike:
+            made._normalised_alike()
+        return made
 
     @staticmethod
     def _complete(term: Term) -> dict[str, Any]:
@@ -266,6 +329,14 @@ class Search(Section):
             ConfigError: it does not take what is given.
         """
         return checked(RECURRENCES, self.recurrence, _once(_given(band=self.band), self.recurrence_options))
+
+    def _normalised_alike(self) -> None:
+        """Of two tracks it cannot be told yet whether their columns meet, unless they are one."""
+        for term, other in combinations(self.terms(), 2):
+            first, stop = max(term.first, other.first), min(_end(term), _end(other))
+            if term.track == other.track and first < stop and term.normalise != other.normalise:
+                place = f"{'columns' if term.track is None else f'columns of {term.track}'} {first}"
+                raise ConfigError(f"{place} to {stop} are in two streams that normalise them differently")
 
     @model_validator(mode="after")
     def _recurrence_takes_what_is_given(self) -> Search:
@@ -301,16 +372,15 @@ class Search(Section):
                 self._complete(term)
             except ConfigError as error:
                 raise ValueError(f"{place}{error.message}") from None
-        for term, other in combinations(terms, 2):
-            common = max(term.first, other.first), min(term.stop or 0, other.stop or 0)
-            if common[0] < common[1] and term.normalise != other.normalise:
-                raise ValueError(
-                    f"columns {common[0]} to {common[1]} are in two streams that normalise them differently"
-                )
+        _of_the_model(self._normalised_alike)
         for option in self._common():
             if not any(option in term.options for term in terms):
                 raise ValueError(f"the distance {terms[0].distance} takes no {option}")
         return self
+
+
+def _end(term: Term) -> float:
+    return math.inf if term.stop is None else term.stop
 
 
 def _given(**options: object) -> dict[str, Any]:

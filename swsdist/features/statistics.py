@@ -11,7 +11,7 @@ are used, where the store knows that speaker, or the collection's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,15 @@ class Statistics:
     def from_variance(cls, frames: int, mean: Iterable[float], variance: Iterable[float]) -> Statistics:
         """From the columns of a store's tables."""
         return cls(frames, np.array(list(mean)), np.array(list(variance)) * frames)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Statistics]) -> Statistics:
+        """Of the columns of several, from left to right; frames are the fewest of theirs. One stays as it is."""
+        if len(parts) == 1:
+            return parts[0]
+        frames = min(part.frames for part in parts)
+        mean = np.concatenate([part.mean for part in parts])
+        return cls.from_variance(frames, mean, np.concatenate([part.variance for part in parts]))
 
     def __add__(self, other: Statistics) -> Statistics:
         frames = self.frames + other.frames

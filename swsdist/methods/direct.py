@@ -18,6 +18,7 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
+from swsdist.features.interface import Extractor
 from swsdist.features.registry import made_by
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
@@ -27,6 +28,7 @@ from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import extract, prepared
 from swsdist.reduce.examples import reduce_examples
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 from swsdist.times import frames_to_seconds, seconds_to_frame
 from swsdist.types import DETECTIONS, QUERIES
 
@@ -115,10 +117,16 @@ def extracted_from(store: Store, rows: list[dict[str, object]], settings: Search
     Raises:
         DataError: a query cannot be used.
     """
-    extracted = extract(rows, made_by(store.manifest.extractor), store.folder, settings)
+    extracted = extract(rows, _extractors(store), store.folder, settings)
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     return extracted.examples
+
+
+def _extractors(store: Store) -> list[Extractor]:
+    """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
+    recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
+    return [made_by(recipe) for recipe in recipes.values()]
 
 
 def _rows(queries: str | pa.Table | Iterable[object]) -> list[dict[str, object]]:
@@ -225,7 +233,9 @@ class _Pair:
         config = settings_of(options)
         manifest = store.manifest
         extracted = extracted_from(store, [parse_query(query)])
-        self.query = prepared(extracted, store.statistics(), config, manifest.dimension)[0].frames
+        tracks = Tracks(store)
+        placed = config.placed(tracks.places)
+        self.query = prepared(extracted, tracks.statistics(), placed, tracks.dimension)[0].frames
         self.distance, self.document = _document(store, doc_id, channel, config)
         settings = engine_settings(config, self.distance, manifest.shift)
         self.recurrence = settings.recurrence, settings.options

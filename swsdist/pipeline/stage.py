@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder, locate
-from swsdist.needs import Needs
+from swsdist.needs import LEAST, Needs
 from swsdist.partition import SLOTS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Done, Part, Task
@@ -55,11 +55,13 @@ class Context:
         run: the run folder.
         stages: of the chains whose tasks come, by name.
         memory: whatever a stage keeps for its next task here.
+        granted: CPUs, memory and GPUs that this worker has.
     """
 
     run: Folder
     stages: Mapping[str, Stage]
     memory: dict[Hashable, Any] = field(default_factory=dict)
+    granted: Needs = LEAST[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memory": {}}

@@ -13,12 +13,26 @@ from swsdist.store.reading import Store
 
 
 def of_store(store: Store) -> dict[str, str]:
-    """SHA-256 of a store's live documents, and of their frames. What tells how they lie (paths, shards, rows) is left out."""
+    """SHA-256 of a store's live documents, and of their frames; of a further track under `documents.TRACK`, `features.TRACK`.
+
+    What tells how they lie (paths, shards, rows) is left out.
+    """
+    found: dict[str, str] = {}
+    for k, track in enumerate(store.manifest.tracks):
+        end = f".{track.name}" if k else ""
+        found |= {f"{name}{end}": value for name, value in _of_track(store, track.name).items()}
+    return found
+
+
+def _of_track(store: Store, track: str) -> dict[str, str]:
     columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance"]
-    table = store.documents(columns=columns).sort_by([("doc_id", "ascending"), ("channel", "ascending")])
+    table = store.documents(columns=columns, track=track)
+    table = table.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
     frames: dict[tuple[str, int], Any] = {}
     for shard in store.manifest.shards:
-        for block in store.blocks(shard.name):
+        if track not in shard.files:
+            continue  # its task has failed, and none of its documents is in the table
+        for block in store.blocks(shard.name, track=track):
             # One running hash a document: frames of one are consecutive, so blocks add up to the whole.
             running = frames.setdefault((block.doc_id, block.channel), hashlib.sha256())
             running.update(block.features.tobytes())

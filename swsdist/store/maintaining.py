@@ -143,8 +143,10 @@ def compact(folder: Folder, hours: float) -> Compacted:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
         keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
         files: dict[str, File] = {}
-        for track in manifest.tracks:
-            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys))
+        for k, track in enumerate(manifest.tracks):
+            # Tracks of one pass have one recipe, so all but the first are told apart by their names.
+            again = track.fingerprint in {other.fingerprint for other in manifest.tracks[:k]}
+            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
             files[track.name] = File(*_rewritten(store, track, name, by_shard))
         first = files[manifest.tracks[0].name].name
         name_of |= {(row["doc_id"], row["channel"]): first for row in part}
@@ -183,6 +185,8 @@ def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int],
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
+    if anew:  # what is fitted on documents is fitted again when it is next needed
+        others = {name: file for name, file in others.items() if not name.startswith("codebook.")}
     return commit(
         folder,
         tracks,
@@ -222,5 +226,5 @@ def _remove_unused(folder: Folder, manifest: Manifest) -> None:
     for name in folder.listing():
         if name in used or name == "manifest.json":
             continue
-        if name.startswith(("shards/", "models/", "documents-", "rejected-", "manifest-")):
+        if name.startswith(("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")):
             folder.remove(name)

@@ -6,6 +6,8 @@ A store is a folder::
     manifest-<fp>.json           the same, and stays: a search goes on with the state that it began with
     documents-<fp>.parquet       a row a document (swsdist.types.DOCUMENTS), in the order of shards and their rows; one a track
     rejected-<fp>.parquet        documents that could not be used, why, and the identity they had then
+    models/codebook-<fp>.npz     codewords of a first pass: a pinned model
+    postings/part-<fp>.parquet   posting lists by it, a file a shard; named by what they are made of, so not by the manifest
     models/statistics-<fp>.parquet   means and variances of speakers and of the collection: a pinned model; one a track
     shards/part-<fp>.parquet     frames (swsdist.types.FRAMES); a file a shard and track
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -358,10 +360,22 @@ def commit(
     for one, track in zip(tracks, manifest.tracks, strict=True):
         parquet.publish(folder, track.documents, _by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
-    text = json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
-    folder.write_bytes(state_name(name), text)
-    folder.write_bytes(NAME, text)
+    _publish(folder, manifest)
     return manifest
+
+
+def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:
+    """Make this the state of the store: the same, with further pinned models, files of it that are there already."""
+    files = {**manifest.models, **models}
+    made = replace(manifest, fingerprint=fingerprint(manifest.fingerprint, sorted(files.items())), models=files)
+    _publish(folder, made)
+    return made
+
+
+def _publish(folder: Folder, manifest: Manifest) -> None:
+    text = json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
+    folder.write_bytes(state_name(manifest.fingerprint), text)
+    folder.write_bytes(NAME, text)
 
 
 def _track(one: Made, state: str, place: int) -> Track:

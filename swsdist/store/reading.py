@@ -119,6 +119,8 @@ class Store:
         """
         known = set.intersection(*(self.live(shard, track) for track in tracks))
         wanted = known if live is None else known & live
+        if not wanted:
+            return  # a track may have no file of the shard, as long as its task has failed
         pieces = [pieces_of(self.blocks(shard, wanted, track)) for track in tracks]
         for parts in zip(*pieces, strict=True):
             left: list[Block | None] = [next(part) for part in parts]

@@ -4,6 +4,8 @@
 
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
+
+A first pass that reads an index of its own has the stage that makes it in front of search.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
+from swsdist.registries import FIRST_PASSES
+from swsdist.registry import Entry
 
 _QUERIES = {"queries": "queries:examples"}
 
@@ -41,9 +46,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise ConfigError(
             f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
         )
+    proposer = config.search.proposer.name
+    stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
+    first = [Step(made.name, made, "index", {"shards": "index:features"}) for made in _made(stage)]
     steps = (
         Step("index", Index(), "index"),
         Step("queries", Queries(), "search", digests={"examples": "queries"}),
+        *first,
         Step("search", Search(), "search", {**_QUERIES, "shards": "index:features"}),
         Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
         Step(
@@ -72,3 +81,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
     own = SearchInputs.of(config, ledger)
     return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows)
+
+
+def _made(target: str) -> list[Stage]:
+    """The stage that a registered thing needs first, if any."""
+    return [Entry(target, 1).load()()] if target else []

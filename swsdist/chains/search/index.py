@@ -1,29 +1,30 @@
-"""index: audio -> shards of the feature store."""
+"""index: audio -> shards of the feature store, a task a shard and extractor."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 from swsdist.audio.clips import write_silence
-from swsdist.chains.search.inputs import SearchInputs, document_seconds
+from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
+from swsdist.config import Config
 from swsdist.errors import StoreError
-from swsdist.features.interface import columns_of, kind_of
-from swsdist.features.registry import Extractor, create, demand, frame_shift, recipe
+from swsdist.features.interface import Extractor, frame_shift, kind_of, needs_of, tracks_of, use
+from swsdist.features.registry import recipe
+from swsdist.features.sources import Source, planned, sources_of, together
 from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, frozen_statistics, shard_of
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
-from swsdist.store.writing import documents_name, rejected_name, shard_name, write_shard
+from swsdist.store.writing import documents_name, rejected_name, shard_name, track_file, write_tracks
 from swsdist.types import DOCUMENTS, FRAMES
 
 #: What a document's features and its row in the store depend on.
@@ -31,7 +32,10 @@ _MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
 
 
 class Index(Stage):
-    """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are."""
+    """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are.
+
+    Each extractor has its own tasks, on the shards of the first; a track that is new is computed for all that is there.
+    """
 
     name = "index"
     version = 1
@@ -43,107 +47,158 @@ class Index(Stage):
         "rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
     }
 
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return together([needs_of(source.extractor) for source in sources_of(config.features)])
+
     def place(self, inputs: Inputs) -> str:
         """The store."""
         return inputs.own(SearchInputs).store.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """A task a new shard."""
+        """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.own(SearchInputs), inputs.config
-        manifest = own.load_manifest(anew=inputs.redo)
-        known = _known(own, manifest)
+        state = own.load_state(anew=inputs.redo)
+        known = state.known
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        features = config.features[0]
-        for k, chosen in enumerate(ranges):
-            rows = new[chosen.start : chosen.stop]
-            yield inputs.task(
-                own.extractor_fingerprint,
+        own.planned.clear()
+
+        def task(source: Source, rows: list[Row], partition: str | None, label: str, work: float) -> Task:
+            made = inputs.task(
+                source.fingerprint,
                 [[row[name] for name in _MATTERS] for row in rows],
-                label=f"shard {k + 1} of {len(ranges)}: {len(rows)} documents",
-                work=sum(lengths[chosen.start : chosen.stop]),
+                *([] if partition is None else [partition]),
+                label=label if len(own.sources) == 1 else f"{source.tracks[0].name}, {label}",
+                work=work,
                 payload={
                     "documents": rows,
-                    "features": {"name": features.name, "options": features.options},
-                    "recipe": own.extractor_fingerprint,
+                    "features": {"name": source.name, "options": source.options},
+                    "recipe": source.fingerprint,
+                    "partition": partition,
                 },
             )
+            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
+            return made
+
+        for k, chosen in enumerate(ranges):
+            rows, seconds = new[chosen.start : chosen.stop], sum(lengths[chosen.start : chosen.stop])
+            label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
+            first, *more = own.sources
+            leading = task(first, rows, None, label, seconds)
+            yield leading
+            for source in more:
+                yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
+        for shard, lacking in state.lacking.items():
+            rows = [own.wanted[key] for key in state.rows[shard] if _same(known[key], own.wanted.get(key))]
+            for source in lacking if rows else ():
+                seconds = sum(document_seconds(rows, config.storage))
+                yield task(source, rows, shard, f"{len(rows)} documents of a shard that is there", seconds)
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
-        extractor = planned_extractor(task)
+        extractor = _granted(task, context)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
             row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
-            write_shard(Folder(place), "warm", [row], extractor)
+            write_tracks(Folder(place), "warm", [row], extractor)
 
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
-        extractor = planned_extractor(task)
-        indexed = write_shard(context.folder(task), task.fingerprint, task.payload["documents"], extractor)
-        frames = sum(indexed.documents["frames"].to_pylist())
-        rows = (frames, indexed.documents.num_rows, indexed.rejected.num_rows)
+        extractor = _granted(task, context)
+        made = write_tracks(
+            context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
+        )
+        frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
+        parts: list[Part] = []
+        for indexed, count in zip(made, frames, strict=True):
+            rows = (count, indexed.documents.num_rows, indexed.rejected.num_rows)
+            named = zip(self.tables, indexed.outputs, rows, strict=True)
+            # All tracks of a pass share the list of what was rejected.
+            parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
+        first = made[0]
         return Done(
-            tuple(
-                Part(table, *out, count) for table, out, count in zip(self.tables, indexed.outputs, rows, strict=True)
-            ),
-            Indexed(indexed.documents.num_rows, frames, indexed.seconds),
-            rejected=indexed.rejected.drop_columns(["identity"]).to_pylist(),
-            bytes_read=indexed.bytes_read,
+            tuple(parts),
+            Indexed(first.documents.num_rows, frames[0], first.seconds),
+            rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
+            bytes_read=first.bytes_read,
         )
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store's new state, if it is new."""
         own, ended = inputs.own(SearchInputs), inputs.mine
-        old, wanted = own.manifest, own.wanted
+        old, wanted, state = own.manifest, own.wanted, own.held
         store = Store(own.store, old) if old is not None else None
-        documents = store.documents() if store is not None else DOCUMENTS.empty_table()
-        rejected = store.rejected() if store is not None else REJECTED_DOCUMENTS.empty_table()
-        lost = own.lost_shards
-        kept = _current(documents, wanted, "doc_id", "channel", lost)
-        still = _current(rejected, wanted, "id", "part", lost)
-        same = kept.num_rows == documents.num_rows and still.num_rows == rejected.num_rows
-        there = {shard.name for shard in (old.shards if old is not None else ())} - lost
+        rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
+        still = _current(rejected, wanted, "id", "part")
+        tables: dict[str, list[pa.Table]] = {}
+        same = still.num_rows == rejected.num_rows
+        for name in own.tracks:
+            documents = DOCUMENTS.empty_table()
+            if store is not None and name in state.kept:
+                documents = store.documents(track=name)
+            there = {shard for shard, files in state.files.items() if name in files}
+            tables[name] = [_current(documents, wanted, "doc_id", "channel", there)]
+            same = same and tables[name][0].num_rows == documents.num_rows
+        unchanged = old is not None and [[track.name, track.fingerprint] for track in old.tracks] == own.recipes
         # Of plans that share a store, the first commits what the others find there.
-        new = [receipt for receipt in ended.receipts if shard_name(receipt.fingerprint) not in there]
-        if old is not None and same and not new and not old.provisional:
+        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint])]
+        if old is not None and same and unchanged and not new and not old.provisional:
             return
-        extractor, track = own.extractor, inputs.config.features[0].track_name
-        shards = {shard.name: shard for shard in (old.shards if old is not None else ())}
-        parts, refused = [kept], [still]
+        files = {shard: dict(known) for shard, known in state.files.items()}
+        refused = [still]
         for receipt in new:
-            parts.append(parquet.read(own.store, documents_name(receipt.fingerprint)))
+            source, shard = own.planned[receipt.fingerprint]
             refused.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
-            output = next(o for o in receipt.outputs if o.name == shard_name(receipt.fingerprint))
-            shards[output.name] = shard_of(track, parquet.Output(output.name, output.size, output.sha256))
-        live = pa.concat_tables(parts).combine_chunks()
-        bad = pa.concat_tables(refused).combine_chunks()
-        if live.num_rows == 0:
-            first = bad.to_pylist()[0] if bad.num_rows else None
-            raise StoreError(
-                f"none of the {len(wanted)} documents could be used",
-                where=inputs.config.corpus.documents,
-                remedy=f"the first: {first['path']}: {first['message']}" if first else "look at the failed tasks",
-            )
+            outputs = {output.name: output for output in receipt.outputs}
+            for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
+                leads = yielded.first == 0
+                end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
+                tables[track.name].append(parquet.read(own.store, documents_name(end)))
+                file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
+                output = outputs[file]
+                files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
+        bad = _once(pa.concat_tables(refused).combine_chunks())
+        live = {name: _without(pa.concat_tables(parts), bad).combine_chunks() for name, parts in tables.items()}
+        for name, documents in live.items():
+            if documents.num_rows == 0:
+                first = bad.to_pylist()[0] if bad.num_rows else None
+                raise StoreError(
+                    f"none of the {len(wanted)} documents could be used{f' for {name}' if len(live) > 1 else ''}",
+                    where=inputs.config.corpus.documents,
+                    remedy=f"the first: {first['path']}: {first['message']}" if first else "look at the failed tasks",
+                )
         counts: dict[str, list[int]] = {}
-        for name, frames in zip(live["shard"].to_pylist(), live["frames"].to_pylist(), strict=True):
-            counts.setdefault(name, []).append(frames)
-        used = [replace(shards[name], documents=len(f), frames=sum(f)) for name, f in counts.items()]
-        # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
-        frozen = None if inputs.redo else frozen_statistics(own.store, track, own.extractor_fingerprint)
-        made = Made(
-            track,
-            recipe(extractor),
-            extractor.dimension,
-            live,
-            frozen,
-            columns_of(extractor),
-            kind_of(extractor),
+        counted: set[tuple[str, int]] = set()
+        for documents in live.values():
+            for row in documents.select(["doc_id", "channel", "shard", "frames"]).to_pylist():
+                if (key := (row["doc_id"], row["channel"])) not in counted:
+                    counted.add(key)
+                    counts.setdefault(row["shard"], []).append(row["frames"])
+        used = [Shard(name, files[name], len(frames), sum(frames)) for name, frames in counts.items()]
+        made = [
+            Made(
+                track.name,
+                recipe(source.extractor),
+                track.stop - track.first,
+                live[track.name],
+                # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
+                None if inputs.redo else frozen_statistics(own.store, track.name, source.fingerprint),
+                source.columns(track),
+                kind_of(source.extractor),
+            )
+            for source in own.sources
+            for track in source.tracks
+        ]
+        shift = frame_shift(own.sources[0].extractor)
+        models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
+        failed = bool(ended.failures)
+        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models)
+        own.held = State(
+            kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}
         )
-        provisional = bool(ended.failures)
-        own.manifest = commit(own.store, made, frame_shift(extractor), used, bad, provisional=provisional)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the live documents and their frames, whatever the shards."""
@@ -151,49 +206,52 @@ class Index(Stage):
         return {} if own.manifest is None else digest.of_store(own.open_store())
 
 
-def planned_extractor(task: Task) -> Extractor:
-    """The extractor that a task was planned with, as it is on this machine.
-
-    Raises:
-        DataError: here it is another one.
-    """
-    extractor = create(**task.payload["features"])
-    demand(extractor, task.payload["recipe"])
+def _granted(task: Task, context: Context) -> Extractor:
+    """The extractor of a task, told what this worker was given."""
+    extractor = planned(**task.payload["features"], recipe=task.payload["recipe"])
+    use(extractor, context.granted)
     return extractor
 
 
-def _known(own: SearchInputs, manifest: Manifest | None) -> dict[tuple[str, int], dict[str, Any]]:
-    """What the store holds or has rejected, by key."""
-    if manifest is None:
-        return {}
-    store = Store(own.store, manifest)
-    columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
-    lost = own.lost_shards
-    rows = {
-        (row["doc_id"], row["channel"]): row
-        for row in store.documents(columns=columns).to_pylist()
-        if row["shard"] not in lost
-    }
-    for row in store.rejected().to_pylist():
-        rows[row["id"], row["part"]] = row
-    return rows
+def _is_held(state: State, source: Source, shard: str) -> bool:
+    """Whether a store has all frames of an extractor for a shard."""
+    return all(track.name in state.files.get(shard, {}) for track in source.tracks)
 
 
-def _same(known: dict[str, Any] | None, row: dict[str, Any]) -> bool:
+def _same(known: Row | None, row: Row | None) -> bool:
     """Whether the store's row is of the file as it is now. A rejected one has no speaker."""
-    return known is not None and all(
-        known[name] == row[name] for name in ("path", "identity", "speaker") if name in known
+    return (
+        known is not None
+        and row is not None
+        and all(known[name] == row[name] for name in ("path", "identity", "speaker") if name in known)
     )
 
 
 def _current(
-    table: pa.Table, wanted: dict[tuple[str, int], dict[str, Any]], name: str, part: str, lost: frozenset[str]
+    table: pa.Table, wanted: dict[tuple[str, int], Row], name: str, part: str, there: set[str] | None = None
 ) -> pa.Table:
-    """The rows of a table that are of the corpus as it is now, and whose shard is there."""
+    """The rows of a table that are of the corpus as it is now, and whose shard is there; without `there` it has no shards."""
     needed = (name, part, "path", "identity", "speaker", "shard")
     columns = [column for column in table.schema.names if column in needed]
     mask = [
-        row.get("shard") not in lost and (row[name], row[part]) in wanted and _same(row, wanted[row[name], row[part]])
+        (there is None or row["shard"] in there) and _same(row, wanted.get((row[name], row[part])))
         for row in table.select(columns).to_pylist()
     ]
     return table.filter(pa.array(mask, pa.bool_()))
+
+
+def _once(rejected: pa.Table) -> pa.Table:
+    """Of a document that several extractors reject, the first's row."""
+    seen: set[tuple[str, int]] = set()
+    mask = []
+    for key in zip(rejected["id"].to_pylist(), rejected["part"].to_pylist(), strict=True):
+        mask.append(key not in seen)
+        seen.add(key)
+    return rejected.filter(pa.array(mask, pa.bool_()))
+
+
+def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
+    """Documents that no extractor rejects."""
+    bad = set(zip(rejected["id"].to_pylist(), rejected["part"].to_pylist(), strict=True))
+    keys = zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
+    return documents.filter(pa.array([key not in bad for key in keys], pa.bool_()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +14,38 @@ import pyarrow as pa
 from swsdist.audio.reader import probe
 from swsdist.config import Config
 from swsdist.errors import AudioError, UserError
-from swsdist.features.interface import tracks_of
-from swsdist.features.registry import Extractor, create, frame_shift, identity, recipe_fingerprint
+from swsdist.features.interface import frame_shift
+from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.store.manifest import Manifest, load, require, state_name
+from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
+
+#: A row of a table.
+Row = dict[str, Any]
+
+
+@dataclass
+class State:
+    """What a store holds of a config's tracks.
+
+    Attributes:
+        kept: names of tracks that it has as they are wanted.
+        files: by shard of which anything is left, and by track: what is there.
+        lacking: by shard: extractors whose frames are not there.
+        rows: by shard: keys of its documents, in their order.
+        known: by key: a row of each document that is there, or was rejected.
+        left: it has tracks that the config no longer names.
+    """
+
+    kept: list[str] = field(default_factory=list)
+    files: dict[str, dict[str, File]] = field(default_factory=dict)
+    lacking: dict[str, list[Source]] = field(default_factory=dict)
+    rows: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    known: dict[tuple[str, int], Row] = field(default_factory=dict)
+    left: bool = False
 
 
 class SearchInputs(ChainInputs):
@@ -31,6 +56,9 @@ class SearchInputs(ChainInputs):
         self.ledger = ledger
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
+        self.held = State()
+        #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
+        self.planned: dict[str, tuple[Source, str]] = {}
 
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
@@ -81,23 +109,27 @@ class SearchInputs(ChainInputs):
         return read_references(path, self.documents, self.queries, self.config.storage)
 
     @cached_property
-    def extractor(self) -> Extractor:
-        """The one that the config names."""
-        one, *more = self.config.features
-        extractor = create(one.name, one.options)
-        tracks = len(tracks_of(extractor)) + len(more)
-        if tracks > 1:
-            raise UserError(
-                f"the search chain indexes one track, the config names {tracks}",
-                where="features",
-                remedy="name one extractor, of one track",
-            )
-        return extractor
+    def sources(self) -> tuple[Source, ...]:
+        """The extractors that the config names, and the tracks that each yields."""
+        return sources_of(self.config.features)
 
-    @cached_property
+    @property
+    def recipes(self) -> list[list[str]]:
+        """Name, and fingerprint of the recipe, of each track."""
+        return [[track.name, source.fingerprint] for source in self.sources for track in source.tracks]
+
+    @property
+    def tracks(self) -> dict[str, tuple[int, int]]:
+        """First column, and the one after the last, of each track, all side by side."""
+        found, first = {}, 0
+        for track in (track for source in self.sources for track in source.tracks):
+            found[track.name] = first, (first := first + track.stop - track.first)
+        return found
+
+    @property
     def extractor_fingerprint(self) -> str:
-        """Of its name, version and options, and of the content of its files."""
-        return recipe_fingerprint(identity(self.extractor))
+        """Of the first extractor's name, version and options, and of the content of its files."""
+        return self.sources[0].fingerprint
 
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
@@ -107,7 +139,7 @@ class SearchInputs(ChainInputs):
         whole = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
         cut += sum(document_seconds([{**row, "duration": None} for row in whole], storage))
-        shift = frame_shift(self.extractor)
+        shift = frame_shift(self.sources[0].extractor)
         return float(cut / shift * sum(documents) / shift)
 
     @cached_property
@@ -151,6 +183,8 @@ class SearchInputs(ChainInputs):
         """Read the tables that these steps need."""
         if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
             _ = self.references
+        if "search" in steps:
+            self.config.search.placed(self.tracks)
 
     # -- the store ------------------------------------------------------------------------------------------------
 
@@ -159,38 +193,62 @@ class SearchInputs(ChainInputs):
         """Files of the store."""
         return self.ledger.listing(self.store.root)
 
-    @property
-    def lost_shards(self) -> frozenset[str]:
-        """Shards that the manifest names and that are not there, or not in their full size."""
-        if self.manifest is None:
-            return frozenset()
-        listing = self.listing
-        return frozenset(
-            shard.name
-            for shard in self.manifest.shards
-            if any(file.name not in listing or listing[file.name].size != file.size for file in shard.files.values())
-        )
-
-    def load_manifest(self, anew: bool = False) -> Manifest | None:
-        """The store's state, if it is one of this config's extractor and its tables are there.
+    def load_state(self, anew: bool = False) -> State:
+        """What the store holds of this config's tracks; `manifest` becomes its state, if there is any and its tables are there.
 
         Args:
             anew: the store is made anew, whatever it holds.
         """
-        manifest = load(self.store)
-        if manifest is None or manifest.extractor_fingerprint == self.extractor_fingerprint:
-            listing = self.listing
-            tables = manifest.tables if manifest is not None else ()
-            self.manifest = None if anew or any(name not in listing for name in tables) else manifest
-            return self.manifest
-        if self.config.index.store is not None:
+        manifest, listing = load(self.store), self.listing
+        self.manifest, self.held = None, State()
+        if manifest is None:
+            return self.held
+        recipes = dict(self.recipes)
+        kept = [track.name for track in manifest.tracks if recipes.get(track.name) == track.fingerprint]
+        others = [track for track in manifest.tracks if track.name in recipes and track.name not in kept]
+        if self.config.index.store is not None and (others or not kept):
+            held = (others or manifest.tracks)[0]
             raise UserError(
-                f"the store holds other features: {describe(manifest.extractor)}",
+                f"the store holds other features: {describe(held.recipe)}, as track {held.name}",
                 where=self.store.path(),
                 remedy="name another store in index.store, or remove this one; or set features to what it holds",
             )
-        self.manifest = None  # the run's own store: the new features take the place of the old
-        return None
+        # In the run's own store new features take the place of the old.
+        if anew or not kept or any(name not in listing for name in manifest.tables):
+            return self.held
+        self.manifest = manifest
+        self.held = self._state_of(manifest, kept)
+        return self.held
+
+    def _state_of(self, manifest: Manifest, kept: list[str]) -> State:
+        listing, state = self.listing, State(kept=kept)
+        state.left = any(track.name not in kept for track in manifest.tracks if track.name not in dict(self.recipes))
+        for shard in manifest.shards:
+            there = {
+                name: file
+                for name, file in shard.files.items()
+                if name in kept and file.name in listing and listing[file.name].size == file.size
+            }
+            lacking = [source for source in self.sources if any(track.name not in there for track in source.tracks)]
+            if len(lacking) == len(self.sources):
+                continue  # nothing is left of it: its documents are new
+            # What an extractor yields in one pass is there as a whole, or not at all.
+            gone = {track.name for source in lacking for track in source.tracks}
+            state.files[shard.name] = {name: file for name, file in there.items() if name not in gone}
+            if lacking:
+                state.lacking[shard.name] = lacking
+        store = Store(self.store, manifest)
+        columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+        for name in kept:
+            for row in store.documents(columns=columns, track=name).to_pylist():
+                key = row["doc_id"], row["channel"]
+                if row["shard"] in state.files and key not in state.known:
+                    state.known[key] = row
+                    state.rows.setdefault(row["shard"], []).append(key)
+        if not state.left:  # else who rejected them may have been a track that is no longer wanted
+            for row in store.rejected().to_pylist():
+                state.known[row["id"], row["part"]] = row
+        return state
 
     def open_store(self) -> Store:
         """The store in the state that `index` has left."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from swsdist.audio.clips import write_silence
-from swsdist.chains.search.index import planned_extractor
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
 from swsdist.config.search import Search
+from swsdist.features.interface import Extractor, use
+from swsdist.features.sources import planned
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import extract, groups
 from swsdist.pipeline.inputs import Inputs
@@ -22,6 +23,14 @@ from swsdist.types import EXAMPLES, QUERIES
 
 def _example(row: dict[str, Any]) -> int:
     return int(row["example"])
+
+
+def _granted(task: Task, context: Context) -> list[Extractor]:
+    """The extractors of a task, told what this worker was given."""
+    extractors = [planned(**source) for source in task.payload["sources"]]
+    for extractor in extractors:
+        use(extractor, context.granted)
+    return extractors
 
 
 class Queries(Stage):
@@ -43,16 +52,19 @@ class Queries(Stage):
         for row in own.examples:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
+        # Of one extractor, columns are its own, whatever it calls its tracks.
+        recipe: Any = own.extractor_fingerprint if len(own.sources) == 1 else own.recipes
         settings = {
-            "features": {"name": inputs.config.features[0].name, "options": inputs.config.features[0].options},
-            "recipe": own.extractor_fingerprint,
+            "sources": [
+                {"name": source.name, "options": source.options, "recipe": source.fingerprint} for source in own.sources
+            ],
             "search": search.model_dump(mode="json"),
         }
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
             yield inputs.task(
-                own.extractor_fingerprint,
+                recipe,
                 matters,
                 *refusing,
                 label=f"group {k + 1} of {len(cut)}: {len(query_ids)} queries",
@@ -62,18 +74,18 @@ class Queries(Stage):
 
     def warm(self, task: Task, context: Context) -> None:
         """Extract a second of silence: decoder and extractor are then loaded."""
-        extractor = planned_extractor(task)
+        extractors = _granted(task, context)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
-            write_silence(path, extractor.sample_rate)
+            write_silence(path, extractors[0].sample_rate)
             row = dict.fromkeys(QUERIES.names)
             row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
-            extract([row], extractor, context.run)
+            extract([row], extractors, context.run)
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples."""
         settings = Search.model_validate(task.payload["search"])
-        extracted = extract(task.payload["examples"], planned_extractor(task), context.run, settings)
+        extracted = extract(task.payload["examples"], _granted(task, context), context.run, settings)
         examples = extracted.examples
         told = Extracted(
             examples.num_rows,

@@ -13,13 +13,14 @@ from swsdist.config.search import Search
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
 from swsdist.kernels.scales import weighted
-from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
 
 #: Of a factor: a group's examples, with so many frames averaged.
@@ -51,23 +52,30 @@ class Dtw:
         settings, shards = self._settings, store.manifest.shards
         by_shard: dict[str, list[list[Any]]] = {shard.name: [] for shard in shards}
         columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
-        for row in store.documents(columns=columns).to_pylist():
+        tracks = Tracks(store)
+        for row in tracks.documents(columns=columns).to_pylist():
             by_shard[row.pop("shard")].append(list(row.values()))
         used = settings.queries_by, settings.documents_by
         common: Any = sorted(
             [*scope, value.mean.tolist(), value.variance.tolist()]
-            for scope, value in store.statistics().items()
+            for scope, value in tracks.statistics().items()
             if scope[0] == "collection" or "speaker" in used
         )
+        if len(tracks.recipes) > 1:
+            common = [common, tracks.recipes]
+        landmarks = self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks
+        pinned = codebook_file(store, settings) if landmarks else None
+        if pinned:
+            common = [common, pinned]
         contents = {shard.name: fingerprint(shard.name, sorted(by_shard[shard.name])) for shard in shards}
         if self._first_pass and settings.proposer.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
-        if self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks:
+        if landmarks and not pinned:
             everything = sorted(row for rows in by_shard.values() for row in rows)
-            landmarks = landmark_documents([(row[0], row[1]) for row in everything])
-            common = [common, [row for row in everything if (row[0], row[1]) in landmarks]]
+            chosen = landmark_documents([(row[0], row[1]) for row in everything])
+            common = [common, [row for row in everything if (row[0], row[1]) in chosen]]
         common = fingerprint(common)
         for shard in shards:
             yield _unit((shard,), fingerprint(common, contents[shard.name]))
@@ -86,8 +94,12 @@ class Dtw:
         from swsdist.methods.dtw.search import warm
         from swsdist.methods.dtw.shard import engine_settings
 
-        settings = self._settings
-        # Which kernels there are does not depend on the dimension.
+        # Which kernels there are does not depend on the dimension, so the columns of each track may be any.
+        given = self._settings
+        last = max(one.columns[1] if one.columns else 1 for one in given.streams) if given.streams else 1
+        settings = given.placed(
+            {term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False
+        )
         distance = distance_of(settings, max(term.stop or 1 for term in settings.terms()))
         warm(engine_settings(settings, distance, 0.01))
         if self._first_pass:
@@ -100,11 +112,12 @@ class Dtw:
     def prepare(self, queries: pa.Table, store: Store) -> Queries:
         """EXAMPLES, normalised and in fixed point; kept, since a template takes time to make."""
         made: dict[int, list[Example]] = {}
-        statistics = store.statistics()
+        tracks = Tracks(store)
+        statistics, settings = tracks.statistics(), self._settings.placed(tracks.places)
 
         def examples(factor: int) -> list[Example]:
             if factor not in made:
-                made[factor] = prepared(queries, statistics, self._settings, store.manifest.dimension, factor)
+                made[factor] = prepared(queries, statistics, settings, tracks.dimension, factor)
             return made[factor]
 
         return examples
@@ -143,7 +156,7 @@ class Dtw:
         wanted: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
         for place, span in enumerate(spans.to_pylist()):
             wanted.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
-        everywhere = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+        everywhere = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
         shards = sorted({row["shard"] for row in everywhere if (row["doc_id"], row["channel"]) in wanted})
         found: dict[int, dict[str, Any]] = {}
         if not shards:

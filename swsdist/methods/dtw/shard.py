@@ -22,11 +22,12 @@ from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.partition import SLOTS, slot_of
 from swsdist.store.reading import Block, Store
+from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
 
 
 class Documents:
-    """The live documents of some shards, as the search takes them.
+    """The live documents of some shards, as the search takes them: all tracks of the store side by side.
 
     Attributes:
         table: DOCUMENTS, a row each, in the order in which they are counted.
@@ -35,16 +36,18 @@ class Documents:
     """
 
     def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
-        self.table = pa.concat_tables([store.documents(shard) for shard in shards])
-        self.distance = distance_of(search_config, store.manifest.dimension)
-        self._store, self._shards, self._config = store, tuple(shards), search_config
+        tracks = Tracks(store)
+        search_config = search_config.placed(tracks.places)
+        self.table = pa.concat_tables([tracks.documents(shard) for shard in shards])
+        self.distance = distance_of(search_config, tracks.dimension)
+        self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
         if search_config.documents_by == "document":
             self._own = [
                 Statistics.from_variance(row["frames"], row["mean"], row["variance"])
                 for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
             ]
         else:
-            frozen = store.statistics()
+            frozen = tracks.statistics()
             collection = frozen["collection", ""]
             by_speaker = search_config.documents_by == "speaker"
             self._own = [
@@ -74,7 +77,7 @@ class Documents:
         """
         live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
         for shard in self._shards:
-            blocks = self._store.blocks(shard, live)
+            blocks = self._tracks.blocks(shard, live)
             for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
                 yield self._index[key], self._prepared(key, group, factor, side)
 

@@ -1,10 +1,13 @@
-"""Which documents landmarks are taken of. Loads no kernels: planning must know them."""
+"""Which documents landmarks are taken of, and where they and an index are kept. Loads no kernels: planning must know them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swsdist.fingerprint import stable_hash
+from swsdist.config.search import Search
+from swsdist.fingerprint import fingerprint, stable_hash
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 
 #: So many.
 _DOCUMENTS = 64
@@ -16,3 +19,39 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
     Where documents lie is of no account, and of n that are there one that is added becomes one of them in 64 of n cases.
     """
     return sorted(keys, key=lambda key: (stable_hash(f"{key[0]} {key[1]}"), key))[:_DOCUMENTS]
+
+
+def codebook_name(store: Store, search: Search) -> str:
+    """Name of the pinned model that holds the landmarks of a first pass; of all that they depend on but the documents."""
+    options = search.proposer.complete()
+    recipe = [options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
+    return f"codebook.{fingerprint('codebook', 1, *recipe, Tracks(store).recipes)}"
+
+
+def codebook_file(store: Store, search: Search) -> str | None:
+    """File of the store with the landmarks that are pinned; None where none are."""
+    return store.manifest.models.get(codebook_name(store, search))
+
+
+def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, str]:
+    """Of each shard, the fingerprint of what its prepared frames depend on: its documents in their order, and statistics."""
+    tracks, by_shard = Tracks(store), dict[str, list[object]]()
+    columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+    for row in tracks.documents(columns=columns).to_pylist():
+        by_shard.setdefault(row.pop("shard"), []).append(list(row.values()))
+    common = [
+        [*scope, value.mean.tolist(), value.variance.tolist()]
+        for scope, value in sorted(tracks.statistics().items(), key=lambda item: item[0])
+        if search.documents_by == "speaker" or (search.documents_by, scope[0]) == ("collection", "collection")
+    ]
+    return {shard: fingerprint(shard, by_shard.get(shard, []), common) for shard in shards}
+
+
+def postings_name(codebook: str, content: str) -> str:
+    """Where the posting lists of a shard lie in its store.
+
+    Args:
+        codebook: `codebook_file`, which is named by what it holds.
+        content: of the shard, of `contents`.
+    """
+    return f"postings/part-{fingerprint('postings', 1, codebook, content)}.parquet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +11,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.features.model import Model, load_model
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.shard import Documents
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposer, Work, here
-from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.first_pass.landmarks import (
+    codebook_file,
+    codebook_name,
+    contents,
+    landmark_documents,
+    postings_name,
+)
+from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
+from swsdist.store import parquet
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 
 
 class Searched(NamedTuple):
@@ -51,7 +62,10 @@ def search_proposed(
     documents, material = material_of(store, shards, examples, search_config)
     wanted = search_config.proposer
     budget = Budget(wanted.windows.least, wanted.windows.per_second, wanted.over)
-    found, kept, work, indexing = run(create(wanted.name, **wanted.complete()), material, budget)
+    proposer = create(wanted.name, **wanted.complete())
+    if isinstance(proposer, Quantised):
+        proposer = replace(proposer, index=kept_index(store, shards, search_config))
+    found, kept, work, indexing = run(proposer, material, budget)
     return Searched(documents.table, kept, found._replace(saturated=documents.saturated), work, indexing)
 
 
@@ -94,11 +108,12 @@ def run(proposer: Proposer, material: Material, budget: Budget) -> tuple[Found, 
 
 
 def landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    """Averaged frames of some documents of a store (see `landmark_documents`), evenly spread over each."""
+    """Averaged frames of some documents of a store (see `landmark_documents`), evenly spread over each; or the pinned ones."""
     key = (store.folder.root, store.manifest.fingerprint, search_config.model_dump_json(), factor, count)
     if key not in _known:
         _known.clear()
-        _known[key] = _landmarks(store, search_config, factor, count)
+        pinned = codebook_file(store, search_config)
+        _known[key] = _read(store, pinned) if pinned else _landmarks(store, search_config, factor, count)
     return _known[key]
 
 
@@ -106,8 +121,46 @@ def landmarks(store: Store, search_config: Search, factor: int, count: int) -> L
 _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 
 
+def fit_codebook(store: Store, search_config: Search) -> Model:
+    """The landmarks of a store as it is now, to be pinned."""
+    options = search_config.proposer.complete()
+    made = _landmarks(store, search_config, options["factor"], options["codewords"])
+    settings = {"recipe": codebook_name(store, search_config)}
+    return Model("codebook", 1, {"query": made.query, "document": made.document}, settings)
+
+
+def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:
+    """Posting lists of the live documents of a shard, by the codewords of a file of the store: POSTINGS."""
+    _, material = material_of(store, [shard], lambda factor: [], search_config)
+    return build(material, search_config.proposer.complete()["factor"], _read(store, codebook))
+
+
+def kept_index(store: Store, shards: Sequence[str], search_config: Search) -> pa.Table | None:
+    """The posting lists of some shards as they were made before, or None where one of them was not."""
+    codebook = codebook_file(store, search_config)
+    if codebook is None:
+        return None
+    tables, documents = [], 0
+    for shard, content in contents(store, search_config, shards).items():
+        name = postings_name(codebook, content)
+        if not store.folder.exists(name):
+            return None
+        table = parquet.read(store.folder, name)
+        moved = pa.array(table["document"].to_numpy() + np.int32(documents), pa.int32())
+        tables.append(table.set_column(1, POSTINGS.field("document"), moved))
+        documents += Tracks(store).documents(shard, ["doc_id"]).num_rows
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables).sort_by([(name, "ascending") for name in POSTINGS.names]).combine_chunks()
+
+
+def _read(store: Store, codebook: str) -> Landmarks:
+    arrays = load_model(store.folder, codebook).arrays
+    return Landmarks(arrays["query"].astype(np.float32), arrays["document"].astype(np.float32))
+
+
 def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    known = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    known = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
     shard = {(row["doc_id"], row["channel"]): row["shard"] for row in known}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)

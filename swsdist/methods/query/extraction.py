@@ -7,6 +7,7 @@ of running speech. A file that is a cut by itself has nothing around it, and the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,13 +60,13 @@ def groups(query_ids: list[str]) -> list[list[str]]:
 
 
 def extract(
-    rows: list[dict[str, Any]], extractor: Extractor, folder: Folder, search: Search | None = None
+    rows: list[dict[str, Any]], extractor: Extractor | Sequence[Extractor], folder: Folder, search: Search | None = None
 ) -> Extracted:
     """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
 
     Args:
         rows: of QUERIES; those without a path are rejected.
-        extractor: the store's.
+        extractor: the store's, or all of them: their columns stand side by side, cut to the shortest.
         folder: gives the storage options.
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
             if there are several, must not be too long for that either; by default what a config has by default.
@@ -73,6 +74,7 @@ def extract(
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
     search = search or Search()
+    extractors = [extractor] if isinstance(extractor, Extractor) else list(extractor)
     several = Counter(row["query_id"] for row in rows)
     for row in rows:
         average = search.examples == "template" and several[row["query_id"]] > 1
@@ -84,7 +86,7 @@ def extract(
                     reason="not-spoken",
                     remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
                 )
-            frames = _bounded(example_frames(row, extractor, folder), row, search, average)
+            frames = _bounded(_side_by_side(row, extractors, folder), row, search, average)
         except DataError as error:
             bad.append(
                 {
@@ -102,7 +104,7 @@ def extract(
             {
                 "query_id": row["query_id"],
                 "example": row["example"],
-                "duration": _duration(row, frames, extractor),
+                "duration": _duration(row, frames, extractors[0]),
                 "frames": len(frames),
                 "speaker": row["speaker"],
                 "features": np.ascontiguousarray(frames, "<f4").tobytes(),
@@ -117,6 +119,12 @@ def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extra
         return float(row["end"] - row["start"])
     samples = (len(frames) - 1) * extractor.hop + extractor.frame_length
     return samples / extractor.sample_rate
+
+
+def _side_by_side(row: dict[str, Any], extractors: Sequence[Extractor], folder: Folder) -> NDArray[np.float32]:
+    parts = [example_frames(row, extractor, folder) for extractor in extractors]
+    shortest = min(map(len, parts))
+    return parts[0] if len(parts) == 1 else np.concatenate([part[:shortest] for part in parts], axis=1)
 
 
 def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:

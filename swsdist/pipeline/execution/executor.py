@@ -13,8 +13,10 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from swsdist.accounts.hardware import gpus_here
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import DataError, UserError
@@ -77,13 +79,15 @@ class Serial:
     stop_seconds: float | None = None
 
     def __init__(self, context: Context, journal: Journal, settings: Settings) -> None:
-        self._context = context
+        self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))
         self._journal = journal
         self._settings = settings
         self._worker: Worker | None = None
 
     def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do all tasks in their order; what they need is taken to be here."""
+        """Do all tasks in their order; what they need is taken to be here, but for a GPU, which is looked for."""
+        fitting = [one for one in needs if not one.gpus or gpus_here()] or [*needs]
+        self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)
         for task in tasks:
             if self._worker is None:
                 self._worker = Worker(self._context, self._journal, self._settings.cpus_per_worker)

@@ -27,7 +27,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import ray
@@ -163,7 +163,7 @@ class RayExecutor:
             max_restarts=0,
             max_task_retries=0,
         )
-        handle = made.remote(self._context, needs.cpus)
+        handle = made.remote(replace(self._context, granted=needs), needs.cpus)
         slot = _Slot(handle, time.monotonic())
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)

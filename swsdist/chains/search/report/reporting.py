@@ -102,7 +102,9 @@ def _index_receipts(course: Course) -> list[Receipt]:
         for receipt in course.ledger.receipts(stage, own.store.root).values()
         for part in receipt.outputs
     }
-    return [made[shard.name] for shard in own.manifest.shards if shard.name in made]
+    files = [file.name for shard in own.manifest.shards for file in shard.files.values()]
+    # Several tracks of one pass are one receipt's.
+    return list({made[name].fingerprint: made[name] for name in files if name in made}.values())
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:

@@ -1,0 +1,118 @@
+"""The section `features` of a config, made: extractors, and the tracks that each yields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from swsdist.errors import UserError
+from swsdist.features.interface import Columns, Extractor, columns_of, frame_shift, tracks_of
+from swsdist.features.registry import create, demand, identity, recipe_fingerprint
+from swsdist.needs import Needs
+
+
+class Named(Protocol):
+    """What a config says of an extractor: `swsdist.config.model.Features`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> dict[str, object]: ...
+
+    @property
+    def track(self) -> str | None: ...
+
+
+class Source(NamedTuple):
+    """An extractor that a config names.
+
+    Attributes:
+        name, options: as the config has them.
+        extractor: made of them.
+        fingerprint: of its recipe.
+        tracks: names in the store, and columns of the extractor; one, or as many as it yields in a pass.
+    """
+
+    name: str
+    options: dict[str, object]
+    extractor: Extractor
+    fingerprint: str
+    tracks: tuple[Columns, ...]
+
+    def columns(self, track: Columns) -> tuple[str, ...]:
+        """Names of a track's dimensions."""
+        named = columns_of(self.extractor)[track.first : track.stop]
+        plain = getattr(self.extractor, "columns", None) is None
+        return tuple(f"c{k}" for k in range(len(named))) if plain else named
+
+
+def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
+    """All that a config names, in its order.
+
+    An extractor of one track calls it as the config says (`track`), by default by its own name. One of several has names for
+    them; with `track` in the config they stand behind it: `track.name`.
+
+    Raises:
+        ConfigError: an extractor cannot be made.
+        UserError: two tracks have one name, or frame shifts differ.
+    """
+    found = []
+    for one in features:
+        extractor = create(one.name, one.options)
+        yielded = tracks_of(extractor)
+        if len(yielded) == 1:
+            tracks: tuple[Columns, ...] = (yielded[0]._replace(name=one.track or one.name),)
+        else:
+            tracks = tuple(
+                each._replace(name=f"{one.track}.{each.name}" if one.track else each.name) for each in yielded
+            )
+        found.append(Source(one.name, dict(one.options), extractor, recipe_fingerprint(identity(extractor)), tracks))
+    names = [track.name for source in found for track in source.tracks]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(
+                f"{names.count(name)} tracks are called {name}",
+                where="features",
+                remedy="give an extractor a `track` of its own",
+            )
+    recipes = [source.fingerprint for source in found]
+    for source in found:
+        if recipes.count(source.fingerprint) > 1:
+            raise UserError(
+                f"the extractor {source.name} stands there twice with the same options",
+                where="features",
+                remedy="name it once; search.streams may use a track as often as it likes",
+            )
+    for source in found[1:]:
+        # A shift is a quotient of integers, so it is compared as one.
+        leading, other = found[0].extractor, source.extractor
+        if leading.hop * other.sample_rate != other.hop * leading.sample_rate:
+            raise UserError(
+                f"the frame shifts of {found[0].tracks[0].name} and {source.tracks[0].name} differ: "
+                f"{frame_shift(leading):g} s and {frame_shift(other):g} s",
+                where="features",
+                remedy="tracks of one store have one shift; set the options of the extractors so, or make two stores",
+            )
+    return tuple(found)
+
+
+def planned(name: str, options: dict[str, object], recipe: str) -> Extractor:
+    """The extractor that a task was planned with, as it is on this machine.
+
+    Raises:
+        DataError: here it is another one.
+    """
+    extractor = create(name, options)
+    demand(extractor, recipe)
+    return extractor
+
+
+def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
+    """What suffices for each of several extractors: the most of their best alternatives, of their second best, and so on."""
+    longest = max(len(each) for each in alternatives)
+    rows = [[each[min(k, len(each) - 1)] for each in alternatives] for k in range(longest)]
+    return tuple(
+        Needs(max(one.cpus for one in row), max(one.memory_gb for one in row), max(one.gpus for one in row))
+        for row in rows
+    )

@@ -1,0 +1,71 @@
+"""Several tracks of a store, read as if they were one: columns side by side, each document cut to its shortest track."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.features.statistics import Statistics
+from swsdist.store.reading import Block, Store
+from swsdist.types import DOCUMENTS
+
+
+class Tracks:
+    """What a search reads of a store.
+
+    A document that one of the tracks lacks (it is still to be computed there) is in none.
+
+    Args:
+        store: the store.
+        names: of tracks, from left to right; by default all, in the store's order.
+
+    Attributes:
+        dimension: numbers a frame of all together.
+        places: by name of a track: its first column, and the one after its last.
+    """
+
+    def __init__(self, store: Store, names: Sequence[str] | None = None) -> None:
+        chosen = store.manifest.tracks if names is None else [store.manifest.track(name) for name in names]
+        self.store = store
+        self._names = [track.name for track in chosen]
+        self.places: dict[str, tuple[int, int]] = {}
+        self.dimension = 0
+        for track in chosen:
+            self.places[track.name] = self.dimension, self.dimension + track.dimension
+            self.dimension += track.dimension
+        self.recipes = [[track.name, track.fingerprint] for track in chosen]
+
+    def documents(self, shard: str | None = None, columns: list[str] | None = None) -> pa.Table:
+        """Live documents, of one shard or all, as the first track has them: DOCUMENTS.
+
+        `frames` is that of the shortest track; `mean` and `variance` are those of all columns.
+        """
+        first, *more = self._names
+        if not more:
+            return self.store.documents(shard, columns, first)
+        tables = [self.store.documents(shard, track=name).to_pylist() for name in self._names]
+        others = [{(row["doc_id"], row["channel"]): row for row in rows} for rows in tables[1:]]
+        joint: list[dict[str, Any]] = []
+        for row in tables[0]:
+            rows = [row, *(rows[key] for rows in others if (key := (row["doc_id"], row["channel"])) in rows)]
+            if len(rows) < len(tables):
+                continue
+            frames = min(one["frames"] for one in rows)
+            wide = {name: [value for one in rows for value in one[name]] for name in ("mean", "variance")}
+            joint.append({**row, **wide, "frames": frames})
+        table = pa.Table.from_pylist(joint, DOCUMENTS)
+        return table if columns is None else table.select(columns)
+
+    def statistics(self) -> dict[tuple[str, str], Statistics]:
+        """Pinned statistics of all columns by scope, as `Store.statistics` gives those of a track."""
+        parts = [self.store.statistics(name) for name in self._names]
+        scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
+        return {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
+
+    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
+        """Frames of the documents in a shard, side by side."""
+        if len(self._names) == 1:
+            return self.store.blocks(shard, live, self._names[0])
+        return self.store.joined(shard, self._names, live)

@@ -1,0 +1,78 @@
+"""The index of the first pass quantised is kept in the store: made once a shard, by a codebook that is pinned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_several_tracks import TWO, WITH_STREAMS, select, store_of
+
+from swsdist.methods.first_pass import search as searching
+from swsdist.store.maintaining import check, compact, refit
+
+PROPOSER = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
+QUANTISED = f"search.proposer={json.dumps(PROPOSER)}"
+BY_DOCUMENT = f"search.proposer={json.dumps({**PROPOSER, 'over': 'document'})}"
+
+
+def steps(result: Any) -> dict[str, tuple[int, int]]:
+    ended = result.outcome.course.ended
+    return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
+
+
+@pytest.mark.parametrize("proposer", [QUANTISED, BY_DOCUMENT])
+def test_it_finds_what_is_found_without(scene: Any, proposer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "kept_index", lambda *_: None)
+        scene.run(proposer, "index.shards=2", run="made")
+    with monkeypatch.context() as patch:
+        patch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
+        scene.run(proposer, "index.shards=1", run="one")
+        scene.run(proposer, "index.shards=7", run="seven")
+    assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
+    (name,) = (name for name in store_of(scene, "one").manifest.models if name.startswith("codebook."))
+    assert store_of(scene, "one").manifest.models[name] == store_of(scene, "seven").manifest.models[name]
+    assert list(check(store_of(scene, "seven"))) == []
+
+
+def test_without_it_there_is_no_such_step(scene: Any) -> None:
+    assert "quantise" not in scene.run().outcome.course.ended
+    assert not (scene.folder / "run" / "store" / "postings").exists()
+
+
+def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
+    scene = own_corpus
+    select(scene, 1, 2, 3, 4, 5)
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (3, 0)
+    models = store_of(scene).manifest.models
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (0, 2)
+    select(scene, *range(1, 9))
+    assert steps(scene.run(QUANTISED, "index.shards=1"))["quantise"] == (1, 2)
+    assert store_of(scene).manifest.models == models
+    digest = scene.digest()
+    # Compacted: other files, the same codebook and results.
+    compact(store_of(scene).folder, 1.0)
+    assert steps(scene.run(QUANTISED))["quantise"] == (1, 0)
+    assert scene.digest() == digest
+    assert len(list((scene.folder / "run" / "store" / "postings").glob("*"))) == 1
+    # A new one is made when it is asked for.
+    refit(store_of(scene).folder)
+    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    scene.run(QUANTISED, run="once")
+    assert scene.digest() == scene.digest("once")
+
+
+def test_a_lost_list_is_made_again(scene: Any) -> None:
+    scene.run(QUANTISED, "index.shards=3")
+    digest = scene.digest()
+    next((scene.folder / "run" / "store" / "postings").glob("*")).unlink()
+    assert steps(scene.run(QUANTISED, "index.shards=3"))["quantise"] == (1, 2)
+    assert scene.digest() == digest
+
+
+def test_of_several_tracks(scene: Any) -> None:
+    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="one")
+    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=5", run="five")
+    assert scene.digest("one") == scene.digest("five")
