@@ -98,7 +98,7 @@ def run(
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 
-def open_store(path: str, storage: Mapping[str, Any] | None = None) -> Store:
+def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
     """A feature store, for reading.
 
     Raises:
@@ -197,7 +197,7 @@ def warping_path(
     return frame
 
 
-def digest(run: str, storage: Mapping[str, Any] | None = None, plan: str = "run") -> dict[str, str]:
+def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "run") -> dict[str, str]:
     """SHA-256 of every table of a run, and of all of them together as `all`.
 
     Args:

@@ -63,7 +63,7 @@ def read_system(
     *,
     conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     kaldi: Kaldi | None = None,
     is_kaldi: bool | None = None,
 ) -> System:
@@ -107,7 +107,7 @@ def read_system(
     return System(_table_of_detections(path, storage), {}, None, path)
 
 
-def _results(path: str, kaldi: Kaldi, storage: Mapping[str, Any] | None) -> System:
+def _results(path: str, kaldi: Kaldi, storage: Mapping[str, object] | None) -> System:
     from swsdist.io.kaldi import read_results
 
     detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift, storage=storage)
@@ -137,7 +137,7 @@ def _with_durations(table: pa.Table) -> pa.Table:
     return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
 
 
-def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _table_of_detections(path: str, storage: Mapping[str, object] | None) -> pa.Table:
     from swsdist.io.tables import read_table
 
     return _with_durations(read_table(path, _DETECTED, storage=storage))

@@ -36,7 +36,7 @@ def read_task(
     total_seconds: float | None = None,
     ecf_filter: bool = False,
     notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> ScoringTask:
     """Read a task.
 
@@ -188,7 +188,7 @@ def _refuse_quesst(rules: Protocol) -> None:
 
 
 def _terms(
-    path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
+    path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, object] | None
 ) -> tuple[pa.Table | None, bool]:
     if path is None:
         return None, True
@@ -198,7 +198,7 @@ def _terms(
     return found.terms, found.lowercase
 
 
-def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
     from swsdist.io.tables import read_table
 
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
@@ -212,7 +212,7 @@ def _looked_up(
     conventions: Conventions,
     lowercase: bool,
     notices: Notices,
-    storage: Mapping[str, Any] | None,
+    storage: Mapping[str, object] | None,
 ) -> tuple[pa.Table, np.ndarray, pa.Table | None]:
     from swsdist.score.trials.lookup import look_up
 
@@ -266,7 +266,7 @@ def protocol_for(
     *,
     segments: bool = False,
     documents: bool = False,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     **parts: Any,
 ) -> Protocol:
     """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.

@@ -38,4 +38,4 @@ class Material(NamedTuple):
     query_ids: Sequence[str]
     system: str
     best: Sequence[BestHit] = ()
-    storage: Mapping[str, Any] = {}
+    storage: Mapping[str, object] = {}

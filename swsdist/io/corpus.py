@@ -49,7 +49,7 @@ _TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nulla
 _PART = pa.schema([CORPUS.field("doc_id")])
 
 
-def read_documents(source: str, storage: Mapping[str, Any] | None = None, talkers: str | None = None) -> pa.Table:
+def read_documents(source: str, storage: Mapping[str, object] | None = None, talkers: str | None = None) -> pa.Table:
     """The documents of a table or a folder.
 
     Args:
@@ -68,7 +68,7 @@ def read_documents(source: str, storage: Mapping[str, Any] | None = None, talker
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
-def _documents(source: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _documents(source: str, storage: Mapping[str, object] | None) -> pa.Table:
     if _is_table(source):
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
         return _filled(source, _absolute(table, source), "documents")
@@ -82,7 +82,7 @@ def _documents(source: str, storage: Mapping[str, Any] | None) -> pa.Table:
     return pa.Table.from_pylist(rows, CORPUS)
 
 
-def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
     """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording."""
     table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
@@ -102,7 +102,7 @@ def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, Any] |
     return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
 
 
-def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The documents of a part of the corpus, all their channels.
 
     Args:
@@ -133,7 +133,7 @@ def read_queries(
     source: str,
     documents: pa.Table,
     examples: Literal["primary", "all"] = "primary",
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> pa.Table:
     """The query examples of a table or a folder.
 
@@ -181,7 +181,7 @@ def read_queries(
 
 
 def read_references(
-    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, Any] | None = None
+    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, object] | None = None
 ) -> pa.Table:
     """The true occurrences.
 
@@ -290,7 +290,7 @@ def _joined(folder: Folder, path: str) -> str:
     return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
-def _recordings(source: str, storage: Mapping[str, Any] | None) -> dict[str, str]:
+def _recordings(source: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     """The recordings of a folder: path by id, sorted by id."""
     folder = Folder(source, storage or {})
     names: dict[str, str] = {}
@@ -314,7 +314,7 @@ def _recordings(source: str, storage: Mapping[str, Any] | None) -> dict[str, str
     return {stem: folder.path(names[stem]) for stem in sorted(names)}
 
 
-def _probe_all(paths: Iterable[str], storage: Mapping[str, Any] | None) -> list[AudioInfo | None]:
+def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> list[AudioInfo | None]:
     """The headers of recordings; None where one cannot be used."""
 
     def header(path: str) -> AudioInfo | None:

@@ -54,7 +54,7 @@ class Folder:
     """
 
     root: str
-    storage: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    storage: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         root = str(self.root)
@@ -231,13 +231,13 @@ def is_remote(path: str) -> bool:
     return True
 
 
-def locate(path: str, storage: Mapping[str, Any] | None = None) -> tuple[Folder, str]:
+def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Folder, str]:
     """The folder a file lies in, and its name there."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
 
 
-def open_path(path: str, storage: Mapping[str, Any] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
+def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
     """A seekable binary file to read from, local or S3; see `Folder.open`.
 
     Raises:
@@ -247,7 +247,7 @@ def open_path(path: str, storage: Mapping[str, Any] | None = None, ahead: int = 
     return folder.open(name, ahead)
 
 
-def identify(path: str, storage: Mapping[str, Any] | None = None) -> str:
+def identify(path: str, storage: Mapping[str, object] | None = None) -> str:
     """What changes when the file changes: `size:mtime_ns`, on S3 `size:etag`.
 
     Raises:
@@ -297,7 +297,7 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _s3(storage: Mapping[str, Any]) -> Any:
+def _s3(storage: Mapping[str, object]) -> Any:
     return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid())
 
 

@@ -43,7 +43,7 @@ _ROWS = 1 << 16  # a batch
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
 
-def looks_like_results(path: str, storage: Mapping[str, Any] | None = None) -> bool:
+def looks_like_results(path: str, storage: Mapping[str, object] | None = None) -> bool:
     """Whether a file's first line that is not blank is one of results: no line of a system list or a table is.
 
     Raises:
@@ -60,7 +60,7 @@ def result_batches(
     utterances: Utterances | None = None,
     *,
     frame_shift: float = 0.01,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Results of `kws-search` as they come, schema RESULTS.
 
@@ -113,7 +113,7 @@ def read_results(
     utterances: Utterances | None = None,
     *,
     frame_shift: float = 0.01,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> pa.Table:
     """All results, in the order of the file; arguments and errors as of `result_batches`."""
     return pa.Table.from_batches(result_batches(path, utterances, frame_shift=frame_shift, storage=storage), RESULTS)

@@ -32,7 +32,7 @@ TARGETS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("doc_id"
 SCORES = pa.schema([*TARGETS, pa.field("score", pa.float64(), False), pa.field("decision", pa.bool_(), False)])
 
 
-def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -> list[str]:
+def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None) -> list[str]:
     """Ids of the documents of an ECF, in the order of the file.
 
     Args:
@@ -58,7 +58,7 @@ def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -
     return list(found)
 
 
-def read_quesst_references(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_quesst_references(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """Query and document of each line of an RTTM, in the order of the file, whatever else the line says.
 
     Empty lines are passed over.
@@ -116,7 +116,7 @@ def write_quesst_references(references: pa.Table, durations: Mapping[str, float]
                 text.write(f"LEXEME {document} 1 0 {durations[document]:g} {name} lex SELF <NA>\n")
 
 
-def read_quesst_list(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The trials of a system list, in the order of the file, which matters (`swsdist.score.measures.quesst`).
 
     Args:

@@ -38,7 +38,7 @@ _SECONDS = ("start", "end", "duration")
 
 
 def read_table(
-    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, Any] | None = None
+    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, object] | None = None
 ) -> pa.Table:
     """A user's table in one of our schemas, rows in their order.
 
@@ -63,7 +63,7 @@ def read_table(
     return table
 
 
-def place(path: str, row: int, storage: Mapping[str, Any] | None = None) -> str:
+def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> str:
     """Where a row of a table stands in its file, for messages: `PATH, line 7`, or `PATH, row 6` in Parquet.
 
     Args:
@@ -89,7 +89,7 @@ class _Source:
     data: bytes
 
     @classmethod
-    def read(cls, path: str, storage: Mapping[str, Any] | None) -> _Source:
+    def read(cls, path: str, storage: Mapping[str, object] | None) -> _Source:
         with opened(path, storage, what="table") as stream:
             return cls(path, stream.read())
 

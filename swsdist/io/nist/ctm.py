@@ -35,7 +35,7 @@ _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
 
 
-def ctm_batches(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
+def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
     """The words of a CTM as they come, schema LEXEMES; `doc_id` is the file as it stands there.
 
     Args:
@@ -59,7 +59,7 @@ def ctm_batches(path: str, storage: Mapping[str, Any] | None = None) -> Iterator
         yield _batch(rows)
 
 
-def read_ctm(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_ctm(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """All words of a CTM, in the order of the file; arguments and errors as of `ctm_batches`."""
     return pa.Table.from_batches(ctm_batches(path, storage), LEXEMES)
 

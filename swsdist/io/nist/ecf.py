@@ -23,7 +23,7 @@ from swsdist.types import EXCERPTS
 SOURCE_TYPES = ("bnews", "cts", "splitcts", "confmtg")
 
 
-def read_ecf(path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None) -> pa.Table:
+def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None) -> pa.Table:
     """The excerpts of an ECF, in the order of the file.
 
     Args:
@@ -100,7 +100,7 @@ def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseva
         text.write("</ecf>\n")
 
 
-def _with_depth(path: str, storage: Mapping[str, Any] | None) -> Any:
+def _with_depth(path: str, storage: Mapping[str, object] | None) -> Any:
     depth = 0
     for element in elements(path, storage):
         if element.attributes is not None:

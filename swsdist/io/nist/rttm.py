@@ -40,7 +40,7 @@ class Rttm(NamedTuple):
 
 def read_rttm(
     path: str,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     *,
     fields: int | None = None,
     notices: Notices | None = None,
@@ -60,7 +60,7 @@ def read_rttm(
     return _read_columns(path, storage, notices) or _read_lines(path, storage, fields, notices)
 
 
-def _read_columns(path: str, storage: Mapping[str, Any] | None, notices: Notices | None) -> Rttm | None:
+def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Notices | None) -> Rttm | None:
     """Fast: of a file whose every line has nine fields, parted by single blanks, and no comment. Else None."""
     parts = []
     with opened(path, storage) as stream:
@@ -130,7 +130,7 @@ def _csv_options(size: int) -> tuple[Any, ...]:
     )
 
 
-def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None, notices: Notices | None) -> Rttm:
+def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | None, notices: Notices | None) -> Rttm:
     kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
     channels: dict[str, int] = {}
     for number, line in lines(path, storage):

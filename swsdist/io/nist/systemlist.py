@@ -60,7 +60,7 @@ class SystemList:
 
 def read_systemlist(
     path: str,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     *,
     notices: Notices | None = None,
     duplicates: bool = True,
@@ -88,7 +88,7 @@ def read_systemlist(
     return SystemList(detections, queries, raw.attributes, raw.dialect)
 
 
-def _read_elements(path: str, storage: Mapping[str, Any] | None) -> RawList:
+def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
     dialect: Dialect | None = None
     attributes: dict[str, str] = {}
     lists: list[dict[str, str]] = []

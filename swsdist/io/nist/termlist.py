@@ -51,7 +51,7 @@ class TermList(NamedTuple):
 
 
 def read_termlist(
-    path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None, duplicates: bool = True
+    path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None, duplicates: bool = True
 ) -> TermList:
     """Read a TLIST or KWLIST.
 

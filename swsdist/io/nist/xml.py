@@ -50,7 +50,7 @@ class Element(NamedTuple):
     decoded: bool = False
 
 
-def elements(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[Element]:
+def elements(path: str, storage: Mapping[str, object] | None = None) -> Iterator[Element]:
     """Start and end tags in the order of the file.
 
     Raises:
