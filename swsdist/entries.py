@@ -141,6 +141,41 @@ class ExportEntry(Entry):
     best_hits: bool = False
 
 
+@dataclass(frozen=True)
+class ReaderEntry(Entry):
+    """A form that systems' lists are read in.
+
+    The target reads it: ``target(path, asked: swsdist.evaluation.lists.Asked) -> System``.
+
+    Attributes:
+        tells: `module:function` of the first bytes of a file, unpacked (at most `swsdist.evaluation.lists.HEAD`): whether it is
+            of this form. Empty for the one that reads what no other tells.
+    """
+
+    tells: str = ""
+
+    def is_told(self, head: bytes) -> bool:
+        """Whether a file that begins so is of this form.
+
+        Raises:
+            ConfigError: what tells cannot be imported.
+        """
+        return bool(self.tells) and bool(Entry(self.tells, self.version).load()(head))
+
+
+@dataclass(frozen=True)
+class WriterEntry(Entry):
+    """A form that a list is written in.
+
+    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.About)``.
+
+    Attributes:
+        ending: of files that are written so where nothing else is said, with its dot; empty for none.
+    """
+
+    ending: str = ""
+
+
 C = TypeVar("C", bound=Configured)
 
 

@@ -10,7 +10,6 @@ import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import soundfile

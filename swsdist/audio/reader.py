@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -225,7 +225,9 @@ def _pieces(sound: soundfile.SoundFile, path: str, position: int = 0) -> Iterato
 
 
 @contextmanager
-def _decoding(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[soundfile.SoundFile]:
+def _decoding(
+    path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD
+) -> Iterator[soundfile.SoundFile]:
     """The file, open for decoding, after all checks that its header allows."""
     with _opened(path, storage, ahead) as raw:
         file = _Watched(raw)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from swsdist.cli.options import REFERENCES, task_files, task_options, warn
+from swsdist.registries import READERS, WRITERS
+
+if TYPE_CHECKING:
+    from swsdist.evaluation.lists import Kaldi
 
 _FILE = click.Path(dir_okay=False)
 
@@ -20,9 +25,7 @@ _FILE = click.Path(dir_okay=False)
     help="What to do with its scores.",
 )
 @click.option("--out", required=True, metavar="FILE", help="The new list: .xml, .csv or .parquet.")
-@click.option(
-    "--format", "kind", type=click.Choice(["stdlist", "kwslist", "csv", "parquet", "kaldi"]), help="Of --out."
-)
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
 @click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
@@ -34,7 +37,7 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
 @click.option("--save", metavar="FILE", help="Write what was fitted, for --fit on other data.")
 @click.option(
-    "--from", "source", type=click.Choice(["kaldi"]), help="What --system is, where its first line does not tell."
+    "--from", "source", type=click.Choice(list(READERS)), help="What --system is, where its content does not tell."
 )
 @click.option("--kaldi-segments", metavar="FILE", help="segments: where Kaldi's utterances lie.")
 @click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
@@ -63,13 +66,14 @@ def calibrate(
 
     from swsdist.evaluation.calibration import Request, point_without_references
     from swsdist.evaluation.calibration import calibrate as work
-    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.lists import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for, read_task
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 
     notices = Notices(strict)
-    kaldi, is_kaldi = _kaldi(system, source, kind, options)
+    reader = source or reader_of(system)
+    kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     files = task_files(options)
     task = point = None
@@ -79,7 +83,7 @@ def calibrate(
         point = point_without_references(rules, options["ecf"], options["seconds"])
     names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
     request = Request(**{name: options[name] for name in names})
-    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
+    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
@@ -93,16 +97,14 @@ def calibrate(
     return 0
 
 
-def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str, Any]) -> tuple[Any, bool]:
-    """How results tell places, and whether the list is one of results."""
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
+    """How results tell places."""
     from swsdist.errors import UserError
     from swsdist.evaluation.lists import Kaldi
-    from swsdist.io.kaldi import looks_like_results
     from swsdist.io.kaldi_data import read_utterances
 
-    is_kaldi = source == "kaldi" or looks_like_results(system)
     files = ("kaldi_segments", "kaldi_utter_map", "kaldi_utter_id")
-    if not is_kaldi and kind != "kaldi" and any(options[name] is not None for name in files):
+    if reader != "kaldi" and kind != "kaldi" and any(options[name] is not None for name in files):
         raise UserError(
             "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
             where=system,
@@ -113,7 +115,7 @@ def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str,
         recordings=options["kaldi_utter_map"],
         utter_id=options["kaldi_utter_id"],
     )
-    return Kaldi(places, options["kaldi_frame_shift"]), is_kaldi
+    return Kaldi(places, options["kaldi_frame_shift"])
 
 
 @click.command("kst-study")

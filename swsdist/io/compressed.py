@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from swsdist.errors import DataError, UserError
 from swsdist.io.filesystem import is_remote, open_path

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
-from swsdist.io.compressed import lines, opened
+from swsdist.io.compressed import lines
 from swsdist.io.fields import fits, number, split, whole
 from swsdist.io.kaldi_data import Segment, Utterances
 from swsdist.types import DETECTIONS
@@ -43,14 +43,13 @@ _ROWS = 1 << 16  # a batch
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
 
-def looks_like_results(path: str, storage: Mapping[str, object] | None = None) -> bool:
-    """Whether a file's first line that is not blank is one of results: no line of a system list or a table is.
+def looks_like_results(head: bytes) -> bool:
+    """Whether the first line that is not blank is one of results: no line of a system list or a table is.
 
-    Raises:
-        UserError: there is no such file.
+    Args:
+        head: what the file begins with, unpacked.
     """
-    with opened(path, storage) as stream:
-        text = stream.read(4096).decode("utf-8", "replace").removeprefix("\ufeff")
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     first = next((line for line in text.split("\n") if line.strip()), "")
     return _LINE.fullmatch(first.strip()) is not None
 

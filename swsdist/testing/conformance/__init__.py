@@ -14,6 +14,15 @@ from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor
 from swsdist.testing.conformance.first_pass import check_first_pass
+from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.recurrence import check_recurrence
 
-__all__ = ["check_distance", "check_export", "check_extractor", "check_first_pass", "check_recurrence"]
+__all__ = [
+    "check_distance",
+    "check_export",
+    "check_extractor",
+    "check_first_pass",
+    "check_reader",
+    "check_recurrence",
+    "check_writer",
+]
