@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
 from swsdist.errors import ConfigError
 from swsdist.registry import Entry, Registry
@@ -108,10 +108,10 @@ class RecurrenceEntry(Configured):
     first_pass: bool = False
     gpu: bool = False
 
-    def longest(self, options: Mapping[str, Any]) -> int:
+    def longest(self, options: Mapping[str, object]) -> int:
         """Most frames of a query with these options, complete ones; 0 where they leave none."""
         less = options[self.shortened_by] if self.shortened_by else 0
-        return max(0, self.longest_query - int(less))
+        return max(0, self.longest_query - int(cast("SupportsInt", less)))
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,12 @@ class WriterEntry(Entry):
 
 
 C = TypeVar("C", bound=Configured)
+E = TypeVar("E", bound=Entry)
 
 
-def checked(registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None) -> dict[str, Any]:
+def checked(
+    registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None
+) -> dict[str, object]:
     """The options of a named thing, complete, as plain Python values.
 
     Args:
@@ -214,7 +217,7 @@ def checked(registry: Registry[C], name: str, given: Mapping[str, object], where
         ) from None
 
 
-def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, Any]) -> str:
+def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, object]) -> str:
     option = ".".join(map(str, place))
     for key, words in (
         ("ge", "{:g} or more"),
@@ -228,6 +231,6 @@ def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bou
     return f"{option} of {name}: {text}" if option else text
 
 
-def those(registry: Registry[Any], fact: str) -> Iterator[str]:
+def those(registry: Registry[E], fact: str) -> Iterator[str]:
     """Names of the things of which a fact is true."""
     return (name for name in registry if getattr(registry[name], fact))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
-from swsdist.score.measures.protocol import FROM_DATA, Protocol, operating_point, protocol, registered
+from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import seconds
 from swsdist.types import REFERENCES, TERMS
@@ -96,11 +96,11 @@ def read_task(
 
 
 def make_task(
-    references: Any,
+    references: object,
     *,
     total_seconds: float,
     protocol: Protocol | str = "sws2013",
-    terms: Any = None,
+    terms: object = None,
     documents: int | None = None,
     notices: Notices | None = None,
 ) -> ScoringTask:
@@ -267,7 +267,7 @@ def protocol_for(
     segments: bool = False,
     documents: bool = False,
     storage: Mapping[str, object] | None = None,
-    **parts: Any,
+    **parts: Unpack[Parts],
 ) -> Protocol:
     """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
 

@@ -24,7 +24,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,7 +73,7 @@ def _documents(source: str, storage: Mapping[str, object] | None) -> pa.Table:
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
         return _filled(source, _absolute(table, source), "documents")
     recordings = _recordings(source, storage)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
         for channel in range(1, (info.channels if info else 1) + 1):
             rows.append(
@@ -218,6 +218,30 @@ def read_references(
     return table
 
 
+class _Document(TypedDict):
+    """A row of CORPUS."""
+
+    doc_id: str
+    channel: int
+    path: str
+    duration: float | None
+    speaker: str | None
+
+
+class _Query(TypedDict):
+    """A row of QUERIES, where the channel may be missing yet."""
+
+    query_id: str
+    example: int
+    path: str | None
+    doc_id: str | None
+    channel: int | None
+    start: float | None
+    end: float | None
+    speaker: str | None
+    term: str | None
+
+
 class _Unresolved(Exception):
     """A query that does not say which recording it is in."""
 
@@ -226,7 +250,7 @@ class _Unresolved(Exception):
         self.remedy = remedy
 
 
-def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, Any]]]) -> dict[str, Any]:
+def _resolved(query: _Query, find: Callable[[str], dict[int, _Document]]) -> _Query:
     """A query's row with path and channel filled in."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
@@ -248,11 +272,11 @@ def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, A
     return {**query, "channel": channel, "path": document["path"], "speaker": speaker}
 
 
-def _finder(documents: pa.Table) -> Callable[[str], dict[int, dict[str, Any]]]:
+def _finder(documents: pa.Table) -> Callable[[str], dict[int, _Document]]:
     """From a doc_id to its channels and their rows; made when first needed, since most queries are files."""
-    rows: dict[str, dict[int, dict[str, Any]]] = {}
+    rows: dict[str, dict[int, _Document]] = {}
 
-    def find(doc_id: str) -> dict[int, dict[str, Any]]:
+    def find(doc_id: str) -> dict[int, _Document]:
         if not rows:
             for row in documents.to_pylist():
                 rows.setdefault(row["doc_id"], {})[row["channel"]] = row

@@ -19,7 +19,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +39,7 @@ RESULTS = pa.schema(
 )
 
 _ROWS = 1 << 16  # a batch
+_Row = tuple[str, str, int, float, float, float, float, None]
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
 
@@ -76,7 +76,7 @@ def result_batches(
     known = utterances or Utterances()
     _check_shift(frame_shift)
     places: dict[str, Segment] = {}
-    rows: list[tuple[str, str, int, float, float, float, float, None]] = []
+    rows: list[_Row] = []
     for line_number, line in lines(path, storage):
         fields = split(line)
         if not fields:
@@ -267,6 +267,6 @@ def _check_shift(frame_shift: float) -> None:
         raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
 
 
-def _batch(rows: list[Any]) -> pa.RecordBatch:
+def _batch(rows: list[_Row]) -> pa.RecordBatch:
     columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), RESULTS, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=RESULTS)

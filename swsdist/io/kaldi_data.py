@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swsdist.errors import DataError, UserError
 from swsdist.io.compressed import lines
@@ -137,7 +137,9 @@ def read_utterances(
     )
 
 
-def _records(path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str) -> Iterator[Any]:
+def _records(
+    path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
+) -> Iterator[tuple[list[str], str]]:
     """Lines of a file of a data folder, each with its place; the first field of each once."""
     seen: set[str] = set()
     for line_number, line in lines(path, storage):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from swsdist.errors import DataError
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.nist.systemlist_writing import write_stdlist
+from swsdist.io.nist.systemlist_writing import Header, write_stdlist
 
 _FIELDS = 9
 
@@ -135,7 +135,7 @@ def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> 
 
 
 def write_quesst_list(
-    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Any
+    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Unpack[Header]
 ) -> None:
     """Write a system list: a detection a trial, which spans its document.
 

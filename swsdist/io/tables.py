@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -267,11 +266,11 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return repr(short(value) if isinstance(value, str) else value)
 
 
-def _cast(values: Any, kinds: Sequence[pa.DataType]) -> Any:
+def _cast(values: pa.ChunkedArray, kinds: Sequence[pa.DataType]) -> pa.ChunkedArray:
     for kind in kinds:
         values = values.cast(kind)
     return values

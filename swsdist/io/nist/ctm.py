@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
@@ -33,6 +33,18 @@ _NAMES = ("file", "channel", "begin", "duration", "word", "confidence", "type", 
 _LEAST = 5
 _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
+
+
+class _Word(TypedDict):
+    """A row of LEXEMES."""
+
+    doc_id: str
+    channel: int
+    start: float
+    duration: float
+    word: str
+    kind: str | None
+    speaker: str | None
 
 
 def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
@@ -110,14 +122,14 @@ def _batch(rows: list[tuple[str, int, float, float, str, str | None, str | None]
     return pa.RecordBatch.from_arrays(columns, schema=LEXEMES)
 
 
-def _line(row: dict[str, Any], where: str) -> str:
+def _line(row: _Word, where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):
             raise DataError(f"{name} {value!r} cannot stand in a CTM: it {fault}", where=where, remedy="rename it")
-    for name in ("start", "duration"):
-        if not 0 <= row[name] < math.inf:
-            raise DataError(f"{name} of {row['word']!r} is {row[name]}", where=where, remedy="give seconds, from 0")
+    for name, seconds in (("start", row["start"]), ("duration", row["duration"])):
+        if not 0 <= seconds < math.inf:
+            raise DataError(f"{name} of {row['word']!r} is {seconds}", where=where, remedy="give seconds, from 0")
     fields = [row["doc_id"], str(row["channel"]), _decimal(row["start"]), _decimal(row["duration"]), row["word"]]
     if speaker is not None:
         fields += ["NA", kind or "NA", speaker]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -119,7 +119,7 @@ def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Noti
     return Rttm(*tables)
 
 
-def _csv_options(size: int) -> tuple[Any, ...]:
+def _csv_options(size: int) -> tuple[object, ...]:
     names = ["type", "doc_id", "channel", "start", "duration", "word", "kind", "speaker", "confidence"]
     few = pa.dictionary(pa.int32(), pa.string())
     kinds = {name: few if name in ("type", "doc_id", "channel", "kind", "speaker") else pa.string() for name in names}
@@ -131,7 +131,7 @@ def _csv_options(size: int) -> tuple[Any, ...]:
 
 
 def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | None, notices: Notices | None) -> Rttm:
-    kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
+    kept: dict[str, tuple[list[object], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
     channels: dict[str, int] = {}
     for number, line in lines(path, storage):
         values = line.split(";;", 1)[0].split(None, 8)
