@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ class RunResult:
                 groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
         return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """`mtwv`, `atwv` and their rates; empty where nothing was scored."""
         from swsdist.chains.search.told import Measured
 
@@ -63,7 +63,7 @@ class RunResult:
 
 
 def run(
-    config: str | Path | Mapping[str, Any] | Config,
+    config: str | Path | Mapping[str, object] | Config,
     *,
     sets: Sequence[str] = (),
     choice: Choice | None = None,
@@ -98,7 +98,7 @@ def run(
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 
-def open_store(path: str, storage: Mapping[str, Any] | None = None) -> Store:
+def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
     """A feature store, for reading.
 
     Raises:
@@ -114,7 +114,7 @@ def search(
     store: str | Store,
     queries: Iterable[str] | str | pd.DataFrame,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     top: int = 20,
 ) -> pd.DataFrame:
     """Search spoken examples in a store, in this process, without a run folder.
@@ -140,7 +140,7 @@ def search(
 
 
 def curve(
-    store: str | Store, query: str, doc_id: str, *, channel: int = 1, options: Mapping[str, Any] | None = None
+    store: str | Store, query: str, doc_id: str, *, channel: int = 1, options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
     """How well a spoken query fits if it ends at each frame of a document: what the search looks for the best places of.
 
@@ -173,7 +173,7 @@ def warping_path(
     end: float,
     *,
     channel: int = 1,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> pd.DataFrame:
     """Which frame of a document meets which frame of a query, in the detection that ends at a time.
 
@@ -197,7 +197,7 @@ def warping_path(
     return frame
 
 
-def digest(run: str, storage: Mapping[str, Any] | None = None, plan: str = "run") -> dict[str, str]:
+def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "run") -> dict[str, str]:
     """SHA-256 of every table of a run, and of all of them together as `all`.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
 from swsdist.errors import ConfigError
 from swsdist.registry import Entry, Registry
@@ -108,10 +108,10 @@ class RecurrenceEntry(Configured):
     first_pass: bool = False
     gpu: bool = False
 
-    def longest(self, options: Mapping[str, Any]) -> int:
+    def longest(self, options: Mapping[str, object]) -> int:
         """Most frames of a query with these options, complete ones; 0 where they leave none."""
         less = options[self.shortened_by] if self.shortened_by else 0
-        return max(0, self.longest_query - int(less))
+        return max(0, self.longest_query - int(cast("SupportsInt", less)))
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,48 @@ class ExportEntry(Entry):
     best_hits: bool = False
 
 
+@dataclass(frozen=True)
+class ReaderEntry(Entry):
+    """A form that systems' lists are read in.
+
+    The target reads it: ``target(path, asked: swsdist.evaluation.lists.Asked) -> System``.
+
+    Attributes:
+        tells: `module:function` of the first bytes of a file, unpacked (at most `swsdist.evaluation.lists.HEAD`): whether it is
+            of this form. Empty for the one that reads what no other tells.
+    """
+
+    tells: str = ""
+
+    def is_told(self, head: bytes) -> bool:
+        """Whether a file that begins so is of this form.
+
+        Raises:
+            ConfigError: what tells cannot be imported.
+        """
+        return bool(self.tells) and bool(Entry(self.tells, self.version).load()(head))
+
+
+@dataclass(frozen=True)
+class WriterEntry(Entry):
+    """A form that a list is written in.
+
+    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.About)``.
+
+    Attributes:
+        ending: of files that are written so where nothing else is said, with its dot; empty for none.
+    """
+
+    ending: str = ""
+
+
 C = TypeVar("C", bound=Configured)
+E = TypeVar("E", bound=Entry)
 
 
-def checked(registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None) -> dict[str, Any]:
+def checked(
+    registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None
+) -> dict[str, object]:
     """The options of a named thing, complete, as plain Python values.
 
     Args:
@@ -181,7 +219,7 @@ def checked(registry: Registry[C], name: str, given: Mapping[str, object], where
         ) from None
 
 
-def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, Any]) -> str:
+def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, object]) -> str:
     option = ".".join(map(str, place))
     for key, words in (
         ("ge", "{:g} or more"),
@@ -195,6 +233,6 @@ def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bou
     return f"{option} of {name}: {text}" if option else text
 
 
-def those(registry: Registry[Any], fact: str) -> Iterator[str]:
+def those(registry: Registry[E], fact: str) -> Iterator[str]:
     """Names of the things of which a fact is true."""
     return (name for name in registry if getattr(registry[name], fact))

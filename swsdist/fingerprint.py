@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: object) -> str:
     """32 hexadecimal digits of the SHA-256 of some JSON values; the order of a mapping's keys does not matter."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

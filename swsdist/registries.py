@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from swsdist.entries import DistanceEntry, ExportEntry, FirstPassEntry, MeasureEntry, MethodEntry, RecurrenceEntry
+from swsdist.entries import (
+    DistanceEntry,
+    ExportEntry,
+    FirstPassEntry,
+    MeasureEntry,
+    MethodEntry,
+    ReaderEntry,
+    RecurrenceEntry,
+    WriterEntry,
+)
 from swsdist.registry import Entry, Registry
 from swsdist.steps import Looks, Score, StepEntry
 
@@ -92,6 +101,37 @@ EXPORTS: Registry[ExportEntry] = Registry(
         "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
     },
     ExportEntry,
+)
+
+_RD, _WR = "swsdist.evaluation.readers", "swsdist.evaluation.writing"
+
+#: Files to systems' lists: the first that tells a file reads it, and the one that tells nothing reads the rest.
+READERS: Registry[ReaderEntry] = Registry(
+    "reader of lists",
+    "swsdist.readers",
+    "--from",
+    {
+        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:tells_nist"),
+        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:tells_parquet"),
+        "kaldi": ReaderEntry(f"{_RD}:read_kaldi", 1, "swsdist.io.kaldi:looks_like_results"),
+        "csv": ReaderEntry(f"{_RD}:read_rows", 1),
+    },
+    ReaderEntry,
+)
+
+#: Lists to files; the first of an ending has it.
+WRITERS: Registry[WriterEntry] = Registry(
+    "writer of lists",
+    "swsdist.writers",
+    "--format",
+    {
+        "stdlist": WriterEntry(f"{_WR}:stdlist", 1, ".xml"),
+        "kwslist": WriterEntry(f"{_WR}:kwslist", 1, ".xml"),
+        "csv": WriterEntry(f"{_WR}:csv", 1, ".csv"),
+        "parquet": WriterEntry(f"{_WR}:parquet", 1, ".parquet"),
+        "kaldi": WriterEntry(f"{_WR}:kaldi_results", 1),
+    },
+    WriterEntry,
 )
 
 _FITTED: tuple[Looks, ...] = ("own query", "other queries", "references")

@@ -122,7 +122,7 @@ class Registry(Generic[E]):
             )
         return self._type(point.value, version)
 
-    def identity(self, name: str) -> list[Any]:
+    def identity(self, name: str) -> list[str | int]:
         """Name and version, for fingerprints."""
         return [name, self[name].version]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from swsdist.accounts.hardware import Description
+from swsdist.accounts.journal import Line
 
 GB = 1e9
 
@@ -61,7 +64,7 @@ class Costs:
         receipts: of all tasks of the present plan.
     """
 
-    def __init__(self, journals: list[list[dict[str, Any]]], receipts: Sequence[Charged]) -> None:
+    def __init__(self, journals: list[list[Line]], receipts: Sequence[Charged]) -> None:
         self._journals = journals
         self._receipts = receipts
 
@@ -92,7 +95,7 @@ class Costs:
         planned = {receipt.fingerprint for receipt in self._receipts}
         found: dict[str, set[int]] = {}
         for lines in self._journals:
-            begun: dict[str, Any] | None = None
+            begun: Line | None = None
             for line in lines:
                 if line["event"] == "begin":
                     begun = line
@@ -137,12 +140,12 @@ class Costs:
                     kept[one.fingerprint] = min(found, kept.get(one.fingerprint, found))
         return max(0.0, math.fsum(spent) - math.fsum(cpu for _, cpu in kept.values()))
 
-    def hardware(self) -> list[tuple[dict[str, Any], int]]:
+    def hardware(self) -> list[tuple[Description, int]]:
         """Types of nodes, as `accounts.hardware.describe` gives them, and how many there are of each."""
-        kinds: dict[str, tuple[dict[str, Any], set[str]]] = {}
+        kinds: dict[str, tuple[Description, set[str]]] = {}
         for lines in self._journals:
             described = lines[0]["hardware"]
-            key = repr([described[name] for name in ("brand", "cpu", "cores", "ram_gb", "os")])
+            key = repr([described["brand"], described["cpu"], described["cores"], described["ram_gb"], described["os"]])
             kinds.setdefault(key, (described, set()))[1].add(lines[0]["host"])
         return [(described, len(hosts)) for _, (described, hosts) in sorted(kinds.items())]
 
@@ -170,9 +173,9 @@ class _Attempt(NamedTuple):
     ended: bool
 
 
-def _attempts(lines: list[dict[str, Any]]) -> Iterator[_Attempt]:
+def _attempts(lines: list[Line]) -> Iterator[_Attempt]:
     """The attempts that a process made."""
-    begun: dict[str, Any] | None = None
+    begun: Line | None = None
     for line in lines:
         if line["event"] == "begin":
             begun = line

@@ -6,7 +6,18 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+
+class Description(TypedDict):
+    """Of a node: GHz, GB."""
+
+    brand: str
+    cpu: str
+    cores: int
+    clock_ghz: float | None
+    ram_gb: float
+    os: str
 
 
 def _first_line(path: str) -> str | None:
@@ -17,7 +28,7 @@ def _first_line(path: str) -> str | None:
 
 
 @cache
-def describe() -> dict[str, Any]:
+def describe() -> Description:
     """Brand, CPU model, cores, clock in GHz, RAM in GB and operating system of this machine."""
     import psutil
 

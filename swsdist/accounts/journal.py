@@ -23,11 +23,31 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypedDict
 
+from swsdist.accounts.hardware import Description
 from swsdist.io.filesystem import Folder
 
 _PUT_EVERY = 10.0
+
+
+class Line(TypedDict, total=False):
+    """A line of a journal: `event`, `t` and `cpu` always, the others as the event is."""
+
+    event: str
+    t: float
+    cpu: float
+    role: str
+    host: str
+    pid: int
+    hardware: Description
+    stage: str
+    phase: str
+    fingerprint: str
+    tasks: int
+    done: int
+    pss: int
+    spent: float
 
 
 def cpu_seconds() -> tuple[float, float]:
@@ -94,7 +114,7 @@ class Journal:
         self._thread = threading.Thread(target=self._sample, name="swsdist-accounts", daemon=True)
         self._thread.start()
 
-    def write(self, event: str, **values: Any) -> None:
+    def write(self, event: str, **values: object) -> None:
         """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
         line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": round(sum(cpu_seconds()), 4), **values})
         with self._lock:
@@ -162,14 +182,14 @@ class DriverJournal(Journal):
         return pss_bytes() + sum(pss_bytes(pid) for pid in pids)
 
 
-def read_journals(folder: Folder) -> list[list[dict[str, Any]]]:
+def read_journals(folder: Folder) -> list[list[Line]]:
     """All journals of a run, each as its lines; a last line that was cut off is left out."""
     journals = []
     for name in folder.listing("accounts"):
-        lines = []
-        for line in folder.read_bytes(name).decode("utf-8", "replace").splitlines():
+        lines: list[Line] = []
+        for text in folder.read_bytes(name).decode("utf-8", "replace").splitlines():
             try:
-                lines.append(json.loads(line))
+                lines.append(json.loads(text))
             except ValueError:
                 break  # the process died while it wrote this line
         if lines and lines[0]["event"] == "open":

@@ -10,7 +10,6 @@ import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import soundfile
@@ -30,7 +29,7 @@ def write_clip(
     *,
     pad: float = 0.2,
     channel: int = 1,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> None:
     """Write a place of a recording as WAV, 16 bit, mono, at the recording's rate.
 
@@ -62,7 +61,7 @@ def clip_data_uri(
     *,
     pad: float = 0.2,
     channel: int = 1,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> str:
     """A place of a recording as `data:audio/mpeg;base64,...`, mono, 16 kHz; arguments as in `write_clip`.
 
@@ -85,7 +84,7 @@ def _cut(
     pad: float,
     channel: int,
     rate: int | None,
-    storage: Mapping[str, Any] | None,
+    storage: Mapping[str, object] | None,
 ) -> tuple[NDArray[np.float32], int]:
     info = probe(source, storage)
     rate = rate or info.rate

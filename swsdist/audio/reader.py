@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -63,7 +63,7 @@ class AudioInfo:
         return self.frames / self.rate
 
 
-def probe(path: str, storage: Mapping[str, Any] | None = None) -> AudioInfo:
+def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     """Length, rate and channels of a recording, from its header.
 
     Only a FLAC stream that does not tell its length is decoded for it.
@@ -86,7 +86,7 @@ def read_blocks(
     block_seconds: float = 60.0,
     start: float | None = None,
     end: float | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Iterator[NDArray[np.float32]]:
     """The samples of one channel of a recording, or of a place in it, block by block.
 
@@ -122,7 +122,7 @@ def read_blocks(
         yield np.concatenate(held)
 
 
-def sha256(path: str, storage: Mapping[str, Any] | None = None) -> str:
+def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
     """SHA-256 of a file's bytes, hexadecimal.
 
     Raises:
@@ -136,7 +136,7 @@ def sha256(path: str, storage: Mapping[str, Any] | None = None) -> str:
 
 
 def _resampled(
-    path: str, channel: int, rate: int, start: float | None, end: float | None, storage: Mapping[str, Any] | None
+    path: str, channel: int, rate: int, start: float | None, end: float | None, storage: Mapping[str, object] | None
 ) -> Iterator[NDArray[np.float32]]:
     with _decoding(path, storage) as sound:
         if not 1 <= channel <= sound.channels:
@@ -225,7 +225,9 @@ def _pieces(sound: soundfile.SoundFile, path: str, position: int = 0) -> Iterato
 
 
 @contextmanager
-def _decoding(path: str, storage: Mapping[str, Any] | None, ahead: int = READ_AHEAD) -> Iterator[soundfile.SoundFile]:
+def _decoding(
+    path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD
+) -> Iterator[soundfile.SoundFile]:
     """The file, open for decoding, after all checks that its header allows."""
     with _opened(path, storage, ahead) as raw:
         file = _Watched(raw)
@@ -248,7 +250,7 @@ def _decoding(path: str, storage: Mapping[str, Any] | None, ahead: int = READ_AH
 
 
 @contextmanager
-def _opened(path: str, storage: Mapping[str, Any] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
+def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
     try:
         with open_path(path, storage, ahead) as file:
             yield file

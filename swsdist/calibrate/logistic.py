@@ -19,7 +19,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -154,7 +153,7 @@ class Logistics:
 
     fit: str
     models: tuple[Logistic, ...]
-    trained_on: dict[str, Any]
+    trained_on: dict[str, object]
 
     def of(self, query_id: str) -> Logistic:
         """The one for a query."""
@@ -174,7 +173,7 @@ class Logistics:
         values = pa.array(sigmoid(slope * np.where(missing, 0.0, score) + offset), mask=missing)
         return table.set_column(place, table.schema.field(place), values)
 
-    def to_json(self, **more: Any) -> bytes:
+    def to_json(self, **more: object) -> bytes:
         """As a file; `more` is put beside it."""
         return json.dumps({"schema": SCHEMA, **asdict(self), **more}, indent=1, ensure_ascii=False).encode()
 
@@ -221,7 +220,7 @@ def _pair(model: Logistic) -> tuple[float, float]:
 
 
 def fit_logistics(
-    labelled: Mapping[int, Labelled], folds: int, *, trained_on: dict[str, Any], prior: float | None = None
+    labelled: Mapping[int, Labelled], folds: int, *, trained_on: dict[str, object], prior: float | None = None
 ) -> Logistics:
     """Fit one logistic (folds = 1: oracle) or one a fold, on the queries of all other folds (crossfit).
 

@@ -20,7 +20,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,16 @@ from swsdist.registries import CALIBRATION
 from swsdist.score import Counts, fit_threshold, score_limits
 
 AnyStep = Step[Any, Any]
+
+
+class Described(TypedDict):
+    """A step with its options, all of them."""
+
+    name: str
+    version: int
+    options: dict[str, object]
+
+
 Parts = Callable[[], Iterable[pa.Table]]
 
 
@@ -113,7 +123,7 @@ class Procedure:
         """That of the last step, if it knows one."""
         return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
 
-    def identity(self) -> list[object]:
+    def identity(self) -> list[Described]:
         """Names, versions and options of the steps, for fingerprints: plain JSON."""
         return [_described(step) for step in self.steps]
 
@@ -204,7 +214,7 @@ class Procedure:
         return replace(self, models=models, thresholds=given, fit="file", trained_on=json.loads(data)["trained_on"])
 
 
-def _described(step: AnyStep) -> dict[str, object]:
+def _described(step: AnyStep) -> Described:
     return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
 
 
@@ -224,7 +234,7 @@ def _threshold_in(data: bytes, where: str, procedure: Procedure) -> float:
     return math.fsum(given) / len(given)
 
 
-def _told(steps: Iterable[Any]) -> str:
+def _told(steps: Iterable[Described]) -> str:
     """Steps with their options, as a message shows them."""
     found = []
     for step in steps:

@@ -19,7 +19,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +45,7 @@ class Calibration:
 
     fit: str
     thresholds: tuple[float | None, ...]
-    trained_on: dict[str, Any]
+    trained_on: dict[str, object]
     schema: str = SCHEMA
 
     def threshold(self, query_id: str) -> float:
@@ -109,7 +108,7 @@ def by_fold(table: pa.Table, folds: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def fit(
-    counts: Mapping[int, Counts], folds: int, *, trials: int, beta: float, trained_on: dict[str, Any]
+    counts: Mapping[int, Counts], folds: int, *, trials: int, beta: float, trained_on: dict[str, object]
 ) -> Calibration:
     """Fit one threshold (folds = 1: oracle) or one a fold (crossfit).
 

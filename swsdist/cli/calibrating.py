@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from swsdist.cli.options import REFERENCES, task_files, task_options, warn
+from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
+from swsdist.registries import READERS, WRITERS
+
+if TYPE_CHECKING:
+    from swsdist.evaluation.calibration import How
+    from swsdist.evaluation.lists import Kaldi
 
 _FILE = click.Path(dir_okay=False)
+
+
+class _Calibrated(TaskOptions):
+    """Options of `calibrate`."""
+
+    method: How
+    alpha: float | None
+    fit: str | None
+    folds: int
+    prior: float | None
+    keep_scores: bool
+    kaldi_segments: str | None
+    kaldi_utter_map: str | None
+    kaldi_utter_id: str | None
+    kaldi_frame_shift: float
+
+
+class _Studied(TaskOptions):
+    """Options of `kst-study`."""
+
+    strict: bool
+    fit: str | None
+    folds: int
+    as_json: bool
 
 
 @click.command()
@@ -20,9 +49,7 @@ _FILE = click.Path(dir_okay=False)
     help="What to do with its scores.",
 )
 @click.option("--out", required=True, metavar="FILE", help="The new list: .xml, .csv or .parquet.")
-@click.option(
-    "--format", "kind", type=click.Choice(["stdlist", "kwslist", "csv", "parquet", "kaldi"]), help="Of --out."
-)
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
 @click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
@@ -34,7 +61,7 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
 @click.option("--save", metavar="FILE", help="Write what was fitted, for --fit on other data.")
 @click.option(
-    "--from", "source", type=click.Choice(["kaldi"]), help="What --system is, where its first line does not tell."
+    "--from", "source", type=click.Choice(list(READERS)), help="What --system is, where its content does not tell."
 )
 @click.option("--kaldi-segments", metavar="FILE", help="segments: where Kaldi's utterances lie.")
 @click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
@@ -42,7 +69,13 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds of a frame.")
 @task_options
 def calibrate(
-    system: str, out: str, kind: str | None, source: str | None, save: str | None, strict: bool, **options: Any
+    system: str,
+    out: str,
+    kind: str | None,
+    source: str | None,
+    save: str | None,
+    strict: bool,
+    **options: Unpack[_Calibrated],
 ) -> int:
     """Turn the scores of any list into probabilities, normalised scores or decisions.
 
@@ -63,23 +96,30 @@ def calibrate(
 
     from swsdist.evaluation.calibration import Request, point_without_references
     from swsdist.evaluation.calibration import calibrate as work
-    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.lists import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for, read_task
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 
     notices = Notices(strict)
-    kaldi, is_kaldi = _kaldi(system, source, kind, options)
+    reader = source or reader_of(system)
+    kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     files = task_files(options)
     task = point = None
-    if any(options[name] for name in REFERENCES):
+    if has_references(options):
         task = read_task(**files, protocol=rules, notices=notices)
     else:
         point = point_without_references(rules, options["ecf"], options["seconds"])
-    names = ("method", "fit", "folds", "alpha", "prior", "keep_scores")
-    request = Request(**{name: options[name] for name in names})
-    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, is_kaldi=is_kaldi)
+    request = Request(
+        options["method"],
+        options["fit"],
+        options["folds"],
+        options["alpha"],
+        options["prior"],
+        options["keep_scores"],
+    )
+    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
@@ -93,16 +133,14 @@ def calibrate(
     return 0
 
 
-def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str, Any]) -> tuple[Any, bool]:
-    """How results tell places, and whether the list is one of results."""
+def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> Kaldi:
+    """How results tell places."""
     from swsdist.errors import UserError
     from swsdist.evaluation.lists import Kaldi
-    from swsdist.io.kaldi import looks_like_results
     from swsdist.io.kaldi_data import read_utterances
 
-    is_kaldi = source == "kaldi" or looks_like_results(system)
-    files = ("kaldi_segments", "kaldi_utter_map", "kaldi_utter_id")
-    if not is_kaldi and kind != "kaldi" and any(options[name] is not None for name in files):
+    files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
+    if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
         raise UserError(
             "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
             where=system,
@@ -113,7 +151,7 @@ def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str,
         recordings=options["kaldi_utter_map"],
         utter_id=options["kaldi_utter_id"],
     )
-    return Kaldi(places, options["kaldi_frame_shift"]), is_kaldi
+    return Kaldi(places, options["kaldi_frame_shift"])
 
 
 @click.command("kst-study")
@@ -133,7 +171,12 @@ def _kaldi(system: str, source: str | None, kind: str | None, options: dict[str,
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @task_options
 def kst_study(
-    systems: tuple[str, ...], tasks: str | None, out: str | None, alpha: float | None, alphas: str, **options: Any
+    systems: tuple[str, ...],
+    tasks: str | None,
+    out: str | None,
+    alpha: float | None,
+    alphas: str,
+    **options: Unpack[_Studied],
 ) -> int:
     """Compare keyword specific thresholding and sum-to-one normalisation on one or many systems.
 
@@ -156,11 +199,19 @@ def kst_study(
     notices = Notices(options["strict"])
     if tasks is not None:
         plan = read_study(tasks)
-        rules = {name: options[name] for name in ("protocol", "beta") if options[name] is not None}
+        given = {"protocol": options["protocol"], "beta": options["beta"]}
+        rules = {name: value for name, value in given.items() if value is not None}
         plan = plan.model_copy(update=rules)
     else:
-        names = ("ecf", "rttm", "ctm", "terms", "references", "seconds")
-        section = TaskSection(**{name: options[name] for name in names}, systems=named_paths(systems))
+        section = TaskSection(
+            ecf=options["ecf"],
+            rttm=options["rttm"],
+            ctm=options["ctm"],
+            terms=options["terms"],
+            references=options["references"],
+            seconds=options["seconds"],
+            systems=named_paths(systems),
+        )
         plan = StudyFile(protocol=options["protocol"], beta=options["beta"], tasks={"task": section})
     prepared = entries(plan, fit=options["fit"], folds=options["folds"], notices=notices)
     found = study(prepared, alphas=steps(alphas), alpha=alpha)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypedDict, Unpack
 
 import click
 
-from swsdist.cli.options import task_files, task_options, warn
+from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+
+
+class _Compared(TaskOptions):
+    """Options of `compare`."""
+
+    strict: bool
+    by: tuple[str, ...]
+    queries: str | None
+    documents: str | None
+    over_documents: bool
+    conditions: str | None
+    level: float
+    resamples: int
+    seed: int
+    interval: Literal["percentile", "bca"]
+    zeros: Literal["wilcox", "pratt", "zsplit"]
+    as_json: bool
+    html: str | None
 
 
 @click.command()
@@ -24,7 +42,7 @@ from swsdist.cli.options import task_files, task_options, warn
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Also write a one-page report.")
-def compare(systems: tuple[str, ...], **options: Any) -> int:
+def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     """Compare systems: values with intervals, paired tests, breakdowns.
 
     Each SYSTEM is a run folder, a per-term table (swsdist score --per-term), or, with --ecf, --rttm and --terms (or
@@ -75,6 +93,17 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     return 0
 
 
+class _Figures(TypedDict):
+    """What is given of `resources` by hand."""
+
+    indexing_cpu: float | None
+    searching_cpu: float | None
+    audio: float | None
+    queries: float | None
+    indexing_gb: tuple[float, ...]
+    searching_gb: tuple[float, ...]
+
+
 @click.command()
 @click.argument("folder", required=False, metavar="[RUN]")
 @click.option("--indexing-cpu", type=float, metavar="S", help="CPU seconds of indexing, over all processors.")
@@ -85,7 +114,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
 @click.option("--searching-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
 @click.option("--lambda", "weight", type=float, help="Weight of indexing in PL; 0.1, or the run's, by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def resources(folder: str | None, weight: float | None, as_json: bool, **given: Any) -> int:
+def resources(folder: str | None, weight: float | None, as_json: bool, **given: Unpack[_Figures]) -> int:
     """ISF, SSF, PMU and PL of RUN (a run folder), or of numbers given by hand.
 
     A number given beside RUN takes the place of the run's own.

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any
+from types import FrameType
 
 import click
 
@@ -104,7 +104,7 @@ def _run() -> int:
         return 1
 
 
-def _terminated(number: int, frame: Any) -> None:
+def _terminated(number: int, frame: FrameType | None) -> None:
     """End as if interrupted: locks are released, Ray is shut down."""
     sys.exit(143)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
 
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from swsdist.io.notices import Notices
 
 Command = TypeVar("Command", bound=Callable[..., object])
-
-#: Of these one says where the references come from.
-REFERENCES = ("rttm", "ctm", "references")
 
 
 def task_options(command: Command) -> Command:
@@ -50,7 +47,20 @@ class TaskFiles(TypedDict):
     total_seconds: float | None
 
 
-def task_files(options: Mapping[str, Any]) -> TaskFiles:
+class TaskOptions(TypedDict):
+    """What `task_options` gives a command."""
+
+    ecf: str | None
+    rttm: str | None
+    ctm: str | None
+    references: str | None
+    terms: str | None
+    seconds: float | None
+    protocol: str | None
+    beta: float | None
+
+
+def task_files(options: TaskOptions) -> TaskFiles:
     """What these options say of files and seconds."""
     return TaskFiles(
         ecf=options["ecf"],
@@ -60,6 +70,11 @@ def task_files(options: Mapping[str, Any]) -> TaskFiles:
         terms=options["terms"],
         total_seconds=options["seconds"],
     )
+
+
+def has_references(options: TaskOptions) -> bool:
+    """Whether these options say where the references come from."""
+    return any((options["rttm"], options["ctm"], options["references"]))
 
 
 def warn(notices: Notices) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.driver import Progress
@@ -12,6 +12,9 @@ from swsdist.pipeline.task import Failure, Receipt
 from swsdist.report.summary import span
 
 _EVERY = 5.0
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 
 def progress() -> Progress:
@@ -94,7 +97,7 @@ class Bars(Progress):
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
-        self._bars: Any = RichProgress(
+        self._bars = RichProgress(
             SpinnerColumn(finished_text="✓"),
             TextColumn("{task.description:<10}"),
             BarColumn(bar_width=30),
@@ -103,7 +106,7 @@ class Bars(Progress):
             console=Console(stderr=True),
         )
         self._pace: _Pace | None = None
-        self._id: Any = None
+        self._id: TaskID | None = None
         self._running = False
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
@@ -116,7 +119,7 @@ class Bars(Progress):
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
-        if self._pace is None:
+        if self._pace is None or self._id is None:
             return
         self._pace.add(outcome)
         self._bars.update(self._id, advance=1, words=self._pace.text())

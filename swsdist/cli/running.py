@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from swsdist.api import RunResult
+    from swsdist.config import Config
+    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=click.Path(exists=True, dir_okay=False))
 _SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
@@ -20,7 +27,7 @@ _STRICT = click.option("--strict", is_flag=True, help="End with exit code 4 if a
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
 
 
-def _stages_command(name: str, until: str | None, text: str) -> Callable[..., Any]:
+def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     """A command that runs a config's stages up to one."""
 
     @click.command(name, help=text)
@@ -101,7 +108,7 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     return _tell(api.RunResult(outcome, data, outcome.ledger.run.root))
 
 
-def _console() -> Any:
+def _console() -> Console:
     from rich.console import Console
 
     return Console()
@@ -134,7 +141,7 @@ def go(
     return _tell(result)
 
 
-def _dry(config: Any, choice: Any) -> int:
+def _dry(config: Config, choice: Choice) -> int:
     from rich.table import Table
 
     from swsdist.pipeline.estimate import estimates
@@ -154,12 +161,12 @@ def _dry(config: Any, choice: Any) -> int:
     return 0
 
 
-def _first(failure: Any) -> str:
+def _first(failure: Failure) -> str:
     """What became of a task, in one line."""
     return f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
 
 
-def _tell(result: Any) -> int:
+def _tell(result: RunResult) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 

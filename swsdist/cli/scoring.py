@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from swsdist.cli.options import task_files, task_options, warn
+from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from swsdist.score.measures.protocol import Protocol
 
 _FILE = click.Path(dir_okay=False)
+
+
+class _Scored(TaskOptions):
+    """Options of `score`."""
+
+    system: str | None
+    as_run: bool
+    tolerance: float | None
+    word_gap: float | None
+    cost: float | None
+    value: float | None
+    prior: float | None
+    trials_per_second: float | None
+    ecf_filter: bool
+    pooled: bool
+    segments: bool
+    documents: bool
+    include_refless: bool
+    only_answered: bool
+    default_score: float | None
+    table: bool
+    table_file: str | None
+    as_json: bool
+    all_measures: bool
+    det: str | None
+    bands: bool
+    per_term: str | None
+    alignment: str | None
+    cache: str | None
 
 
 @click.command()
@@ -55,7 +89,7 @@ _FILE = click.Path(dir_okay=False)
     "-a", "--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns."
 )
 @click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
-def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Any) -> int:
+def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Unpack[_Scored]) -> int:
     """Score.
 
     With CONFIG: align, decide and score the run of that config, and write its report.
@@ -65,33 +99,40 @@ def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool
       swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
     """
     if config is not None:
-        given = [name for name in ("ecf", "rttm", "ctm", "references", "terms", "system") if options[name]]
-        if given:
+        names = ("ecf", "rttm", "ctm", "references", "terms", "system")
+        known = {name for name, value in options.items() if value}
+        if given := [name for name in names if name in known]:
             raise click.UsageError(f"CONFIG and --{given[0]} do not go together.")
         from swsdist.cli.running import go
 
         return go(config, sets, strict, dry_run, until="score")
     if options["system"] is None:
         raise click.UsageError("Give a CONFIG, or a list: --system FILE, with --ecf, --rttm and --terms.")
-    return _score_list(strict=strict, **options)
+    return _score_list(options["system"], strict, options)
 
 
-def _score_list(*, strict: bool, system: str, **options: Any) -> int:
+def _score_list(system: str, strict: bool, options: _Scored) -> int:
     from swsdist.cli.outputs import check_place
 
-    for name in ("det", "per_term", "alignment", "table_file"):
-        check_place(options[name])
+    for path in (options["det"], options["per_term"], options["alignment"], options["table_file"]):
+        check_place(path)
     from swsdist.evaluation.reading import protocol_for
     from swsdist.io.notices import Notices
 
     notices = Notices(strict)
-    names = ("beta", "tolerance", "word_gap", "cost", "value", "prior", "trials_per_second", "as_run")
     rules = protocol_for(
         options["protocol"],
         options["terms"],
         segments=options["segments"],
         documents=options["documents"],
-        **{name: options[name] for name in names},
+        beta=options["beta"],
+        tolerance=options["tolerance"],
+        word_gap=options["word_gap"],
+        cost=options["cost"],
+        value=options["value"],
+        prior=options["prior"],
+        trials_per_second=options["trials_per_second"],
+        as_run=options["as_run"],
     )
     if rules.conventions == "quesst":
         return _score_documents(system, rules, options)
@@ -139,10 +180,10 @@ def _score_list(*, strict: bool, system: str, **options: Any) -> int:
 
 
 #: Of `score`, what the QUESST scorer knows.
-_QUESST = {"ecf", "rttm", "terms", "protocol", "beta", "prior", "cost", "value", "default_score", "as_json"}
+_QUESST = {"system", "ecf", "rttm", "terms", "protocol", "beta", "prior", "cost", "value", "default_score", "as_json"}
 
 
-def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
+def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
     """QUESST: one trial a query and document."""
     import json
     import math
@@ -152,19 +193,20 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
     from swsdist.score.measures.cnxe import prior_of_beta
     from swsdist.score.measures.quesst import score_quesst
 
-    for name in ("ecf", "rttm", "terms"):
-        if not options[name]:
-            raise click.UsageError(f"quesst needs --{name}.")
+    ecf, rttm, terms = options["ecf"], options["rttm"], options["terms"]
+    if not ecf or not rttm or not terms:
+        raise click.UsageError(f"quesst needs --{'ecf' if not ecf else 'terms' if rttm else 'rttm'}.")
     if odd := [name for name, given in options.items() if given and name not in _QUESST]:
         raise click.UsageError(f"quesst has no --{odd[0].replace('_', '-')}.")
     if options["default_score"] is not None and not math.isfinite(options["default_score"]):
         raise click.UsageError("--default-score must be a finite number.")
+    prior = prior_of_beta(float(rules.beta))
     found = score_quesst(
         read_quesst_list(system),
-        read_quesst_references(options["rttm"]),
-        read_termlist(options["terms"]).terms["query_id"].to_pylist(),
-        read_quesst_documents(options["ecf"]),
-        prior=prior_of_beta(rules.beta),
+        read_quesst_references(rttm),
+        read_termlist(terms).terms["query_id"].to_pylist(),
+        read_quesst_documents(ecf),
+        prior=prior,
         default=options["default_score"],
     )
     if options["as_json"]:
@@ -175,7 +217,7 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
             for name in ("pooled", "per_query")
         }
         counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
-        print(json.dumps({"protocol": rules.name, "prior": prior_of_beta(rules.beta), **counts, **blocks}, indent=1))
+        print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(f"{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score")
     if found.removed:
@@ -188,7 +230,7 @@ def _score_documents(system: str, rules: Any, options: dict[str, Any]) -> int:
     return 0
 
 
-def _write_csv(table: Any, path: str) -> None:
+def _write_csv(table: pa.Table, path: str) -> None:
     from swsdist.io.tables import write_csv
 
     write_csv(table, table.schema, Path(path))

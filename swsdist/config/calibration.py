@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, field_validator, model_validator
 
@@ -29,7 +29,7 @@ class Calibrate(Section):
         description="what is done to scores, in this order: q-norm (minus the mean of the query's scores, over their standard "
         "deviation), logistic (probabilities), kst, sto (keyword specific thresholds, or a sum of one, of probabilities)",
     )
-    options: dict[str, dict[str, Any]] = Field(
+    options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
     )
     alpha: PositiveFloat = Field(
@@ -79,7 +79,7 @@ class Calibrate(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _normalise_is_told_its_new_key(cls, values: Any) -> Any:
+    def _normalise_is_told_its_new_key(cls, values: object) -> object:
         if isinstance(values, dict) and "normalise" in values:
             old = values["normalise"]
             new = OLD_NORMALISE.get(old if isinstance(old, str) else "none", ("q-norm",))

@@ -20,7 +20,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -98,7 +97,7 @@ def _text(path: str | Path, what: str) -> str:
         raise ConfigError(f"the {what} is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
 
 
-def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Sequence[str] = ()) -> Config:
+def config_from_dict(values: Mapping[str, object], base: str | Path = ".", sets: Sequence[str] = ()) -> Config:
     """The same from Python values. `${NAME}` is not special in them, and path objects may stand for paths.
 
     Args:
@@ -110,11 +109,11 @@ def config_from_dict(values: Mapping[str, Any], base: str | Path = ".", sets: Se
         ConfigError: something in `values` or `sets` is wrong; all of it is listed.
     """
     draft = Draft(origins={(): Origin("", Path(base).absolute())})
-    draft.values = plain(dict(values), (), draft)
+    draft.values = {str(key): plain(each, (str(key),), draft) for key, each in values.items()}
     return _finish(draft, sets)
 
 
-def section_values(sets: Sequence[str], section: str) -> dict[str, Any]:
+def section_values(sets: Sequence[str], section: str) -> dict[str, object]:
     """What `sets` say of one section, nested, values read as YAML; not yet checked against the model.
 
     Args:
@@ -129,8 +128,8 @@ def section_values(sets: Sequence[str], section: str) -> dict[str, Any]:
         _set(one if one.startswith(f"{section}.") else f"{section}.{one}", draft)
     if draft.problems:
         raise _error(draft)
-    found: dict[str, Any] = draft.values.get(section, {})
-    return found
+    found = draft.values.get(section)
+    return found if isinstance(found, dict) else {}
 
 
 def without_secrets(config: Config) -> Config:
@@ -139,7 +138,7 @@ def without_secrets(config: Config) -> Config:
     Whoever reads such a file back has them in the environment, where S3 clients look for them.
     """
 
-    def kept(value: Any) -> Any:
+    def kept(value: object) -> object:
         if not isinstance(value, Mapping):
             return value
         return {name: kept(one) for name, one in value.items() if not _SECRET.search(str(name))}
@@ -154,10 +153,10 @@ def dump_config(config: Config) -> str:
     for name, known in Config.model_fields.items():
         if is_one_or_more(known) and len(values[name]) == 1:
             (values[name],) = values[name]
-    return "".join(f"{line}\n" for line in _lines(_escape(values)))
+    return "".join(f"{line}\n" for line in _lines({name: _escape(value) for name, value in values.items()}))
 
 
-def _escape(value: Any) -> Any:
+def _escape(value: object) -> object:
     """The same value with every dollar sign doubled, so that it is read back as itself."""
     if isinstance(value, str):
         return value.replace("$", "$$")
@@ -166,7 +165,7 @@ def _escape(value: Any) -> Any:
     return [_escape(each) for each in value] if isinstance(value, list) else value
 
 
-def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+def _lines(values: Mapping[str, object], indent: str = "") -> Iterator[str]:
     """A mapping in block style; lists, and what lies in them, in flow style."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
@@ -260,14 +259,14 @@ def _finish(draft: Draft, sets: Sequence[str]) -> Config:
     return config
 
 
-def _as_given(place: Place, values: dict[str, Any]) -> Place:
+def _as_given(place: Place, values: dict[str, object]) -> Place:
     """A place of the validated values in those that were given, where one section may stand for a list of one."""
     known = Config.model_fields.get(str(place[0])) if place else None
     alone = known is not None and is_one_or_more(known) and not isinstance(values.get(str(place[0])), list)
     return (place[0], *place[2:]) if alone and place[1:2] == (0,) else place
 
 
-def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: Draft) -> dict[str, Any]:
+def _settle(values: dict[str, object], model: type[Section], place: Place, draft: Draft) -> dict[str, object]:
     """Values with paths made absolute and empty sections and mappings made real ones."""
     settled = dict(values)
     for name, known in model.model_fields.items():
@@ -294,9 +293,10 @@ def _settle(values: dict[str, Any], model: type[Section], place: Place, draft: D
     return settled
 
 
-def _extractor_paths(settled: dict[str, Any], draft: Draft) -> None:
+def _extractor_paths(settled: dict[str, object], draft: Draft) -> None:
     """Make paths among the options of an extractor absolute: its own model says which are (`IsPath`)."""
-    for k, features in enumerate(each if isinstance(each := settled.get("features"), list) else []):
+    several = each if isinstance(each := settled.get("features"), list) else []
+    for k, features in enumerate(several):
         if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
             continue
         given = draft.values["features"]
@@ -313,7 +313,7 @@ def _extractor_paths(settled: dict[str, Any], draft: Draft) -> None:
         for option in texts:
             if option in known and is_path(known[option]):
                 options[option] = _absolute(options[option], draft.origin((*place, option)).base)
-        settled["features"][k] = {**features, "options": options}
+        several[k] = {**features, "options": options}
 
 
 def _absolute(path: str, base: Path) -> str:
@@ -321,7 +321,7 @@ def _absolute(path: str, base: Path) -> str:
     return path if _URL.match(path) else os.path.abspath(base / os.path.expanduser(path))  # noqa: PTH100, PTH111
 
 
-def _explain(kind: str, message: str, value: Any, place: Place) -> str:
+def _explain(kind: str, message: str, value: object, place: Place) -> str:
     """What is wrong at a place, in the model's own words. `kind` and `message` are pydantic's."""
     section, known, _ = find(place)
     last = place[-1] if place else ""

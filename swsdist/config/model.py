@@ -7,7 +7,7 @@ any fingerprint.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
@@ -27,7 +27,7 @@ class Features(Section):
     """
 
     name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
-    options: dict[str, Any] = Field(
+    options: dict[str, object] = Field(
         default_factory=dict, description="options of that extractor, see its page in docs/"
     )
     track: Annotated[str, Field(min_length=1)] | None = Field(
@@ -138,8 +138,10 @@ class Config(Section):
     report: Report = Report()
     executor: Executor = Executor()
     chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
-    options: dict[str, Any] = Field({}, description="options of the chain; search has none")
-    storage: dict[str, Any] = effort({}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment")
+    options: dict[str, object] = Field({}, description="options of the chain; search has none")
+    storage: dict[str, object] = effort(
+        {}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment"
+    )
     strict: bool = effort(False, "end with exit code 4 if any input was rejected")
 
     @model_validator(mode="after")

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from swsdist.registry import Registry
+
+class Names(Protocol):
+    """What is asked of a registry (`swsdist.registry.Registry`)."""
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __contains__(self, name: object) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -21,14 +27,14 @@ class NameIn:
         also: words that are allowed besides, for example `none`.
     """
 
-    registry: Registry[Any]
+    registry: Names
     also: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         yield from self.also
         yield from self.registry
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._known, handler(source))
 
     def _known(self, name: str) -> str:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -42,7 +41,7 @@ class Origin:
 class Draft:
     """Values before they are validated, where each was given, and what is known to be wrong with them."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     origins: dict[Place, Origin] = field(default_factory=dict)
     problems: dict[Place, list[tuple[Origin, str]]] = field(default_factory=dict)
 
@@ -67,7 +66,7 @@ class Draft:
                 del known[each]
 
 
-def read(text: str, place: Place, draft: Draft, origin: Origin) -> Any:
+def read(text: str, place: Place, draft: Draft, origin: Origin) -> object:
     """The value of a YAML text; what is wrong in it is noted in the draft. Empty text is None."""
     yaml = YAML(typ="safe", pure=True)
     try:
@@ -92,7 +91,7 @@ def _at(origin: Origin, line: int) -> Origin:
     return Origin(origin.source, origin.base, line) if origin.line else origin
 
 
-def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> Any:
+def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> object:
     """The plain Python value of a node, or None where something is wrong with it."""
     here = _at(origin, node.start_mark.line + 1)
     draft.origins.setdefault(place, here)
@@ -110,7 +109,7 @@ def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -
         return _scalar(node, place, draft, here, yaml)
     if isinstance(node, SequenceNode):
         return [_value(each, (*place, index), draft, origin, yaml) for index, each in enumerate(node.value)]
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for key, each in node.value:
         there = _at(origin, key.start_mark.line + 1)
         if not isinstance(key, ScalarNode) or key.tag != _TAG + "str" or key.anchor:
@@ -126,7 +125,7 @@ def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -
     return values
 
 
-def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> Any:
+def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> object:
     """A scalar's value, with variables of the environment put in."""
 
     def replace(match: re.Match[str]) -> str:
@@ -156,7 +155,7 @@ def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: 
     return text
 
 
-def plain(value: Any, place: Place, draft: Draft) -> Any:
+def plain(value: object, place: Place, draft: Draft) -> object:
     """A Python value made of nothing but what YAML has."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -174,7 +173,7 @@ def plain(value: Any, place: Place, draft: Draft) -> Any:
     return None
 
 
-def _finite(value: Any, place: Place, draft: Draft) -> Any:
+def _finite(value: object, place: Place, draft: Draft) -> object:
     """A number as it is; infinity and NaN, which JSON lacks, are errors even where the model fixes no type."""
     if isinstance(value, float) and not math.isfinite(value):
         draft.complain(place, f"{shown(value)} is not allowed; numbers here are finite")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
@@ -57,7 +57,7 @@ class FeatureStream(Section):
     normalise: Normalise | None = Field(None, description="what is taken out of these columns")
     floor: Floor | None = Field(None, description="as search.floor")
     cap: PositiveFloat | None = Field(None, description="as search.cap")
-    options: dict[str, Any] = Field(default_factory=dict, description="as search.distance_options")
+    options: dict[str, object] = Field(default_factory=dict, description="as search.distance_options")
 
     @model_validator(mode="after")
     def _columns_are_told(self) -> FeatureStream:
@@ -77,7 +77,7 @@ class Term(NamedTuple):
     distance: str
     weight: int
     normalise: Normalise
-    options: dict[str, Any]
+    options: dict[str, object]
     track: str | None = None
 
 
@@ -107,11 +107,11 @@ class Proposer(Section):
     visit: bool = Field(
         True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
     )
-    options: dict[str, Any] = Field(
+    options: dict[str, object] = Field(
         default_factory=dict, description="its options that have no key here; see docs/concepts/proposers.md"
     )
 
-    def complete(self) -> dict[str, Any]:
+    def complete(self) -> dict[str, object]:
         """All options of the first pass that is named; it is not none.
 
         Raises:
@@ -119,7 +119,7 @@ class Proposer(Section):
         """
         takes = FIRST_PASSES[self.name].takes()
         if "factors" in takes:
-            given: dict[str, Any] = {"factors": self.factors}
+            given: dict[str, object] = {"factors": self.factors}
         elif "factor" in takes and len(self.factors) == 1:
             given = {"factor": self.factors[0]}
         elif self.factors != type(self).model_fields["factors"].default:
@@ -177,7 +177,7 @@ class Search(Section):
         description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
         "default: 2.5 sqrt(dimension)",
     )
-    distance_options: dict[str, Any] = Field(
+    distance_options: dict[str, object] = Field(
         default_factory=dict, description="options of the distance that have no key here"
     )
     documents_by: Literal["document", "speaker", "collection"] = Field(
@@ -198,7 +198,7 @@ class Search(Section):
     band: PositiveInt | None = Field(
         None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
     )
-    recurrence_options: dict[str, Any] = Field(
+    recurrence_options: dict[str, object] = Field(
         default_factory=dict, description="options of the recurrence that have no key here"
     )
     candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
@@ -207,7 +207,7 @@ class Search(Section):
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
-    method_options: dict[str, Any] = Field(
+    method_options: dict[str, object] = Field(
         default_factory=dict, description="options of the method; those of dtw are the keys below"
     )
     lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
@@ -222,7 +222,7 @@ class Search(Section):
         None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
     )
 
-    def matters(self) -> dict[str, Any]:
+    def matters(self) -> dict[str, object]:
         """What the search of examples depends on: their mean is taken after it.
 
         Distances, recurrence and first pass are there with their versions and with the options that they take, complete.
@@ -268,7 +268,7 @@ class Search(Section):
         name: str,
         weight: int,
         normalise: Normalise,
-        own: dict[str, Any],
+        own: dict[str, object],
         track: str | None = None,
     ) -> Term:
         takes = DISTANCES[name].takes()
@@ -315,14 +315,14 @@ class Search(Section):
         return made
 
     @staticmethod
-    def _complete(term: Term) -> dict[str, Any]:
+    def _complete(term: Term) -> dict[str, object]:
         return checked(DISTANCES, term.distance, term.options)
 
-    def _common(self) -> dict[str, Any]:
+    def _common(self) -> dict[str, object]:
         """Options that are given for all distances that take them."""
         return _once(_given(floor=self.floor, cap=self.cap), self.distance_options)
 
-    def of_recurrence(self) -> dict[str, Any]:
+    def of_recurrence(self) -> dict[str, object]:
         """All options of the recurrence.
 
         Raises:
@@ -383,12 +383,12 @@ def _end(term: Term) -> float:
     return math.inf if term.stop is None else term.stop
 
 
-def _given(**options: object) -> dict[str, Any]:
+def _given(**options: object) -> dict[str, object]:
     """Those that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _once(keys: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def _once(keys: dict[str, object], options: dict[str, object]) -> dict[str, object]:
     """Options that have keys of their own, and others; none may be given as both."""
     if both := sorted(set(keys) & set(options)):
         raise ConfigError(f"{', '.join(both)} is given twice: as a key, and among options")

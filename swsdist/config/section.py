@@ -19,7 +19,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    def matters(self) -> dict[str, Any]:
+    def matters(self) -> dict[str, object]:
         """The part of this section that results depend on (see `effort` above), as plain JSON values."""
         effort = {
             name
@@ -29,6 +29,6 @@ class Section(BaseModel):
         return self.model_dump(mode="json", exclude=effort)
 
 
-def effort(default: Any, description: str) -> Any:
+def effort(default: object, description: str) -> Any:
     """A field that changes how the work is cut or where it runs, never what comes out."""
     return Field(default, description=description, json_schema_extra={"effort": True})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -71,7 +71,7 @@ def item_of(field: FieldInfo) -> type[Section] | None:
     return next((section for kind, _ in _kinds(field, element=True) if (section := _section(kind))), None)
 
 
-def _section(kind: Any) -> type[Section] | None:
+def _section(kind: object) -> type[Section] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 
@@ -104,7 +104,7 @@ def dotted(place: Place) -> str:
     return text.removeprefix(".")
 
 
-def shown(value: Any, limit: int | None = None) -> str:
+def shown(value: object, limit: int | None = None) -> str:
     """A value as it would stand in a config, cut to `limit` characters."""
     if isinstance(value, str):
         text = value if _PLAIN.fullmatch(value) else _quoted(value)
@@ -169,7 +169,7 @@ def closest(word: str, choices: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, choices, n=1)), None)
 
 
-def _kinds(field: FieldInfo, element: bool, index: int = 0) -> list[tuple[Any, tuple[Any, ...]]]:
+def _kinds(field: FieldInfo, element: bool, index: int = 0) -> list[tuple[object, tuple[object, ...]]]:
     members = _members(field.annotation, tuple(field.metadata))
     if not element:
         return members
@@ -177,12 +177,12 @@ def _kinds(field: FieldInfo, element: bool, index: int = 0) -> list[tuple[Any, t
     return [each for kind in lists for each in _members(get_args(kind)[index if _is_fixed(kind) else 0])]
 
 
-def _is_fixed(kind: Any) -> bool:
+def _is_fixed(kind: object) -> bool:
     """Whether a list has a type for each of its elements, and so a length."""
     return get_origin(kind) is tuple and Ellipsis not in get_args(kind)
 
 
-def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tuple[Any, ...]]]:
+def _members(annotation: object, marks: tuple[object, ...] = ()) -> list[tuple[object, tuple[object, ...]]]:
     """The members of a union (or the one type), each with the marks that `Annotated` and `Field` put on it."""
     origin = get_origin(annotation)
     if origin is Annotated:
@@ -194,19 +194,19 @@ def _members(annotation: Any, marks: tuple[Any, ...] = ()) -> list[tuple[Any, tu
     return [(annotation, marks)]
 
 
-def _literals(kind: Any) -> tuple[str, ...]:
+def _literals(kind: object) -> tuple[str, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
-def _registered(marks: tuple[Any, ...]) -> tuple[str, ...]:
+def _registered(marks: tuple[object, ...]) -> tuple[str, ...]:
     return tuple(name for mark in marks if isinstance(mark, NameIn) for name in mark)
 
 
-def _either(members: list[tuple[Any, tuple[Any, ...]]]) -> str:
+def _either(members: list[tuple[object, tuple[object, ...]]]) -> str:
     return " | ".join(_describe(*member) for member in members)
 
 
-def _describe(kind: Any, marks: tuple[Any, ...]) -> str:
+def _describe(kind: object, marks: tuple[object, ...]) -> str:
     origin = get_origin(kind)
     if origin is Literal:
         return " | ".join(get_args(kind))
@@ -222,7 +222,8 @@ def _describe(kind: Any, marks: tuple[Any, ...]) -> str:
         return " | ".join(names)
     if kind is str:
         return "path" if "path" in marks else "text"
-    name = {NoneType: "null", bool: "true | false", int: "integer", float: "number"}[kind]
+    names_of: dict[object, str] = {NoneType: "null", bool: "true | false", int: "integer", float: "number"}
+    name = names_of[kind]
     bounds = [
         f"{sign} {shown(bound)}"
         for mark in marks

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from swsdist.config.suggest import Key, allowed, keys, shown, words
 
 #: What stands for values that only the user knows.
-PLACEHOLDERS: Mapping[str, Any] = {
+PLACEHOLDERS: Mapping[str, object] = {
     "run": "runs/first",
     "corpus.documents": "docs.csv",
     "corpus.queries": "queries.csv",
@@ -48,7 +47,7 @@ already computed is still good.
 """
 
 
-def template(values: Mapping[str, Any] = PLACEHOLDERS) -> str:
+def template(values: Mapping[str, object] = PLACEHOLDERS) -> str:
     """A config with every section and key, commented.
 
     Args:

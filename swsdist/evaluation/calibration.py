@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -254,7 +254,7 @@ class _Fitter:
             )
         return aligned_list(self.task, self.system)
 
-    def _trained_on(self, aligned: pa.Table) -> dict[str, Any]:
+    def _trained_on(self, aligned: pa.Table) -> dict[str, object]:
         assert self.task is not None
         columns = [
             aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")
@@ -282,7 +282,7 @@ def _counted(references: pa.Table) -> dict[str, int]:
     return dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
 
 
-def _range(limits: dict[str, Any]) -> str:
+def _range(limits: dict[str, object]) -> str:
     return "no scores" if limits["min"] is None else f"scores {limits['min']:.6g} to {limits['max']:.6g}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -26,7 +25,7 @@ from swsdist.evaluation.properties import (
 )
 from swsdist.evaluation.task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
-from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents
+from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings
@@ -216,7 +215,7 @@ def _measured(
     )
     order = {one.name: k for k, one in enumerate(systems)}
 
-    def interval(*which: int) -> Any:
+    def interval(*which: int) -> Interval:
         return draws.interval(*which, level=settings.level, method=settings.method)
 
     return Measured(

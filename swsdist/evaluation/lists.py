@@ -1,7 +1,7 @@
 """Systems' lists of any kind, read; and the names that a command line gives them.
 
 What a list is tells its content: a STDLIST or KWSLIST by its first element, Kaldi's results by their first line, Parquet by its
-first bytes; all else is CSV.
+first bytes, what another package reads by what that package says; all else is CSV.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -17,12 +17,16 @@ from swsdist.errors import UserError
 from swsdist.evaluation.task import System
 from swsdist.io.kaldi_data import Utterances
 from swsdist.io.notices import Notices
+from swsdist.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.tables import in_schema
 from swsdist.types import DETECTIONS, REFERENCES
 
-_NAME = pa.dictionary(pa.int32(), pa.string())
-_DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
+#: Most bytes of a file that tell its form.
+HEAD = 4096
+
+#: Columns of a table of detections.
+DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
 
 #: Endings of files that are no part of a system's name.
 _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", ".zst"})
@@ -34,6 +38,22 @@ class Kaldi:
 
     utterances: Utterances = field(default_factory=Utterances)
     frame_shift: float = 0.01
+
+
+class Asked(NamedTuple):
+    """How a list is to be read.
+
+    Attributes:
+        conventions: whose rules for document names and for oddities.
+        notices: takes what is odd; None: oddities are errors.
+        storage: options for s3fs.
+        kaldi: how Kaldi's results tell places.
+    """
+
+    conventions: Conventions
+    notices: Notices | None
+    storage: Mapping[str, object] | None
+    kaldi: Kaldi
 
 
 def named_paths(arguments: Iterable[str]) -> dict[str, str]:
@@ -63,11 +83,13 @@ def read_system(
     *,
     conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     kaldi: Kaldi | None = None,
-    is_kaldi: bool | None = None,
+    reader: str | None = None,
 ) -> System:
-    """Read a STDLIST (QUESST's too), KWSLIST, table (CSV, Parquet) of detections, or Kaldi's results, told by its content.
+    """Read a list of any kind that is registered (`swsdist.registries.READERS`), told by its content.
+
+    A STDLIST (QUESST's too) or KWSLIST, a table (CSV, Parquet) of detections, Kaldi's results, or what another package adds.
 
     Args:
         path: plain or packed, local or `s3://`.
@@ -75,47 +97,34 @@ def read_system(
         notices: takes what is odd; None: oddities are errors.
         storage: options for s3fs.
         kaldi: how results tell places; by default each utterance is a document.
-        is_kaldi: whether they are results; None: as the first line tells.
+        reader: its name; None: as the content tells.
 
     Raises:
         UserError: there is no such file.
         DataError: it is broken; with file and line.
+        ConfigError: there is no such reader.
+    """
+    asked = Asked(conventions_of(conventions), notices, storage, kaldi or Kaldi())
+    system: System = READERS[reader or reader_of(path, storage)].load()(path, asked)
+    return system
+
+
+def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
+    """The name of the reader of a file, told by its content.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is packed and damaged.
     """
     from swsdist.io.compressed import opened
-    from swsdist.io.kaldi import looks_like_results
 
-    conventions = conventions_of(conventions)
-    if is_kaldi:
-        return _results(path, kaldi or Kaldi(), storage)
     with opened(path, storage) as stream:
-        head = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        from swsdist.io.nist.systemlist import read_systemlist
-
-        # KWSEval stops at what STDEval passes over.
-        tolerant = not conventions.strict_lists
-        raw = read_systemlist(path, storage, notices=notices if tolerant else None, duplicates=tolerant)
-        names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
-        known = pa.array([conventions.system_document(name) for name in names.dictionary.to_pylist()], pa.string())
-        # Two names may become one, so the codes are made anew.
-        documents = known.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
-        place = raw.detections.schema.get_field_index("doc_id")
-        detections = raw.detections.set_column(place, "doc_id", documents)
-        return System(detections, raw.attributes, raw.queries, path)
-    if is_kaldi is None and looks_like_results(path, storage):
-        return _results(path, kaldi or Kaldi(), storage)
-    return System(_table_of_detections(path, storage), {}, None, path)
+        head = stream.read(HEAD)
+    rest = [name for name in READERS if not READERS[name].tells]
+    return next((name for name in READERS if READERS[name].is_told(head)), rest[0])
 
 
-def _results(path: str, kaldi: Kaldi, storage: Mapping[str, Any] | None) -> System:
-    from swsdist.io.kaldi import read_results
-
-    detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift, storage=storage)
-    # What Kaldi's recipes make of results is a KWSLIST, so that is what an ending .xml asks for.
-    return System(detections, {"kwlist_filename": "kwlist.xml"}, None, path)
-
-
-def make_system(detections: Any, name: str = "system") -> System:
+def make_system(detections: object, name: str = "system") -> System:
     """A system's answer from what is in memory.
 
     Args:
@@ -126,18 +135,13 @@ def make_system(detections: Any, name: str = "system") -> System:
     Raises:
         TableError: a column is missing or of another kind.
     """
-    table = in_schema(detections, _DETECTED, "detections")
-    return System(_with_durations(table), {"system_id": name}, None, name)
+    table = in_schema(detections, DETECTED, "detections")
+    return System(with_durations(table), {"system_id": name}, None, name)
 
 
-def _with_durations(table: pa.Table) -> pa.Table:
+def with_durations(table: pa.Table) -> pa.Table:
+    """Detections of the schema DETECTED, with their durations (s)."""
     from swsdist.score.trials.align import decimals
 
     duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
     return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))
-
-
-def _table_of_detections(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
-    from swsdist.io.tables import read_table
-
-    return _with_durations(read_table(path, _DETECTED, storage=storage))

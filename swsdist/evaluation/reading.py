@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
-from swsdist.score.measures.protocol import FROM_DATA, Protocol, operating_point, protocol, registered
+from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import seconds
 from swsdist.types import REFERENCES, TERMS
@@ -36,7 +36,7 @@ def read_task(
     total_seconds: float | None = None,
     ecf_filter: bool = False,
     notices: Notices | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> ScoringTask:
     """Read a task.
 
@@ -96,11 +96,11 @@ def read_task(
 
 
 def make_task(
-    references: Any,
+    references: object,
     *,
     total_seconds: float,
     protocol: Protocol | str = "sws2013",
-    terms: Any = None,
+    terms: object = None,
     documents: int | None = None,
     notices: Notices | None = None,
 ) -> ScoringTask:
@@ -188,7 +188,7 @@ def _refuse_quesst(rules: Protocol) -> None:
 
 
 def _terms(
-    path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, Any] | None
+    path: str | None, conventions: Conventions, notices: Notices, storage: Mapping[str, object] | None
 ) -> tuple[pa.Table | None, bool]:
     if path is None:
         return None, True
@@ -198,7 +198,7 @@ def _terms(
     return found.terms, found.lowercase
 
 
-def _table_of_references(path: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
     from swsdist.io.tables import read_table
 
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
@@ -212,7 +212,7 @@ def _looked_up(
     conventions: Conventions,
     lowercase: bool,
     notices: Notices,
-    storage: Mapping[str, Any] | None,
+    storage: Mapping[str, object] | None,
 ) -> tuple[pa.Table, np.ndarray, pa.Table | None]:
     from swsdist.score.trials.lookup import look_up
 
@@ -266,8 +266,8 @@ def protocol_for(
     *,
     segments: bool = False,
     documents: bool = False,
-    storage: Mapping[str, Any] | None = None,
-    **parts: Any,
+    storage: Mapping[str, object] | None = None,
+    **parts: Unpack[Parts],
 ) -> Protocol:
     """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
 

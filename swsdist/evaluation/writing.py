@@ -7,8 +7,8 @@ results have no decisions; a STDLIST or KWSLIST has YES and NO only, and what is
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,23 @@ import pyarrow as pa
 from swsdist.errors import UserError
 from swsdist.evaluation.lists import Kaldi
 from swsdist.evaluation.task import ScoringTask, System
+from swsdist.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
+
+
+class About(NamedTuple):
+    """What is known of a list that is written.
+
+    Attributes:
+        system: the list that it was made of, with header and queries.
+        task: what was asked; None where nothing is known of it.
+        kaldi: where the utterances of Kaldi's results lie.
+    """
+
+    system: System
+    task: ScoringTask | None
+    kaldi: Kaldi
 
 
 def write_list(
@@ -36,7 +51,7 @@ def write_list(
         out: local file.
         system: the list that was read: its header and its queries go into a STDLIST or KWSLIST.
         task: its terms, too.
-        kind: stdlist, kwslist, csv, parquet or kaldi.
+        kind: a name of `swsdist.registries.WRITERS`: stdlist, kwslist, csv, parquet, kaldi or one that another package adds.
         kaldi: of Kaldi's results; by default each document is an utterance.
 
     Returns:
@@ -45,65 +60,96 @@ def write_list(
     Raises:
         UserError: the ending tells nothing, a name cannot stand in such a list, or no utterance holds a detection.
         DataError: scores are no posteriors, which Kaldi's results want.
+        ConfigError: there is no such kind.
     """
-    if kind is None:
-        xml = "kwslist" if "kwlist_filename" in system.attributes else "stdlist"
-        kind = {".xml": xml, ".csv": "csv", ".parquet": "parquet"}.get(out.suffix.lower())
-    if kind is None:
-        raise UserError(
-            f"the ending {out.suffix!r} tells no format",
-            where=str(out),
-            remedy="end it in .xml, .csv or .parquet, or give --format",
-        )
+    kind = kind or _told(out, system)
+    write = WRITERS[kind].load()
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial")
     try:
-        if kind == "kaldi":
-            _write_kaldi(detections, partial, kaldi or Kaldi())
-        else:
-            _WRITERS[kind](detections, partial, system, task)
+        write(detections, partial, About(system, task, kaldi or Kaldi()))
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
     return kind
 
 
-def _write_xml(kind: str) -> Callable[[pa.Table, Path, System, ScoringTask | None], None]:
-    def write(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
-        from swsdist.io.nist.systemlist_writing import write_kwslist, write_stdlist
-
-        queries = list(system.search_times or {})
-        if system.search_times is None and task is not None:
-            queries = task.terms["query_id"].to_pylist()
-        known = {name: k for k, name in enumerate(queries)}
-        order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
-        rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
-        about = system.attributes
-        language, name = about.get("language", "unknown"), about.get("system_id", "swsdist")
-        listed = (
-            about.get("termlist_filename")
-            or about.get("kwlist_filename")
-            or ("tlist.xml" if kind == "stdlist" else "kwlist.xml")
+def _told(out: Path, system: System) -> str:
+    """The kind that an ending tells; of XML the one that was read."""
+    endings = {name: WRITERS[name].ending for name in WRITERS}
+    kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
+    if not kinds:
+        *others, last = dict.fromkeys(filter(None, endings.values()))
+        raise UserError(
+            f"the ending {out.suffix!r} tells no format",
+            where=str(out),
+            remedy=f"end it in {', '.join(others)} or {last}, or give --format",
         )
-        time = _mean_time(system)
-        if kind == "kwslist":
-            write_kwslist(
-                rows.to_batches(), known, out, kwlist=listed, language=language, system=name, search_seconds=time
-            )
-            return
-        write_stdlist(
-            rows.to_batches(),
-            known,
-            out,
-            termlist=listed,
-            language=language,
-            system=name,
-            indexing_seconds=_number(about.get("indexing_time")),
-            index_bytes=int(_number(about.get("index_size"))),
-            search_seconds=time,
-        )
+    return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]
 
-    return write
+
+class _Listed(NamedTuple):
+    """What stands in a STDLIST and in a KWSLIST alike."""
+
+    rows: pa.Table
+    query_ids: dict[str, int]
+    terms: str
+    language: str
+    system: str
+    search_seconds: float
+
+
+def _listed(detections: pa.Table, about: About, terms: str) -> _Listed:
+    queries = list(about.system.search_times or {})
+    if about.system.search_times is None and about.task is not None:
+        queries = about.task.terms["query_id"].to_pylist()
+    known = {name: k for k, name in enumerate(queries)}
+    order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
+    rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
+    header = about.system.attributes
+    return _Listed(
+        rows,
+        known,
+        header.get("termlist_filename") or header.get("kwlist_filename") or terms,
+        header.get("language", "unknown"),
+        header.get("system_id", "swsdist"),
+        _mean_time(about.system),
+    )
+
+
+def stdlist(detections: pa.Table, out: Path, about: About) -> None:
+    """Write a STDLIST."""
+    from swsdist.io.nist.systemlist_writing import write_stdlist
+
+    listed = _listed(detections, about, "tlist.xml")
+    header = about.system.attributes
+    write_stdlist(
+        listed.rows.to_batches(),
+        listed.query_ids,
+        out,
+        termlist=listed.terms,
+        language=listed.language,
+        system=listed.system,
+        indexing_seconds=_number(header.get("indexing_time")),
+        index_bytes=int(_number(header.get("index_size"))),
+        search_seconds=listed.search_seconds,
+    )
+
+
+def kwslist(detections: pa.Table, out: Path, about: About) -> None:
+    """Write a KWSLIST."""
+    from swsdist.io.nist.systemlist_writing import write_kwslist
+
+    listed = _listed(detections, about, "kwlist.xml")
+    write_kwslist(
+        listed.rows.to_batches(),
+        listed.query_ids,
+        out,
+        kwlist=listed.terms,
+        language=listed.language,
+        system=listed.system,
+        search_seconds=listed.search_seconds,
+    )
 
 
 def _printable(detections: pa.Table) -> pa.Table:
@@ -130,28 +176,28 @@ def _mean_time(system: System) -> float:
     return round(sum(times) / len(times), 6) if times else 0.0
 
 
-def _write_csv(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
+def csv(detections: pa.Table, out: Path, about: About) -> None:
+    """Write a table as CSV."""
     from swsdist.io.tables import write_csv
 
     rows = _printable(detections).select(_COLUMNS)
     write_csv(rows, rows.schema, out)
 
 
-def _write_parquet(detections: pa.Table, out: Path, system: System, task: ScoringTask | None) -> None:
+def parquet(detections: pa.Table, out: Path, about: About) -> None:
+    """Write a table as Parquet."""
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(_printable(detections).select(_COLUMNS), out)
 
 
-def _write_kaldi(detections: pa.Table, out: Path, kaldi: Kaldi) -> None:
+def kaldi_results(detections: pa.Table, out: Path, about: About) -> None:
+    """Write results as Kaldi's keyword search does.
+
+    Raises:
+        UserError: a name cannot stand there, or no utterance holds a detection.
+        DataError: scores are no posteriors.
+    """
     from swsdist.io.kaldi import write_results
 
-    write_results(detections, out, kaldi.utterances, frame_shift=kaldi.frame_shift)
-
-
-_WRITERS: dict[str, Callable[[pa.Table, Path, System, ScoringTask | None], None]] = {
-    "stdlist": _write_xml("stdlist"),
-    "kwslist": _write_xml("kwslist"),
-    "csv": _write_csv,
-    "parquet": _write_parquet,
-}
+    write_results(detections, out, about.kaldi.utterances, frame_shift=about.kaldi.frame_shift)

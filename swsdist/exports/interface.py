@@ -7,7 +7,7 @@ the same detections, and raises a `UserError` where its form cannot say what the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import pyarrow as pa
 
@@ -38,4 +38,4 @@ class Material(NamedTuple):
     query_ids: Sequence[str]
     system: str
     best: Sequence[BestHit] = ()
-    storage: Mapping[str, Any] = {}
+    storage: Mapping[str, object] = {}

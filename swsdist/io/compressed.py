@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from swsdist.errors import DataError, UserError
 from swsdist.io.filesystem import is_remote, open_path
@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 20
 
 
 @contextmanager
-def opened(path: str, storage: Mapping[str, Any] | None = None, *, what: str = "file") -> Iterator[BinaryIO]:
+def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str = "file") -> Iterator[BinaryIO]:
     """The content of a file, unpacked as it is read.
 
     Pipes and devices are refused: a list may have to be read twice, and they may never end, or never begin.
@@ -53,7 +53,7 @@ def opened(path: str, storage: Mapping[str, Any] | None = None, *, what: str = "
             raise DataError(f"it is damaged or cut off ({error})", where=path, remedy="fetch it again") from error
 
 
-def _raw(path: str, storage: Mapping[str, Any] | None, what: str) -> BinaryIO:
+def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO:
     try:
         if not is_remote(path) and not _is_regular(path):  # before it is opened: a pipe that nobody writes to blocks
             raise UserError(
@@ -94,7 +94,7 @@ def short(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def lines(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
+def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without their ends; a byte order mark is ignored.
 
     Raises:

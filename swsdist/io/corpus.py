@@ -24,7 +24,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,7 +49,7 @@ _TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nulla
 _PART = pa.schema([CORPUS.field("doc_id")])
 
 
-def read_documents(source: str, storage: Mapping[str, Any] | None = None, talkers: str | None = None) -> pa.Table:
+def read_documents(source: str, storage: Mapping[str, object] | None = None, talkers: str | None = None) -> pa.Table:
     """The documents of a table or a folder.
 
     Args:
@@ -68,12 +68,12 @@ def read_documents(source: str, storage: Mapping[str, Any] | None = None, talker
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
-def _documents(source: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _documents(source: str, storage: Mapping[str, object] | None) -> pa.Table:
     if _is_table(source):
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
         return _filled(source, _absolute(table, source), "documents")
     recordings = _recordings(source, storage)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
         for channel in range(1, (info.channels if info else 1) + 1):
             rows.append(
@@ -82,7 +82,7 @@ def _documents(source: str, storage: Mapping[str, Any] | None) -> pa.Table:
     return pa.Table.from_pylist(rows, CORPUS)
 
 
-def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, Any] | None) -> pa.Table:
+def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
     """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording."""
     table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
@@ -102,7 +102,7 @@ def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, Any] |
     return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
 
 
-def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The documents of a part of the corpus, all their channels.
 
     Args:
@@ -133,7 +133,7 @@ def read_queries(
     source: str,
     documents: pa.Table,
     examples: Literal["primary", "all"] = "primary",
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> pa.Table:
     """The query examples of a table or a folder.
 
@@ -181,7 +181,7 @@ def read_queries(
 
 
 def read_references(
-    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, Any] | None = None
+    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, object] | None = None
 ) -> pa.Table:
     """The true occurrences.
 
@@ -218,6 +218,30 @@ def read_references(
     return table
 
 
+class _Document(TypedDict):
+    """A row of CORPUS."""
+
+    doc_id: str
+    channel: int
+    path: str
+    duration: float | None
+    speaker: str | None
+
+
+class _Query(TypedDict):
+    """A row of QUERIES, where the channel may be missing yet."""
+
+    query_id: str
+    example: int
+    path: str | None
+    doc_id: str | None
+    channel: int | None
+    start: float | None
+    end: float | None
+    speaker: str | None
+    term: str | None
+
+
 class _Unresolved(Exception):
     """A query that does not say which recording it is in."""
 
@@ -226,7 +250,7 @@ class _Unresolved(Exception):
         self.remedy = remedy
 
 
-def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, Any]]]) -> dict[str, Any]:
+def _resolved(query: _Query, find: Callable[[str], dict[int, _Document]]) -> _Query:
     """A query's row with path and channel filled in."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
@@ -248,11 +272,11 @@ def _resolved(query: dict[str, Any], find: Callable[[str], dict[int, dict[str, A
     return {**query, "channel": channel, "path": document["path"], "speaker": speaker}
 
 
-def _finder(documents: pa.Table) -> Callable[[str], dict[int, dict[str, Any]]]:
+def _finder(documents: pa.Table) -> Callable[[str], dict[int, _Document]]:
     """From a doc_id to its channels and their rows; made when first needed, since most queries are files."""
-    rows: dict[str, dict[int, dict[str, Any]]] = {}
+    rows: dict[str, dict[int, _Document]] = {}
 
-    def find(doc_id: str) -> dict[int, dict[str, Any]]:
+    def find(doc_id: str) -> dict[int, _Document]:
         if not rows:
             for row in documents.to_pylist():
                 rows.setdefault(row["doc_id"], {})[row["channel"]] = row
@@ -290,7 +314,7 @@ def _joined(folder: Folder, path: str) -> str:
     return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
-def _recordings(source: str, storage: Mapping[str, Any] | None) -> dict[str, str]:
+def _recordings(source: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     """The recordings of a folder: path by id, sorted by id."""
     folder = Folder(source, storage or {})
     names: dict[str, str] = {}
@@ -314,7 +338,7 @@ def _recordings(source: str, storage: Mapping[str, Any] | None) -> dict[str, str
     return {stem: folder.path(names[stem]) for stem in sorted(names)}
 
 
-def _probe_all(paths: Iterable[str], storage: Mapping[str, Any] | None) -> list[AudioInfo | None]:
+def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> list[AudioInfo | None]:
     """The headers of recordings; None where one cannot be used."""
 
     def header(path: str) -> AudioInfo | None:

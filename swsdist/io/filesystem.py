@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
 from swsdist.errors import UserError
 
@@ -54,7 +54,7 @@ class Folder:
     """
 
     root: str
-    storage: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    storage: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         root = str(self.root)
@@ -135,7 +135,7 @@ class Folder:
         if local is not None:
             return local.open("rb")
         with _explained(self.path(name)):
-            return cast(BinaryIO, _s3(self.storage).open(_key(self.path(name)), "rb", block_size=ahead))
+            return _s3(self.storage).open(_key(self.path(name)), "rb", block_size=ahead)
 
     def read_bytes(self, name: str) -> bytes:
         """The whole file.
@@ -150,7 +150,7 @@ class Folder:
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
         with _explained(self.path(name)):
-            return cast(bytes, _s3(self.storage).cat_file(_key(self.path(name))))
+            return _s3(self.storage).cat_file(_key(self.path(name)))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Publish `data` under a name."""
@@ -231,13 +231,13 @@ def is_remote(path: str) -> bool:
     return True
 
 
-def locate(path: str, storage: Mapping[str, Any] | None = None) -> tuple[Folder, str]:
+def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Folder, str]:
     """The folder a file lies in, and its name there."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
 
 
-def open_path(path: str, storage: Mapping[str, Any] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
+def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
     """A seekable binary file to read from, local or S3; see `Folder.open`.
 
     Raises:
@@ -247,7 +247,7 @@ def open_path(path: str, storage: Mapping[str, Any] | None = None, ahead: int = 
     return folder.open(name, ahead)
 
 
-def identify(path: str, storage: Mapping[str, Any] | None = None) -> str:
+def identify(path: str, storage: Mapping[str, object] | None = None) -> str:
     """What changes when the file changes: `size:mtime_ns`, on S3 `size:etag`.
 
     Raises:
@@ -278,7 +278,35 @@ def _local_info(status: os.stat_result) -> Info:
     return Info(status.st_size, f"{status.st_size}:{status.st_mtime_ns}")
 
 
-def _s3_info(details: Mapping[str, Any]) -> Info:
+class _Details(TypedDict):
+    """What S3 says of an object."""
+
+    type: str
+    size: int
+    ETag: str
+
+
+class _S3(Protocol):
+    """What is used of s3fs."""
+
+    def info(self, path: str) -> _Details: ...
+
+    def invalidate_cache(self) -> None: ...
+
+    def find(self, path: str, *, detail: Literal[True]) -> dict[str, _Details]: ...
+
+    def open(self, path: str, mode: str, *, block_size: int) -> BinaryIO: ...
+
+    def cat_file(self, path: str) -> bytes: ...
+
+    def pipe_file(self, path: str, value: bytes) -> None: ...
+
+    def put_file(self, lpath: str, rpath: str) -> None: ...
+
+    def call_s3(self, method: str, **kwargs: str) -> object: ...
+
+
+def _s3_info(details: _Details) -> Info:
     etag = details["ETag"].strip('"')
     return Info(details["size"], f"{details['size']}:{etag}")
 
@@ -297,20 +325,22 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _s3(storage: Mapping[str, Any]) -> Any:
+def _s3(storage: Mapping[str, object]) -> _S3:
     return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid())
 
 
 @functools.lru_cache(maxsize=8)
-def _connect(options: str, process: int) -> Any:
+def _connect(options: str, process: int) -> _S3:
     """The s3fs filesystem of one process for one set of options (JSON); `process` is only there to tell forks apart."""
     import s3fs
 
-    settings: dict[str, Any] = json.loads(options)
+    settings: dict[str, object] = json.loads(options)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint and "endpoint_url" not in {*settings, *settings.get("client_kwargs", {})}:
+    clients = settings.get("client_kwargs", {})
+    if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
         settings["endpoint_url"] = endpoint
-    return s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
+    made: _S3 = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
+    return made
 
 
 @contextmanager

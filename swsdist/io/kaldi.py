@@ -19,13 +19,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
-from swsdist.io.compressed import lines, opened
+from swsdist.io.compressed import lines
 from swsdist.io.fields import fits, number, split, whole
 from swsdist.io.kaldi_data import Segment, Utterances
 from swsdist.types import DETECTIONS
@@ -40,17 +39,17 @@ RESULTS = pa.schema(
 )
 
 _ROWS = 1 << 16  # a batch
+_Row = tuple[str, str, int, float, float, float, float, None]
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
 
-def looks_like_results(path: str, storage: Mapping[str, Any] | None = None) -> bool:
-    """Whether a file's first line that is not blank is one of results: no line of a system list or a table is.
+def looks_like_results(head: bytes) -> bool:
+    """Whether the first line that is not blank is one of results: no line of a system list or a table is.
 
-    Raises:
-        UserError: there is no such file.
+    Args:
+        head: what the file begins with, unpacked.
     """
-    with opened(path, storage) as stream:
-        text = stream.read(4096).decode("utf-8", "replace").removeprefix("\ufeff")
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     first = next((line for line in text.split("\n") if line.strip()), "")
     return _LINE.fullmatch(first.strip()) is not None
 
@@ -60,7 +59,7 @@ def result_batches(
     utterances: Utterances | None = None,
     *,
     frame_shift: float = 0.01,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Results of `kws-search` as they come, schema RESULTS.
 
@@ -77,7 +76,7 @@ def result_batches(
     known = utterances or Utterances()
     _check_shift(frame_shift)
     places: dict[str, Segment] = {}
-    rows: list[tuple[str, str, int, float, float, float, float, None]] = []
+    rows: list[_Row] = []
     for line_number, line in lines(path, storage):
         fields = split(line)
         if not fields:
@@ -113,7 +112,7 @@ def read_results(
     utterances: Utterances | None = None,
     *,
     frame_shift: float = 0.01,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> pa.Table:
     """All results, in the order of the file; arguments and errors as of `result_batches`."""
     return pa.Table.from_batches(result_batches(path, utterances, frame_shift=frame_shift, storage=storage), RESULTS)
@@ -268,6 +267,6 @@ def _check_shift(frame_shift: float) -> None:
         raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
 
 
-def _batch(rows: list[Any]) -> pa.RecordBatch:
+def _batch(rows: list[_Row]) -> pa.RecordBatch:
     columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), RESULTS, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=RESULTS)

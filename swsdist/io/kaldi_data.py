@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swsdist.errors import DataError, UserError
 from swsdist.io.compressed import lines
@@ -115,7 +115,7 @@ def read_utterances(
     segments: str | None = None,
     recordings: str | None = None,
     utter_id: str | None = None,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
 ) -> Utterances:
     """The files of a Kaldi data folder that say where utterances lie; each is optional.
 
@@ -137,7 +137,9 @@ def read_utterances(
     )
 
 
-def _records(path: str, storage: Mapping[str, Any] | None, least: int, most: int, names: str) -> Iterator[Any]:
+def _records(
+    path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
+) -> Iterator[tuple[list[str], str]]:
     """Lines of a file of a data folder, each with its place; the first field of each once."""
     seen: set[str] = set()
     for line_number, line in lines(path, storage):
@@ -153,7 +155,7 @@ def _records(path: str, storage: Mapping[str, Any] | None, least: int, most: int
         yield fields, where
 
 
-def _segments(path: str, storage: Mapping[str, Any] | None) -> dict[str, tuple[str, float, float]]:
+def _segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
     found = {}
     for (utterance, recording, *times), where in _records(path, storage, 4, 4, "utterance recording start end"):
         start, end = time(times[0], "start", where), time(times[1], "end", where)
@@ -167,7 +169,7 @@ def _segments(path: str, storage: Mapping[str, Any] | None) -> dict[str, tuple[s
     return found
 
 
-def _recordings(path: str, storage: Mapping[str, Any] | None) -> dict[str, tuple[str, int]]:
+def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, int]]:
     found = {}
     for fields, where in _records(path, storage, 2, 1 << 20, "recording name [channel]"):
         if len(fields) > 3 or fields[-1] == "|":
@@ -183,7 +185,7 @@ def _recordings(path: str, storage: Mapping[str, Any] | None) -> dict[str, tuple
     return found
 
 
-def _numbers(path: str, storage: Mapping[str, Any] | None) -> dict[str, str]:
+def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for (name, number), where in _records(path, storage, 2, 2, "utterance number"):
         whole(number, "number", where)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from swsdist.errors import DataError
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.nist.systemlist_writing import write_stdlist
+from swsdist.io.nist.systemlist_writing import Header, write_stdlist
 
 _FIELDS = 9
 
@@ -32,7 +32,7 @@ TARGETS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("doc_id"
 SCORES = pa.schema([*TARGETS, pa.field("score", pa.float64(), False), pa.field("decision", pa.bool_(), False)])
 
 
-def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -> list[str]:
+def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None) -> list[str]:
     """Ids of the documents of an ECF, in the order of the file.
 
     Args:
@@ -58,7 +58,7 @@ def read_quesst_documents(path: str, storage: Mapping[str, Any] | None = None) -
     return list(found)
 
 
-def read_quesst_references(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_quesst_references(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """Query and document of each line of an RTTM, in the order of the file, whatever else the line says.
 
     Empty lines are passed over.
@@ -116,7 +116,7 @@ def write_quesst_references(references: pa.Table, durations: Mapping[str, float]
                 text.write(f"LEXEME {document} 1 0 {durations[document]:g} {name} lex SELF <NA>\n")
 
 
-def read_quesst_list(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The trials of a system list, in the order of the file, which matters (`swsdist.score.measures.quesst`).
 
     Args:
@@ -135,7 +135,7 @@ def read_quesst_list(path: str, storage: Mapping[str, Any] | None = None) -> pa.
 
 
 def write_quesst_list(
-    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Any
+    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Unpack[Header]
 ) -> None:
     """Write a system list: a detection a trial, which spans its document.
 

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +37,7 @@ _SECONDS = ("start", "end", "duration")
 
 
 def read_table(
-    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, Any] | None = None
+    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, object] | None = None
 ) -> pa.Table:
     """A user's table in one of our schemas, rows in their order.
 
@@ -63,7 +62,7 @@ def read_table(
     return table
 
 
-def place(path: str, row: int, storage: Mapping[str, Any] | None = None) -> str:
+def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> str:
     """Where a row of a table stands in its file, for messages: `PATH, line 7`, or `PATH, row 6` in Parquet.
 
     Args:
@@ -89,7 +88,7 @@ class _Source:
     data: bytes
 
     @classmethod
-    def read(cls, path: str, storage: Mapping[str, Any] | None) -> _Source:
+    def read(cls, path: str, storage: Mapping[str, object] | None) -> _Source:
         with opened(path, storage, what="table") as stream:
             return cls(path, stream.read())
 
@@ -267,11 +266,11 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return repr(short(value) if isinstance(value, str) else value)
 
 
-def _cast(values: Any, kinds: Sequence[pa.DataType]) -> Any:
+def _cast(values: pa.ChunkedArray, kinds: Sequence[pa.DataType]) -> pa.ChunkedArray:
     for kind in kinds:
         values = values.cast(kind)
     return values

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from swsdist.accounts.journal import read_journals
+from swsdist.accounts.journal import Line, read_journals
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, alive, read
@@ -83,9 +82,9 @@ def _last(plan: Plan) -> str:
     return plan.order[-1] if plan.order else ""
 
 
-def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
+def _process(lines: list[Line]) -> ProcessStatus:
     first, last = lines[0], lines[-1]
-    begun: dict[str, Any] | None = None
+    begun: Line | None = None
     memory = 0
     for line in lines:
         if line["event"] == "begin":

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.score.compare.significance import Wilcoxon
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SCHEMA = "swsdist-comparison/1"
 
@@ -162,13 +165,13 @@ def _breakdown(part: BreakdownTable, measure: str) -> Table:
     return Table(f"{who}, by {part.column}", columns, cells, note.strip())
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: object) -> str:
     if isinstance(value, float):
         return fixed(value, 6 if name == "pfa" else 4)
     return short(None) if value is None else str(value)
 
 
-def to_json(data: ComparisonData) -> dict[str, Any]:
+def to_json(data: ComparisonData) -> dict[str, object]:
     """The comparison as dicts, lists, strings, numbers and None only, ready for `json.dump`."""
     return {
         "schema": SCHEMA,
@@ -180,11 +183,11 @@ def to_json(data: ComparisonData) -> dict[str, Any]:
                 "measure": block.measure,
                 "pairs_of_values": len(block.comparison.paired.queries),
                 "systems": [
-                    {**_plain(row), "over_documents": _plain(block.systems[k] if block.systems else None)}
+                    {**_fields(row), "over_documents": _plain(block.systems[k] if block.systems else None)}
                     for k, row in enumerate(block.comparison.systems)
                 ],
                 "pairs": [
-                    {**_plain(row), "over_documents": _plain(block.pairs[k] if block.pairs else None)}
+                    {**_fields(row), "over_documents": _plain(block.pairs[k] if block.pairs else None)}
                     for k, row in enumerate(block.comparison.pairs)
                 ],
                 "undefined_draws": block.undefined,
@@ -204,11 +207,15 @@ def to_json(data: ComparisonData) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _fields(value: DataclassInstance) -> dict[str, object]:
+    return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+
+
+def _plain(value: object) -> object:
     if isinstance(value, Interval):
         return {name: _plain(one) for name, one in value._asdict().items()}
-    if dataclasses.is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import jinja2
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.report.comparison import breakdown_tables, measure_tables
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
@@ -52,7 +53,7 @@ def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
         for row in found.pairs
     ]
     plots: list[tuple[str, str]] = [(f"{block.measure} and its differences, intervals over {units}", forest_svg(rows))]
-    place: dict[str, Any] = dict(zip(found.paired.systems, found.paired.values, strict=True))
+    place: dict[str, NDArray[np.float64]] = dict(zip(found.paired.systems, found.paired.values, strict=True))
     for row in found.pairs[:_MOST_PLOTS]:
         caption = f"{row.first} - {row.second}, {units} from gain to loss"
         plots.append((caption, differences_svg(place[row.first] - place[row.second], title=caption)))

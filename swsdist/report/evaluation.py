@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +51,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, object]:
     def value(name: str, at: str) -> float | None:
         point = getattr(part, name)
         return None if point is None else getattr(point, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, cast
 
 from swsdist.accounts.factors import Factors, factors
 from swsdist.errors import UserError
@@ -12,6 +12,20 @@ from swsdist.io.filesystem import Folder
 from swsdist.report.summary import fixed, short
 
 #: Names in `report.json`, under `resources`.
+
+
+class _Given(TypedDict):
+    """The numbers that the figures follow from; None where one is not known."""
+
+    index_cpu_s: float | None
+    search_cpu_s: float | None
+    audio_s: float | None
+    query_s: float | None
+    index_peaks_gb: list[float] | None
+    search_peaks_gb: list[float] | None
+    weight: float | None
+
+
 _OF_RUN = {
     "index_cpu_s": "index_cpu_s",
     "search_cpu_s": "search_cpu_s",
@@ -46,7 +60,7 @@ def from_numbers(
     Raises:
         UserError: the run has no report, nothing is given, or a number is impossible.
     """
-    given: dict[str, Any] = {
+    given: _Given = {
         "index_cpu_s": index_cpu_s,
         "search_cpu_s": search_cpu_s,
         "audio_s": audio_s,
@@ -57,15 +71,24 @@ def from_numbers(
     }
     if run is None and all(value is None for name, value in given.items() if name != "weight"):
         raise UserError("there are no numbers", remedy="name a run folder, or give them: --indexing-cpu, --audio, ...")
-    known = _known(run) if run is not None else {}
-    values: dict[str, Any] = {name: value if value is not None else known.get(name) for name, value in given.items()}
-    for name in ("index_peaks_gb", "search_peaks_gb"):
-        values[name] = values[name] or []
-    values["weight"] = 0.1 if values["weight"] is None else values["weight"]
-    return factors(**values)
+    values = given if run is None else _filled(given, _known(run))
+    return factors(
+        index_cpu_s=values["index_cpu_s"],
+        search_cpu_s=values["search_cpu_s"],
+        audio_s=values["audio_s"],
+        query_s=values["query_s"],
+        index_peaks_gb=values["index_peaks_gb"] or (),
+        search_peaks_gb=values["search_peaks_gb"] or (),
+        weight=0.1 if values["weight"] is None else values["weight"],
+    )
 
 
-def _known(run: str) -> dict[str, Any]:
+def _filled(given: _Given, known: _Given) -> _Given:
+    """What is given, and where it is None what is known."""
+    return cast("_Given", {**known, **{name: value for name, value in given.items() if value is not None}})
+
+
+def _known(run: str) -> _Given:
     try:
         found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
@@ -75,7 +98,7 @@ def _known(run: str) -> dict[str, Any]:
     known = {name: found[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         known[name] = None if known[name] is None else [known[name]]
-    return known
+    return cast("_Given", known)
 
 
 def resource_lines(found: Factors) -> list[str]:

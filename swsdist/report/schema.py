@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal, TypedDict, cast
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -90,7 +90,7 @@ class ReportJson(BaseModel):
     config_yaml: str = Field(description="the whole config, as YAML")
 
 
-def write_report_json(data: ReportData) -> dict[str, Any]:
+def write_report_json(data: ReportData) -> dict[str, object]:
     """The content of report.json: dicts, lists, strings, numbers, booleans and None only, ready for `json.dump`."""
     cost = data.resources
     det = None if data.det is None else thin_det(data.det)
@@ -132,7 +132,7 @@ def _without_audio(hit: Hit) -> Hit:
     return dataclasses.replace(hit, audio=None, query_audio=None)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """The same value in JSON's own types."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -170,7 +170,7 @@ print(schema["properties"]["ssf"]["description"])
 
 def reference_page() -> str:
     """The Markdown text of docs/reference/report-json.md."""
-    schema = ReportJson.model_json_schema()
+    schema = cast(_Schema, ReportJson.model_json_schema())
     parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema)]
     for key, field in schema["properties"].items():
         name = _reference(field)
@@ -179,7 +179,26 @@ def reference_page() -> str:
     return "\n".join(parts)
 
 
-def _section(title: str, schema: dict[str, Any]) -> Iterator[str]:
+#: What is looked at of a JSON schema.
+_Schema = TypedDict(
+    "_Schema",
+    {
+        "$defs": dict[str, "_Schema"],
+        "$ref": str,
+        "additionalProperties": "bool | _Schema",
+        "anyOf": list["_Schema"],
+        "const": object,
+        "description": str,
+        "enum": list[object],
+        "items": "_Schema",
+        "properties": dict[str, "_Schema"],
+        "type": str,
+    },
+    total=False,
+)
+
+
+def _section(title: str, schema: _Schema) -> Iterator[str]:
     yield f"## {title}\n"
     if title != "Top level":
         yield schema["description"].replace("\n", " ") + "\n"
@@ -190,15 +209,16 @@ def _section(title: str, schema: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _reference(field: dict[str, Any]) -> str | None:
+def _reference(field: _Schema) -> str | None:
     """The definition that a field, its rows or one of its alternatives refer to."""
-    for place in (field, field.get("items", {}), *field.get("anyOf", ())):
+    none: _Schema = {}
+    for place in (field, field.get("items", none), *field.get("anyOf", ())):
         if "$ref" in place:
             return str(place["$ref"]).rsplit("/", 1)[-1]
     return None
 
 
-def _type(field: dict[str, Any]) -> str:
+def _type(field: _Schema) -> str:
     if "anyOf" in field:
         return " or ".join(_type(each) for each in field["anyOf"])
     if "const" in field:
@@ -209,6 +229,7 @@ def _type(field: dict[str, Any]) -> str:
         return "object"
     if field.get("type") == "array":
         return f"list of {_type(field['items'])}"
-    if isinstance(field.get("additionalProperties"), dict):
-        return f"object of {_type(field['additionalProperties'])}"
+    values = field.get("additionalProperties")
+    if isinstance(values, dict):
+        return f"object of {_type(values)}"
     return str(field["type"])

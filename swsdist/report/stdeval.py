@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from swsdist.evaluation.evaluate import Evaluation, Part
+from swsdist.score.measures.twv import TermRow
 
 _LEFT, _COLUMN = 46, 45
 _KINDS = ("bnews", "cts", "confmtg")
@@ -82,12 +83,30 @@ def _table(result: Evaluation, parts: list[Part]) -> Iterator[str]:
     yield border
 
 
-def _counts(row: dict[str, Any], result: Evaluation) -> str:
+def _counts(row: TermRow, result: Evaluation) -> str:
     start = _four(row["ntrue"], row["ncorr"], row["nfa"], row["nmiss"])
-    if not row["ntrue"] or row["pmiss"] is None:
+    rated = _rated(row)
+    if rated is None:
         return f"{start}    N/A    N/A   N/A |"
-    value = _occurrence_value(row["ncorr"], row["nfa"], row["ntrue"], result)
-    return f"{start} {value:.3f} {row['pfa']:.5f} {1 - row['ncorr'] / row['ntrue']:.3f} |"
+    value = _occurrence_value(rated.ncorr, rated.nfa, rated.ntrue, result)
+    return f"{start} {value:.3f} {row['pfa']:.5f} {1 - rated.ncorr / rated.ntrue:.3f} |"
+
+
+class _Rated(NamedTuple):
+    """A query with references, decided."""
+
+    query_id: str
+    ntrue: int
+    ncorr: int
+    nfa: int
+    nmiss: int
+
+
+def _rated(row: TermRow) -> _Rated | None:
+    ncorr, nfa, nmiss = row["ncorr"], row["nfa"], row["nmiss"]
+    if not row["ntrue"] or row["pmiss"] is None or ncorr is None or nfa is None or nmiss is None:
+        return None
+    return _Rated(row["query_id"], row["ntrue"], ncorr, nfa, nmiss)
 
 
 def _totals(part: Part, result: Evaluation) -> str:
@@ -100,16 +119,16 @@ def _totals(part: Part, result: Evaluation) -> str:
     return f"{start} {value:.3f} {round(sums.nfa / left, 8):.5f} {round(sums.nmiss / sums.ntrue, 4):.3f} |"
 
 
-def _means(part: Part, rows: list[dict[str, Any]], result: Evaluation) -> str:
-    rated = [row for row in rows if row["ntrue"] and row["pmiss"] is not None]
+def _means(part: Part, rows: list[TermRow], result: Evaluation) -> str:
+    rated = [one for row in rows if (one := _rated(row)) is not None]
     if not rated or part.actual is None:
         return f"{_four(0, 0, 0, 0)}    N/A    N/A   N/A |"
-    start = _four(*(sum(row[name] for row in rated) // len(rated) for name in ("ntrue", "ncorr", "nfa", "nmiss")))
+    start = _four(*(sum(column) // len(rated) for column in zip(*(row[1:] for row in rated), strict=True)))
     # Added one after the other, as the program does it: a last bit may decide the last digit.
-    rated.sort(key=lambda row: row["query_id"])
+    rated.sort(key=lambda row: row.query_id)
     mean = 0.0
     for row in rated:
-        mean += _occurrence_value(row["ncorr"], row["nfa"], row["ntrue"], result)
+        mean += _occurrence_value(row.ncorr, row.nfa, row.ntrue, result)
     mean /= len(rated)
     return f"{start} {mean:.3f} {part.actual.pfa:.5f} {part.actual.pmiss:.3f} |"
 

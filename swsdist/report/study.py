@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -213,7 +212,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def study_json(study: Study) -> str:
     """Every number of the study."""
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "schema": SCHEMA,
         "version": version("swsdist"),
         "alphas": study.alphas.tolist(),
@@ -230,7 +229,7 @@ def study_json(study: Study) -> str:
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _system_json(one: Studied) -> dict[str, Any]:
+def _system_json(one: Studied) -> dict[str, object]:
     given = one.entry
     terms = {
         "query_id": given.sweep.names.to_pylist(),
@@ -252,7 +251,7 @@ def _system_json(one: Studied) -> dict[str, Any]:
     }
 
 
-def _tests_json(tests: Tests) -> dict[str, Any]:
+def _tests_json(tests: Tests) -> dict[str, object]:
     return {name: None if test is None else asdict(test) for name, test in tests._asdict().items()}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from swsdist.errors import TableError
 from swsdist.types import TERMS
 
 
-def as_table(data: Any, what: str = "table") -> pa.Table:
+def as_table(data: object, what: str = "table") -> pa.Table:
     """The same as an arrow table.
 
     Args:
@@ -29,7 +30,9 @@ def as_table(data: Any, what: str = "table") -> pa.Table:
             return pa.Table.from_batches([data])
         if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a pandas table
             return pa.Table.from_pandas(data, preserve_index=False)
-        return pa.Table.from_pylist(data) if isinstance(data, list) else pa.table(dict(data))
+        return (
+            pa.Table.from_pylist(data) if isinstance(data, list) else pa.table(dict(cast("Mapping[str, object]", data)))
+        )
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise TableError(
             f"it cannot be taken for a table ({error})",
@@ -38,7 +41,7 @@ def as_table(data: Any, what: str = "table") -> pa.Table:
         ) from error
 
 
-def in_schema(data: Any, schema: pa.Schema, what: str) -> pa.Table:
+def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
     """The same in one of our schemas; further columns of TERMS stay, channel is 1 and decision null where there is none.
 
     Args:

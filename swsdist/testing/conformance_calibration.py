@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
+from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import Floats, Json, Point, Step
+from swsdist.calibrate.steps.interface import Floats, Json, Point
 from swsdist.partition import slot_of
 from swsdist.registries import CALIBRATION, STATISTICS
 from swsdist.steps import COLUMNS, Looks, Score, StepEntry
@@ -30,8 +31,6 @@ from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
 
 #: The operating point of the suite.
 POINT = Point(trials=3000, beta=20.0)
-
-AnyStep = Step[Any, Any]
 
 
 class Lists(NamedTuple):

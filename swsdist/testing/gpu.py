@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     text: str
 
 
-def _columns(found: Found) -> tuple[NDArray[Any], ...]:
+def _columns(found: Found) -> tuple[NDArray[np.int32] | NDArray[np.int64], ...]:
     """The rows, and not what is told about the search."""
     return found.query, found.document, found.end_frame, found.frames, found.cost
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from swsdist.testing import oracles_reduce
+from swsdist.testing.oracles_reduce import Candidate, Detection, Statistic
 
-Row = dict[str, Any]
 Frames = list[list[float]]
 
 
@@ -69,11 +68,11 @@ def _mean(values: list[float]) -> float:
 
 
 def means(
-    candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str, fineness: int
-) -> tuple[list[Row], list[Row]]:
+    candidates: list[Candidate], *, shift: float, overlap: float, nbest: int, system: str, fineness: int
+) -> tuple[list[Detection], list[Statistic]]:
     """Detections and statistics of queries whose examples' scores are averaged; see `swsdist.reduce.examples`."""
-    kept: list[Row] = []
-    statistics: list[Row] = []
+    kept: list[Detection] = []
+    statistics: list[Statistic] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
         mine = [row for row in candidates if row["query_id"] == query_id]
         numbers = sorted({row["example"] for row in mine})
@@ -81,14 +80,14 @@ def means(
             kept += oracles_reduce.detections(mine, shift=shift, overlap=overlap, nbest=nbest, system=system)
             statistics += oracles_reduce.statistics(mine)
             continue
-        normed: list[tuple[Row, Row]] = []
+        normed: list[tuple[Detection, Candidate]] = []
         for number in numbers:
             rows = [row for row in mine if row["example"] == number]
             mean, deviation = oracles_reduce.moments(rows)[query_id]
             for row in rows:
                 detection = oracles_reduce.scored(row, shift, system)
                 normed.append(({**detection, "score": (detection["score"] - mean) / (deviation or 1.0)}, row))
-        places: list[list[tuple[Row, Row]]] = []
+        places: list[list[tuple[Detection, Candidate]]] = []
         for each in sorted(normed, key=lambda pair: oracles_reduce.order(pair[0])):
             for place in places:
                 if oracles_reduce.clash(each[1], place[0][1], overlap):
@@ -96,7 +95,8 @@ def means(
                     break
             else:
                 places.append([each])
-        found, totals = [], []
+        found: list[Detection] = []
+        totals: list[int] = []
         for place in places:
             best = {row["example"]: detection["score"] for detection, row in reversed(place)}
             totals.append(sum(round(score * fineness) for score in best.values()))
@@ -104,6 +104,14 @@ def means(
         kept += sorted(found, key=oracles_reduce.order)[:nbest]
         sums = (len(places), -sum(totals), sum(total * total for total in totals))
         for name, value in zip(("candidates", "cost_sum", "cost_square_sum"), sums, strict=True):
-            key = {"query_id": query_id, "example": 0, "scale": fineness * len(numbers)}
-            statistics.append({"statistic": "cost-sums", **key, "quantity": name, "value": value})
+            statistics.append(
+                {
+                    "statistic": "cost-sums",
+                    "query_id": query_id,
+                    "example": 0,
+                    "scale": fineness * len(numbers),
+                    "quantity": name,
+                    "value": value,
+                }
+            )
     return kept, statistics

@@ -7,24 +7,72 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TypedDict
 
 from swsdist.fingerprint import stable_hash
 from swsdist.times import frames_to_seconds
 
-Row = dict[str, Any]
+
+class Candidate(TypedDict):
+    """A row of CANDIDATES, frames from `first` to `last`."""
+
+    query_id: str
+    example: int
+    doc_id: str
+    channel: int
+    first: int
+    last: int
+    cost: int
+    scale: int
 
 
-def detections(candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str) -> list[Row]:
+class Detection(TypedDict):
+    """A row of DETECTIONS."""
+
+    query_id: str
+    doc_id: str
+    channel: int
+    start: float
+    end: float
+    score: float
+    decision: bool | None
+    cost: int
+    frames: int
+    example: int
+    system: str
+
+
+class Statistic(TypedDict):
+    """A row of STATISTICS."""
+
+    statistic: str
+    query_id: str
+    example: int
+    scale: int
+    quantity: str
+    value: int
+
+
+class Trial(TypedDict):
+    """What is looked at of a row of TRIALS."""
+
+    query_id: str
+    score: float | None
+    ref_start: float | None
+
+
+def detections(
+    candidates: list[Candidate], *, shift: float, overlap: float, nbest: int, system: str
+) -> list[Detection]:
     """Detections of all queries, in total order: query, then score descending, doc_id, channel, start, end, example.
 
     Of two that overlap by more than `overlap` of the shorter one, in the same document and for the same query, whatever their
     examples, the better stays; of what then remains, the `nbest` best of each query.
     """
-    kept: list[Row] = []
+    kept: list[Detection] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
         mine = [(scored(row, shift, system), row) for row in candidates if row["query_id"] == query_id]
-        standing: list[tuple[Row, Row]] = []
+        standing: list[tuple[Detection, Candidate]] = []
         for detection, row in sorted(mine, key=lambda pair: order(pair[0])):
             if not any(clash(row, better, overlap) for _, better in standing):
                 standing.append((detection, row))
@@ -32,12 +80,12 @@ def detections(candidates: list[Row], *, shift: float, overlap: float, nbest: in
     return kept
 
 
-def summed(candidates: list[Row], *, shift: float, overlap: float, nbest: int, system: str) -> list[Row]:
+def summed(candidates: list[Candidate], *, shift: float, overlap: float, nbest: int, system: str) -> list[Detection]:
     """The same where the posteriors of what is at one place are added: that of the best, which claims what it overlaps."""
-    kept: list[Row] = []
+    kept: list[Detection] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
         mine = [(scored(row, shift, system), row) for row in candidates if row["query_id"] == query_id]
-        places: list[list[Row]] = []
+        places: list[list[Candidate]] = []
         for _, row in sorted(mine, key=lambda pair: order(pair[0])):
             for place in places:
                 if clash(row, place[0], overlap):
@@ -53,7 +101,7 @@ def summed(candidates: list[Row], *, shift: float, overlap: float, nbest: int, s
     return kept
 
 
-def scored(candidate: Row, shift: float, system: str) -> Row:
+def scored(candidate: Candidate, shift: float, system: str) -> Detection:
     """A candidate as a detection."""
     return {
         "query_id": candidate["query_id"],
@@ -70,12 +118,12 @@ def scored(candidate: Row, shift: float, system: str) -> Row:
     }
 
 
-def order(row: Row) -> tuple[Any, ...]:
+def order(row: Detection) -> tuple[float, str, int, float, float, int]:
     """The key that detections of a query are sorted by."""
     return -row["score"], row["doc_id"], row["channel"], row["start"], row["end"], row["example"]
 
 
-def clash(row: Row, better: Row, overlap: float) -> bool:
+def clash(row: Candidate, better: Candidate, overlap: float) -> bool:
     """Whether candidates overlap by more than that part of the shorter one, in frames."""
     if (row["doc_id"], row["channel"]) != (better["doc_id"], better["channel"]):
         return False
@@ -83,7 +131,7 @@ def clash(row: Row, better: Row, overlap: float) -> bool:
     return len(frames[0] & frames[1]) > overlap * min(len(each) for each in frames)
 
 
-def statistics(candidates: list[Row]) -> list[Row]:
+def statistics(candidates: list[Candidate]) -> list[Statistic]:
     """Count, sum and sum of squares of the costs of each example, over all candidates; Python integers."""
     sums: dict[tuple[str, int, int], list[int]] = {}
     for row in candidates:
@@ -106,7 +154,7 @@ def statistics(candidates: list[Row]) -> list[Row]:
     ]
 
 
-def moments(candidates: list[Row]) -> dict[str, tuple[float, float]]:
+def moments(candidates: list[Candidate]) -> dict[str, tuple[float, float]]:
     """Mean and population standard deviation of each query's scores, in fractions to the end."""
     found = {}
     for query_id in {row["query_id"] for row in candidates}:
@@ -117,7 +165,7 @@ def moments(candidates: list[Row]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def crossfit_decisions(trials: list[Row], folds: int, *, number_of_trials: float, beta: float) -> list[bool | None]:
+def crossfit_decisions(trials: list[Trial], folds: int, *, number_of_trials: float, beta: float) -> list[bool | None]:
     """YES or NO of each row of an aligned list: by the threshold of the maximum TWV of all other folds of queries.
 
     The lowest threshold wins among equal maxima (1e-12); None for what is no detection. A fold is decided NO where the others
@@ -133,22 +181,26 @@ def crossfit_decisions(trials: list[Row], folds: int, *, number_of_trials: float
     ]
 
 
-def _best_threshold(trials: list[Row], number_of_trials: float, beta: float) -> float:
+def _best_threshold(trials: list[Trial], number_of_trials: float, beta: float) -> float:
     """Over the distinct scores of queries with references, and above the highest; infinite where nothing can be learnt."""
     true: dict[str, int] = {}
     for row in trials:
         true[row["query_id"]] = true.get(row["query_id"], 0) + (row["ref_start"] is not None)
     terms = sorted(query_id for query_id, count in true.items() if count > 0)
-    found = [row for row in trials if row["score"] is not None and row["query_id"] in terms]
-    scores = sorted({row["score"] for row in found})
+    found = [
+        (row["query_id"], row["score"], row["ref_start"])
+        for row in trials
+        if row["score"] is not None and row["query_id"] in terms
+    ]
+    scores = sorted({score for _, score, _ in found})
     if not scores:
         return math.inf
     values: list[tuple[float, float]] = []
     for threshold in [*scores, math.nextafter(scores[-1], math.inf)]:
         value = 0.0
         for query_id in terms:
-            accepted = [row for row in found if row["query_id"] == query_id and row["score"] >= threshold]
-            hits = sum(row["ref_start"] is not None for row in accepted)
+            accepted = [start for query, score, start in found if query == query_id and score >= threshold]
+            hits = sum(start is not None for start in accepted)
             false_alarms = len(accepted) - hits
             value += hits / true[query_id] - beta * false_alarms / (number_of_trials - true[query_id])
         values.append((value / len(terms), threshold))

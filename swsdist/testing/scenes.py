@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.methods.dtw.found import Found
 from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -90,6 +90,11 @@ def material(
     return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
 
 
-def rows(found: Any) -> list[tuple[int, ...]]:
+def rows(found: Found) -> list[tuple[int, ...]]:
     """Candidates as tuples: example, document, end frame, frames, cost."""
-    return list(zip(*(column.tolist() for column in tuple(found)[:5]), strict=True))
+    return list(
+        zip(
+            *(column.tolist() for column in (found.query, found.document, found.end_frame, found.frames, found.cost)),
+            strict=True,
+        )
+    )

@@ -28,10 +28,11 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget
 from swsdist.methods.first_pass.registry import create as create_first_pass
 from swsdist.methods.first_pass.search import run
-from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, RECURRENCES
+from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, READERS, RECURRENCES, WRITERS
 from swsdist.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
+from swsdist.testing.conformance import lists
 
 GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "distance": {
@@ -66,6 +67,33 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "labels": (1, "c552060988be463bba8a16423cc80305b0bdfbb55fa1c3d0def3f292975bd047"),
         "clips": (1, "5bde78114b94c28f9b7b801a64ab04d62e1f43b50e17fea7159b1ee3ee2553d4"),
     },
+    "reader of lists": {
+        "nist": (1, "8644423ad3266739b429da7a7e1a27a1d135058c1dc9964c8122a24bebe18a7f"),
+        "parquet": (1, "7d40e6c54a0b671ad674c94e611e1e0b4251ba4e977d976b0eafa3c75fb19e5a"),
+        "kaldi": (1, "6aaac9b2dd5b7ef68ca9ad9e711e8a4b1093c0305a132e0e4c62f342c0a592d2"),
+        "csv": (1, "79b4b0f673b77cf57814f7e6b727452fd4b0a76e47b71671c6f11cac977a28b4"),
+    },
+    "writer of lists": {
+        "stdlist": (1, "be88a2dbe63a9662848db91a99be4afeaad2f7348a0578ced69dc712fd799576"),
+        "kwslist": (1, "e1295935c3155997bcd99e0f4236dd5b1ce3dee0467e67d87aee4cd19911f11b"),
+        "csv": (1, "053b0c1611f792182dd52fc0015f1318e178df17e5845029c9f8f39c361fb3e5"),
+        "parquet": (1, "c78d7954695d1ebbc35c764c79339c09e80c45e18706ef390177e19b9e92946a"),
+        "kaldi": (1, "ff3235f501bbdbfc452233f1b98847042ac0d7c51185edeff8815525998ff888"),
+    },
+}
+#: A list in each form, as other programs write it.
+LISTS = {
+    "nist": b"""<stdlist termlist_filename="t.xml" indexing_time="1" language="english" index_size="2" system_id="s">
+  <detected_termlist termid="T1" term_search_time="0.5" oov_term_count="0">
+    <term file="a/F1.wav" channel="1" tbeg="1.25" dur="0.5" score="-1.5" decision="YES"/>
+    <term file="F2" channel="2" tbeg="3" dur="0.25" score="2" decision="NO"/>
+  </detected_termlist>
+  <detected_termlist termid="T2" term_search_time="0.25" oov_term_count="1"/>
+</stdlist>
+""",
+    "parquet": None,
+    "kaldi": b"KW1 utt1 0 6 0\nKW1 utt2 50 125 0\n",
+    "csv": b"score,query_id,doc_id,start,end,decision\n0.5,q,d,1,2.25,true\n-3,q,e,0.125,0.5,\n",
 }
 
 DIMENSION = 6
@@ -117,11 +145,31 @@ def of_export(name: str) -> list[bytes]:
     return [part for file, content in files.items() for part in (file.encode(), content)]
 
 
+def of_reader(name: str) -> list[bytes]:
+    """What it reads: detections, header and queries."""
+    with TemporaryDirectory() as place:
+        path = Path(place) / "list"
+        path.write_bytes(LISTS[name]) if LISTS[name] else lists.written("parquet", lists.posteriors(), path)
+        found = lists.read(name, path)
+    return [repr(part).encode() for part in (lists.rows(found), found.attributes, found.search_times)]
+
+
+def of_writer(name: str) -> list[bytes]:
+    """Its file; of Parquet, whose bytes name the library's version, what is read of it."""
+    with TemporaryDirectory() as place:
+        # Costs of Kaldi's are logarithms, which differ from machine to machine; that of 1 does not.
+        content = lists.written(name, lists.posteriors(16 if name == "kaldi" else 1), Path(place) / "list")
+        read = lists.rows(lists.read("parquet", Path(place) / "list")) if name == "parquet" else None
+    return [repr(read).encode() if read else content]
+
+
 KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (DISTANCES, of_distance),
     (RECURRENCES, of_recurrence),
     (FIRST_PASSES, of_first_pass),
     (EXPORTS, of_export),
+    (READERS, of_reader),
+    (WRITERS, of_writer),
 ]
 
 
@@ -156,5 +204,5 @@ def test_nothing_is_held_that_is_gone() -> None:
 def test_the_input_is_worth_it() -> None:
     """Recurrences and first passes differ on it, and so do distances, but for a square that is of another unit."""
     for registry, made in KINDS:
-        parts = {name: made(name)[-1] for name in registry}
+        parts = {name: b"".join(made(name)) for name in registry}
         assert len(set(parts.values())) == len(parts), registry.kind

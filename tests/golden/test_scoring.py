@@ -10,6 +10,7 @@ import pytest
 
 from swsdist.report.stdeval import stdeval_report
 from swsdist.testing.golden import cases_below, nist, run_case, runner
+from swsdist.testing.golden.nist_answers import Params
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "scoring"
 
@@ -48,7 +49,7 @@ def test_case(name: str) -> None:
 def test_table_of_stdeval(name: str) -> None:
     """To the blank, but where a term's text ends with one."""
     with nist.inputs(GOLDEN / name) as folder:
-        ours = stdeval_report(nist.score(folder, runner.values(GOLDEN / name, "params.json"), "stdeval"))
+        ours = stdeval_report(nist.score(folder, runner.values(GOLDEN / name, "params.json", Params), "stdeval"))
     theirs = runner.text(GOLDEN / name, "report.stdeval.txt")
     if name == "case_and_spaces":
         ours, theirs = (re.sub(" +", " ", text) for text in (ours, theirs))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.evaluation.lists import reader_of
 from swsdist.io.kaldi import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.io.kaldi_data import Utterances, read_utterances
 
@@ -70,7 +71,9 @@ def test_utterances_are_placed_by_the_data_folder(tmp_path: Path) -> None:
 def test_results_are_told_by_their_first_line(tmp_path: Path, text: str, told: bool) -> None:
     (tmp_path / "plain").write_text(text, encoding="utf-8", newline="")
     (tmp_path / "packed").write_bytes(gzip.compress(text.encode()))
-    assert looks_like_results(str(tmp_path / "plain")) is looks_like_results(str(tmp_path / "packed")) is told
+    assert looks_like_results(text.encode()) is told
+    for name in ("plain", "packed"):
+        assert (reader_of(str(tmp_path / name)) == "kaldi") is told
 
 
 def test_a_map_of_recordings_may_be_a_wav_scp(tmp_path: Path) -> None:

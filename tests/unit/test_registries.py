@@ -17,7 +17,7 @@ from swsdist.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, chec
 from swsdist.errors import ConfigError
 from swsdist.kernels.distances.registry import create
 from swsdist.options import Options
-from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
+from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS
 from swsdist.registry import Entry, Registry
 
 LEAST = {"run": "run", "corpus": {"documents": "docs.csv"}}
@@ -185,7 +185,7 @@ def test_entry_points_add_to_a_registry(installed: None) -> None:
 
 
 def test_all_names_are_words_of_a_config() -> None:
-    for registry in (DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES):
+    for registry in (DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS):
         for name in registry:
             assert name == name.lower()
             assert registry[name].version >= 1

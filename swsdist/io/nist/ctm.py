@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
@@ -35,7 +35,19 @@ _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
 
 
-def ctm_batches(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
+class _Word(TypedDict):
+    """A row of LEXEMES."""
+
+    doc_id: str
+    channel: int
+    start: float
+    duration: float
+    word: str
+    kind: str | None
+    speaker: str | None
+
+
+def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
     """The words of a CTM as they come, schema LEXEMES; `doc_id` is the file as it stands there.
 
     Args:
@@ -59,7 +71,7 @@ def ctm_batches(path: str, storage: Mapping[str, Any] | None = None) -> Iterator
         yield _batch(rows)
 
 
-def read_ctm(path: str, storage: Mapping[str, Any] | None = None) -> pa.Table:
+def read_ctm(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """All words of a CTM, in the order of the file; arguments and errors as of `ctm_batches`."""
     return pa.Table.from_batches(ctm_batches(path, storage), LEXEMES)
 
@@ -110,14 +122,14 @@ def _batch(rows: list[tuple[str, int, float, float, str, str | None, str | None]
     return pa.RecordBatch.from_arrays(columns, schema=LEXEMES)
 
 
-def _line(row: dict[str, Any], where: str) -> str:
+def _line(row: _Word, where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):
             raise DataError(f"{name} {value!r} cannot stand in a CTM: it {fault}", where=where, remedy="rename it")
-    for name in ("start", "duration"):
-        if not 0 <= row[name] < math.inf:
-            raise DataError(f"{name} of {row['word']!r} is {row[name]}", where=where, remedy="give seconds, from 0")
+    for name, seconds in (("start", row["start"]), ("duration", row["duration"])):
+        if not 0 <= seconds < math.inf:
+            raise DataError(f"{name} of {row['word']!r} is {seconds}", where=where, remedy="give seconds, from 0")
     fields = [row["doc_id"], str(row["channel"]), _decimal(row["start"]), _decimal(row["duration"]), row["word"]]
     if speaker is not None:
         fields += ["NA", kind or "NA", speaker]

@@ -6,16 +6,16 @@ element only). Either program refuses the other's file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 
 from swsdist.errors import DataError
 from swsdist.io.compressed import short
-from swsdist.io.nist.xml import Fields, elements, note_channels
+from swsdist.io.nist.xml import Element, Fields, elements, note_channels
 from swsdist.io.notices import Notices
 from swsdist.types import EXCERPTS
 
@@ -23,7 +23,7 @@ from swsdist.types import EXCERPTS
 SOURCE_TYPES = ("bnews", "cts", "splitcts", "confmtg")
 
 
-def read_ecf(path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None) -> pa.Table:
+def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None) -> pa.Table:
     """The excerpts of an ECF, in the order of the file.
 
     Args:
@@ -100,7 +100,7 @@ def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseva
         text.write("</ecf>\n")
 
 
-def _with_depth(path: str, storage: Mapping[str, Any] | None) -> Any:
+def _with_depth(path: str, storage: Mapping[str, object] | None) -> Iterator[tuple[int, Element]]:
     depth = 0
     for element in elements(path, storage):
         if element.attributes is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ class Rttm(NamedTuple):
 
 def read_rttm(
     path: str,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     *,
     fields: int | None = None,
     notices: Notices | None = None,
@@ -60,7 +60,7 @@ def read_rttm(
     return _read_columns(path, storage, notices) or _read_lines(path, storage, fields, notices)
 
 
-def _read_columns(path: str, storage: Mapping[str, Any] | None, notices: Notices | None) -> Rttm | None:
+def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Notices | None) -> Rttm | None:
     """Fast: of a file whose every line has nine fields, parted by single blanks, and no comment. Else None."""
     parts = []
     with opened(path, storage) as stream:
@@ -119,7 +119,7 @@ def _read_columns(path: str, storage: Mapping[str, Any] | None, notices: Notices
     return Rttm(*tables)
 
 
-def _csv_options(size: int) -> tuple[Any, ...]:
+def _csv_options(size: int) -> tuple[object, ...]:
     names = ["type", "doc_id", "channel", "start", "duration", "word", "kind", "speaker", "confidence"]
     few = pa.dictionary(pa.int32(), pa.string())
     kinds = {name: few if name in ("type", "doc_id", "channel", "kind", "speaker") else pa.string() for name in names}
@@ -130,8 +130,8 @@ def _csv_options(size: int) -> tuple[Any, ...]:
     )
 
 
-def _read_lines(path: str, storage: Mapping[str, Any] | None, fields: int | None, notices: Notices | None) -> Rttm:
-    kept: dict[str, tuple[list[Any], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
+def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | None, notices: Notices | None) -> Rttm:
+    kept: dict[str, tuple[list[object], ...]] = {kind: tuple([] for _ in LEXEMES) for kind in ("LEXEME", "SPEAKER")}
     channels: dict[str, int] = {}
     for number, line in lines(path, storage):
         values = line.split(";;", 1)[0].split(None, 8)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +59,7 @@ class SystemList:
 
 def read_systemlist(
     path: str,
-    storage: Mapping[str, Any] | None = None,
+    storage: Mapping[str, object] | None = None,
     *,
     notices: Notices | None = None,
     duplicates: bool = True,
@@ -88,7 +87,7 @@ def read_systemlist(
     return SystemList(detections, queries, raw.attributes, raw.dialect)
 
 
-def _read_elements(path: str, storage: Mapping[str, Any] | None) -> RawList:
+def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
     dialect: Dialect | None = None
     attributes: dict[str, str] = {}
     lists: list[dict[str, str]] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +42,7 @@ class _OtherLayout(Exception):
     """The file is not laid out like that."""
 
 
-def read_lines(path: str, storage: Mapping[str, Any] | None, dialects: Sequence[Dialect]) -> RawList | None:
+def read_lines(path: str, storage: Mapping[str, object] | None, dialects: Sequence[Dialect]) -> RawList | None:
     """The list, or None if it is laid out otherwise, or is not a list at all.
 
     Raises:

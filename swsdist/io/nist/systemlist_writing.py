@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import TypedDict
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
@@ -37,6 +38,17 @@ _ROWS = 8192  # turned into text at once
 
 #: What a program cannot work with in a name.
 _FORBIDDEN = {STDLIST: re.compile(r"[+*?()\[\]{}|^$\\]"), KWSLIST: re.compile(r"(?!)")}
+
+
+class Header(TypedDict, total=False):
+    """What `write_stdlist` writes of a list as a whole."""
+
+    termlist: str
+    language: str
+    system: str
+    indexing_seconds: float
+    index_bytes: int
+    search_seconds: float
 
 
 def write_stdlist(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class TermList(NamedTuple):
 
 
 def read_termlist(
-    path: str, storage: Mapping[str, Any] | None = None, *, notices: Notices | None = None, duplicates: bool = True
+    path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None, duplicates: bool = True
 ) -> TermList:
     """Read a TLIST or KWLIST.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.parsers import expat
 
 from swsdist.errors import DataError
@@ -50,7 +50,7 @@ class Element(NamedTuple):
     decoded: bool = False
 
 
-def elements(path: str, storage: Mapping[str, Any] | None = None) -> Iterator[Element]:
+def elements(path: str, storage: Mapping[str, object] | None = None) -> Iterator[Element]:
     """Start and end tags in the order of the file.
 
     Raises:
@@ -144,7 +144,7 @@ class _Reader:
         if len(data) == 1 and not data.isspace() and self._raw(2).lstrip(b"\0").startswith(b"&"):
             self._decoded[-1] = True
 
-    def _doctype(self, *_: Any) -> None:
+    def _doctype(self, *_: object) -> None:
         self._has_doctype = True
 
     def _attribute_declared(self, element: str, name: str, kind: str, default: str | None, required: bool) -> None:
@@ -154,13 +154,13 @@ class _Reader:
                 "write the attribute itself wherever it belongs",
             )
 
-    def _entity_declared(self, name: str, *_: Any) -> None:
+    def _entity_declared(self, name: str, *_: object) -> None:
         raise self._fault(
             f"it declares an entity ({short(name)!r})",
             "write the text itself; lists with entities of their own are not read, they may be meant to do harm",
         )
 
-    def _skipped(self, name: str, *_: Any) -> None:
+    def _skipped(self, name: str, *_: object) -> None:
         raise self._fault(f"entity {short(name)!r} is not declared", "write the text itself")
 
     def _check_tag(self) -> None:

@@ -22,6 +22,7 @@ from swsdist.methods.first_pass.landmarks import (
     landmark_documents,
     postings_name,
 )
+from swsdist.methods.first_pass.options import Quantised as QuantisedOptions
 from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.rescoring import visit
@@ -123,8 +124,8 @@ _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 
 def fit_codebook(store: Store, search_config: Search) -> Model:
     """The landmarks of a store as it is now, to be pinned."""
-    options = search_config.proposer.complete()
-    made = _landmarks(store, search_config, options["factor"], options["codewords"])
+    options = QuantisedOptions.model_validate(search_config.proposer.complete())
+    made = _landmarks(store, search_config, options.factor, options.codewords)
     settings = {"recipe": codebook_name(store, search_config)}
     return Model("codebook", 1, {"query": made.query, "document": made.document}, settings)
 
@@ -132,7 +133,8 @@ def fit_codebook(store: Store, search_config: Search) -> Model:
 def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:
     """Posting lists of the live documents of a shard, by the codewords of a file of the store: POSTINGS."""
     _, material = material_of(store, [shard], lambda factor: [], search_config)
-    return build(material, search_config.proposer.complete()["factor"], _read(store, codebook))
+    options = QuantisedOptions.model_validate(search_config.proposer.complete())
+    return build(material, options.factor, _read(store, codebook))
 
 
 def kept_index(store: Store, shards: Sequence[str], search_config: Search) -> pa.Table | None:

@@ -30,7 +30,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -91,7 +90,7 @@ class Groups:
     member: Ints
 
 
-def by_value(values: Sequence[Any]) -> Groups:
+def by_value(values: Sequence[str | float | None]) -> Groups:
     """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
     values = [None if value != value else value for value in values]
     known = sorted({value for value in values if value is not None}, key=_natural)
@@ -417,7 +416,7 @@ def _all_missed(ntrue: Ints) -> Counts:
     return replace(zero, classes=classes, terms=sizes)
 
 
-def _natural(value: Any) -> tuple[float, str]:
+def _natural(value: str | float) -> tuple[float, str]:
     """Numbers before other text, by their value."""
     try:
         return (float(value), str(value)) if math.isfinite(float(value)) else (math.inf, str(value))

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
 from swsdist.score.compare.bootstrap import Interval, Method
 from swsdist.score.compare.paired import Comparison
 from swsdist.score.compare.significance import Zeros
+
+
+class Options(TypedDict):
+    """Keywords of `swsdist.score.compare.paired.compare`."""
+
+    level: float
+    resamples: int
+    seed: int
+    method: Method
+    zero_method: Zeros
 
 
 @dataclass(frozen=True)
@@ -23,9 +32,15 @@ class Settings:
     method: Method = "percentile"
     zero_method: Zeros = "wilcox"
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Options:
         """As keywords of `swsdist.score.compare.paired.compare`."""
-        return dataclasses.asdict(self)
+        return {
+            "level": self.level,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "method": self.method,
+            "zero_method": self.zero_method,
+        }
 
 
 @dataclass(frozen=True, eq=False)

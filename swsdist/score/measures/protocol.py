@@ -30,7 +30,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from swsdist.errors import UserError
 from swsdist.registries import PROTOCOLS as REGISTRY
@@ -111,6 +111,19 @@ def registered(name: str) -> Protocol:
         raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(REGISTRY))}")
     found: Protocol = REGISTRY[name].load()
     return found
+
+
+class Parts(TypedDict, total=False):
+    """What `protocol` puts in place of a protocol's own, but for the kind of trials."""
+
+    beta: float | None
+    tolerance: float | None
+    trials_per_second: float | None
+    word_gap: float | None
+    cost: float | None
+    value: float | None
+    prior: float | None
+    as_run: bool
 
 
 def protocol(

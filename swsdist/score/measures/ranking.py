@@ -8,7 +8,6 @@ depend on the rows'.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,23 +45,23 @@ class Ranking:
     false_above: Ints
 
     @classmethod
-    def of(cls, aligned: Any) -> Ranking:
+    def of(cls, aligned: object) -> Ranking:
         """Rank an aligned list.
 
         Args:
             aligned: schema TRIALS, rows in any order, all rows of each query.
         """
-        aligned = as_table(aligned, "aligned")
-        names, index = query_index(aligned)
-        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        table = as_table(aligned, "aligned")
+        names, index = query_index(table)
+        true = pc.is_valid(table["ref_start"]).to_numpy()
         ntrue = np.bincount(index[true], minlength=len(names))
         kept = np.flatnonzero(ntrue)
         place = np.full(len(names), -1, dtype=np.int64)
         place[kept] = np.arange(len(kept))
 
-        rows = np.flatnonzero(pc.is_valid(aligned["score"]).to_numpy() & (place[index] >= 0))
+        rows = np.flatnonzero(pc.is_valid(table["score"]).to_numpy() & (place[index] >= 0))
         # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
-        query, score = place[index[rows]], pc.fill_null(aligned["score"], 0.0).to_numpy()[rows] + 0.0
+        query, score = place[index[rows]], pc.fill_null(table["score"], 0.0).to_numpy()[rows] + 0.0
         order = np.lexsort((-score, query))
         query, score, hit = query[order], score[order], true[rows][order]
         first = np.flatnonzero(np.append(True, (np.diff(query) != 0) | (np.diff(score) != 0))[: len(query)])

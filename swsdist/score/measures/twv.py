@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -109,7 +109,7 @@ class Counts:
         return cls(none, none, none, np.zeros(0), none, none, none, none, none)
 
     @classmethod
-    def of(cls, aligned: Any, terms: int | None = None) -> Counts:
+    def of(cls, aligned: object, terms: int | None = None) -> Counts:
         """Count an aligned list.
 
         Args:
@@ -248,7 +248,7 @@ def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
     return found.point.threshold
 
 
-def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa.Table:
+def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
     """Counts, rates and value of each query at the decisions made, and its best threshold; by query_id.
 
     Tables of parts that hold their queries whole may simply be put one after the other. Queries without references
@@ -294,6 +294,21 @@ def per_term(aligned: Any, *, trials: int, beta: float, best: bool = True) -> pa
         "best_twv": pa.array(value, mask=~defined | (not best)),
     }
     return pa.table(values, schema=PER_TERM)
+
+
+class TermRow(TypedDict):
+    """A row of PER_TERM: the counts are None where decisions are missing."""
+
+    query_id: str
+    ntrue: int
+    ncorr: int | None
+    nfa: int | None
+    nmiss: int | None
+    pmiss: float | None
+    pfa: float | None
+    twv: float | None
+    best_threshold: float | None
+    best_twv: float | None
 
 
 class _Rows(NamedTuple):

@@ -120,7 +120,7 @@ def basic_measures() -> tuple[str, ...]:
     return tuple(name for name in MEASURES if MEASURES[name].basic)
 
 
-def identities(measures: Iterable[str] | None = None) -> list[list[object]]:
+def identities(measures: Iterable[str] | None = None) -> list[list[str | int]]:
     """Names and versions of measures, for fingerprints."""
     return [MEASURES.identity(name) for name in (MEASURES if measures is None else measures)]
 

@@ -27,7 +27,7 @@ evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and wha
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -60,8 +60,8 @@ def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) 
 
 
 def align(
-    detections: Any,
-    references: Any,
+    detections: object,
+    references: object,
     *,
     tolerance: float,
     low: float | None,
@@ -255,7 +255,13 @@ def _group_limits(score: Floats, group: Ints, low: float | None, high: float | N
 
 
 def _kernel(
-    found: _Spans, dets: Ints, true: _Spans, tail: Floats, refs: Ints, low: NDArray[Any], high: NDArray[Any]
+    found: _Spans,
+    dets: Ints,
+    true: _Spans,
+    tail: Floats,
+    refs: Ints,
+    low: Floats | np.float64,
+    high: Floats | np.float64,
 ) -> Floats:
     """The kernel of each pair, computed as the programs compute it; `low`, `high` one for all, or one a pair."""
     overlap = np.minimum(found.tail[dets], tail[refs]) - np.maximum(found.start[dets], true.start[refs])

@@ -16,8 +16,8 @@ KWSEval (F4DE 3.5)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -40,14 +40,14 @@ def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
     rules = conventions_of(conventions)
     if rules.per_channel:
         total = 0.0
-        for channel, duration in _columns(excerpts, "channel", "duration"):
+        for row in _rows(excerpts):
             # One after the other, as the program adds them: a half second decides how N is rounded.
-            total += duration if channel == 1 else 0.0
+            total += row["duration"] if row["channel"] == 1 else 0.0
         return total
     files: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     ends = _ends(excerpts, rules)
-    for (file, start, kind), end in zip(_columns(excerpts, "file", "start", "source_type"), ends, strict=True):
-        files[rules.excerpt_document(file)].append((start, float(end), kind))
+    for row, end in zip(_rows(excerpts), ends, strict=True):
+        files[rules.excerpt_document(row["file"])].append((row["start"], float(end), row["source_type"]))
     total = 0.0
     for file in sorted(files):
         total += _without_overlap(files[file])
@@ -88,8 +88,8 @@ def inside(
     spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     rules = conventions_of(conventions)
     ends = _ends(excerpts, rules)
-    for (file, channel, start), end in zip(_columns(excerpts, "file", "channel", "start"), ends, strict=True):
-        spans[rules.excerpt_document(file), channel].append((start, float(end)))
+    for row, end in zip(_rows(excerpts), ends, strict=True):
+        spans[rules.excerpt_document(row["file"]), row["channel"]].append((row["start"], float(end)))
     result = np.zeros(table.num_rows, dtype=bool)
     begin, end = table["start"].to_numpy(), table[last].to_numpy() if tail is None else tail
     for key, rows in rows_by_document(table):
@@ -115,5 +115,16 @@ def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
     return ends if rules.sums_ends else decimals(ends, 4)
 
 
-def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
+class _Row(TypedDict):
+    """What is looked at of a row of EXCERPTS."""
+
+    file: str
+    channel: int
+    start: float
+    duration: float
+    source_type: str
+
+
+def _rows(excerpts: pa.Table) -> list[_Row]:
+    rows: list[_Row] = excerpts.select(["file", "channel", "start", "duration", "source_type"]).to_pylist()
+    return rows

@@ -15,6 +15,7 @@ from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor
 from swsdist.testing.conformance.first_pass import check_first_pass
+from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.method import check_method
 from swsdist.testing.conformance.recurrence import check_recurrence
 
@@ -25,5 +26,7 @@ __all__ = [
     "check_extractor",
     "check_first_pass",
     "check_method",
+    "check_reader",
     "check_recurrence",
+    "check_writer",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.entries import checked
 from swsdist.errors import UserError
+from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.registry import create
@@ -92,7 +92,13 @@ def _check_reach(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
 
 
 def _check_search(
-    name: str, options: Mapping[str, object], made: Recurrence, distance: Any, queries: Any, documents: Any, what: str
+    name: str,
+    options: Mapping[str, object],
+    made: Recurrence,
+    distance: Distance,
+    queries: Sequence[NDArray[np.float32]],
+    documents: Sequence[NDArray[np.float32]],
+    what: str,
 ) -> None:
     examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]
     most = np.full(len(documents), 1000, np.int64)

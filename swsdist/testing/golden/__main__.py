@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from swsdist.errors import UserError
 from swsdist.testing.golden.runner import Case, cases_below, run_case
@@ -70,7 +69,7 @@ def _case_line(name: str, case: Case) -> str:
     return "; ".join([*parts, *case.treated])
 
 
-def _group_values(cases: list[Case]) -> dict[str, Any]:
+def _group_values(cases: list[Case]) -> dict[str, object]:
     return {
         "cases": len(cases),
         "equal": _equal(cases),
@@ -110,7 +109,7 @@ def _shown(largest: dict[str, float]) -> str:
     return ", ".join(f"{measure} {apart:.1e}" if apart else f"{measure} 0" for measure, apart in largest.items()) or "-"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """What JSON can hold: numbers that are finite, texts, nothing; anything else as text."""
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
         return value

@@ -12,17 +12,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
 
+from swsdist.errors import DataError
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, Point
 from swsdist.score.measures.protocol import protocol
+from swsdist.score.measures.twv import TermRow
+from swsdist.testing.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from swsdist.testing.golden.runner import Case, needed, place, text, values
 
 NAME = "NIST scorers"
@@ -43,17 +46,17 @@ def handles(folder: Path) -> bool:
 def run(folder: Path) -> Case:
     """Score with both programs' rules."""
     case = Case.of(folder)
-    params, expected = values(folder, "params.json"), values(folder, "expected.json")
+    params, expected = values(folder, "params.json", Params), values(folder, "expected.json", Expected)
     with inputs(folder) as unpacked, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "a query has .* its false-alarm rate is negative")
-        for program, check in (("stdeval", _stdeval), ("kwseval", _kwseval)):
-            if program in expected:
-                ours = score(unpacked, params, program)  # type: ignore[arg-type]
-                check(case, folder, ours, expected[program], params)
+        if "stdeval" in expected:
+            _stdeval(case, folder, score(unpacked, params, "stdeval"), expected["stdeval"], params)
+        if "kwseval" in expected:
+            _kwseval(case, folder, score(unpacked, params, "kwseval"), expected["kwseval"], params)
     return case
 
 
-def score(folder: Path, params: dict[str, Any], program: Program) -> Evaluation:
+def score(folder: Path, params: Params, program: Program) -> Evaluation:
     """Our evaluation of a case's inputs."""
     rules = protocol(
         program,
@@ -96,7 +99,7 @@ def inputs(folder: Path) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any], params: dict[str, Any]) -> None:
+def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params: Params) -> None:
     if theirs.get("status") == "died":
         case.treated.append("STDEval died of the list; it is scored as one that found nothing")
         case.equal("S: detections", ours.whole.totals.detections, 0)
@@ -114,7 +117,7 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any],
     case.equal("S: totals", sums, theirs["totals"])
     referenced = whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
     case.equal("S: terms with references", referenced.num_rows, theirs["n_terms_with_refs"])
-    rows = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    rows: dict[str, TermRow] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
     ratio = params["koef_c"] / params["koef_v"]
     occurrence = []
     for term, want in theirs["terms"].items():
@@ -123,10 +126,11 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any],
             case.equal(f"S: term {term}", None, want)
             continue
         _rates(case, "S", term, row, want)
-        if want.get("value") is not None:
-            value = (row["ncorr"] - ratio * row["nfa"]) / row["ntrue"]
+        stated = want.get("value")
+        if stated is not None:
+            value = (_given(row["ncorr"]) - ratio * _given(row["nfa"])) / row["ntrue"]
             occurrence.append(value)
-            case.close("S: occurrence-weighted value", value, want["value"], _SAME, what=f"S: value of {term}")
+            case.close("S: occurrence-weighted value", value, stated, _SAME, what=f"S: value of {term}")
     if occurrence:
         case.close("S: mean value", math.fsum(occurrence) / len(occurrence), theirs["mean_value"], _SAME)
     _pairs(case, ours, theirs["terms"])
@@ -135,7 +139,7 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any],
     _stdeval_curves(case, folder, ours, theirs)
 
 
-def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval) -> None:
     det, whole = theirs["det"], ours.whole
     if det["status"] != "ok":
         case.treated.append("STDEval gives no curve of fewer than two terms or of no score; ours is defined")
@@ -145,16 +149,17 @@ def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: dict[str
         case.close("S: MTWV", whole.maximum.twv, det["max_value"], _SAME)
         _unique(case, "S", whole.curve, whole.maximum, det)
         _curve(case, folder, "stdeval_det", whole.curve)
-    want = theirs.get("pooled_det", {})
-    if want.get("status") == "ok":
-        _defined(case, "S: pooled maximum", ours.pooled_maximum, want["max_value"])
-    if want.get("status") == "ok" and ours.pooled is not None and ours.pooled_maximum is not None:
+    want = theirs.get("pooled_det")
+    if want is None or want.get("status") != "ok":
+        return
+    _defined(case, "S: pooled maximum", ours.pooled_maximum, want["max_value"])
+    if ours.pooled is not None and ours.pooled_maximum is not None:
         case.close("S: pooled maximum", ours.pooled_maximum.twv, want["max_value"], _SAME)
         _unique(case, "S pooled", ours.pooled, ours.pooled_maximum, want)
         _curve(case, folder, "stdeval_pooled_det", ours.pooled)
 
 
-def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any], params: dict[str, Any]) -> None:
+def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params: Params) -> None:
     if theirs["status"] != "ok":
         case.treated.append("KWSEval stops at inconsistent decisions; its numbers up to there are compared")
     task, whole = ours.task, ours.whole
@@ -166,24 +171,26 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any],
     if pooled:
         _kwseval_pooled(case, folder, ours, theirs)
         return
-    rows = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    rows: dict[str, TermRow] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
     border, on_border = 0, _on_border(ours)
     for term, want in theirs["terms"].items():
         row = rows.get(term)
         if row is None:
             case.equal(f"K: term {term}", None, want["ntrue"])
             continue
-        lost = row["ncorr"] + row["nfa"] - want["ncorr"] - want["nfa"]
+        lost = int(_given(row["ncorr"]) + _given(row["nfa"])) - want["ncorr"] - want["nfa"]
         if lost and row["ntrue"] == want["ntrue"] and abs(lost) <= on_border[term]:
             border += abs(lost)
             continue
-        counts = {name: row[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")}
-        case.equal(f"K: counts of {term}", counts, {name: want[name] for name in counts})
-        for name in ("pmiss", "pfa", "twv"):
-            mine = row[name]
-            if row["ntrue"] == 0:
-                continue
-            case.close(f"K: {name}", mine, want[name], _SAME, what=f"K: {name} of {term}")
+        case.equal(f"K: counts of {term}", _counts(row), _counts(want))
+        if row["ntrue"] == 0:
+            continue
+        for name, mine, stated in (
+            ("pmiss", row["pmiss"], want["pmiss"]),
+            ("pfa", row["pfa"], want["pfa"]),
+            ("twv", row["twv"], want["twv"]),
+        ):
+            case.close(f"K: {name}", _given(mine), _given(stated), _SAME, what=f"K: {name} of {term}")
     if border:
         case.treated.append(
             f"{border} detection(s) lie on the border of two segments, which KWSEval counts by the order of a hash: "
@@ -202,11 +209,11 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any],
     _kwseval_curve(case, folder, ours, theirs)
 
 
-def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
     whole, want = ours.whole, theirs["max"]
     if _defined(case, "K: MTWV", whole.maximum, want["twv"]) and whole.maximum and whole.curve:
-        case.close("K: MTWV", whole.maximum.twv, want["twv"], _SAME)
-        _unique(case, "K", whole.curve, whole.maximum, {"max_value": want["twv"], **want})
+        case.close("K: MTWV", whole.maximum.twv, _given(want["twv"]), _SAME)
+        _unique(case, "K", whole.curve, whole.maximum, want)
         _curve(case, folder, "kwseval_points", whole.curve)
     best = ours.optimum
     if best is not None and theirs["optimum"]["twv"] is not None:
@@ -220,58 +227,73 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: dict[str,
             )
             pmiss, pfa = (math.fsum(values[rated]) / len(rated) for values in (best.pmiss, best.pfa))
             otwv = Point(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
-        _point(case, "K: OTWV", otwv, *(theirs["optimum"][name] for name in ("twv", "pmiss", "pfa")))
-        _point(case, "K: STWV", best.supremum, *(theirs["supremum"][name] for name in ("twv", "pmiss", "pfa")))
+        for measure, mine, place_ in (
+            ("K: OTWV", otwv, theirs["optimum"]),
+            ("K: STWV", best.supremum, theirs["supremum"]),
+        ):
+            _point(case, measure, mine, place_["twv"], place_["pmiss"], place_["pfa"])
         place_of = {name: k for k, name in enumerate(ids)}
-        for term, want in theirs["terms"].items():
-            if term in place_of and want["optimum"]["twv"] is not None:
+        for term, about in theirs["terms"].items():
+            stated = about["optimum"]["twv"]
+            if term in place_of and stated is not None:
                 k = place_of[term]
                 case.close(
                     "K: optimum of a term",
                     float(best.twv[k]),
-                    want["optimum"]["twv"],
+                    stated,
                     _SAME,
                     what=f"K: optimum of {term}",
                 )
                 case.close(
                     "K: supremum of a term",
                     float(best.stwv[k]),
-                    want["supremum_twv"],
+                    about["supremum_twv"],
                     _SAME,
                     what=f"K: supremum of {term}",
                 )
 
 
-def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: dict[str, Any]) -> None:
+def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
     one = next(iter(theirs["terms"].values()))
-    totals = [sum(row[name] for row in ours.whole.per_term.to_pylist()) for name in ("ntrue", "ncorr", "nfa", "nmiss")]
-    case.equal("K pooled: counts", totals, [one[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")])
+    counted = [_counts(row) for row in ours.whole.per_term.to_pylist()]
+    totals = [sum(int(_given(each)) for each in column) for column in zip(*counted, strict=True)]
+    case.equal("K pooled: counts", totals, list(_counts(one)))
     ntrue, _, nfa, nmiss = totals
     pmiss, pfa = nmiss / ntrue, nfa / (ours.task.trials - ntrue)
     actual = Point(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
     _point(case, "K pooled: actual", actual, theirs["atwv"], theirs["mean_pmiss"], theirs["mean_pfa"])
     if ours.pooled is not None and ours.pooled_maximum is not None:
-        case.close("K pooled: maximum", ours.pooled_maximum.twv, theirs["max"]["twv"], _SAME)
+        case.close("K pooled: maximum", ours.pooled_maximum.twv, _given(theirs["max"]["twv"]), _SAME)
         _curve(case, folder, "kwseval_points", ours.pooled)
 
 
-def _rates(case: Case, program: str, term: str, row: dict[str, Any], want: dict[str, Any]) -> None:
-    counts = {name: row[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")}
-    case.equal(f"{program}: counts of {term}", counts, {name: want[name] for name in counts})
-    for name in ("pmiss", "pfa"):
-        if want[name] is None or row[name] is None:
-            case.equal(f"{program}: {name} of {term}", row[name], want[name])
+def _rates(case: Case, program: str, term: str, row: TermRow, want: Term) -> None:
+    case.equal(f"{program}: counts of {term}", _counts(row), _counts(want))
+    for name, mine, stated in (("pmiss", row["pmiss"], want["pmiss"]), ("pfa", row["pfa"], want["pfa"])):
+        if stated is None or mine is None:
+            case.equal(f"{program}: {name} of {term}", mine, stated)
         else:
-            case.close(f"{program}: {name}", row[name], want[name], 1e-12, what=f"{program}: {name} of {term}")
+            case.close(f"{program}: {name}", mine, stated, 1e-12, what=f"{program}: {name} of {term}")
 
 
-def _pairs(case: Case, ours: Evaluation, terms: dict[str, Any]) -> None:
+def _counts(row: TermRow | Term) -> tuple[int | None, ...]:
+    return row["ntrue"], row["ncorr"], row["nfa"], row["nmiss"]
+
+
+def _given(value: float | None) -> float:
+    """A number that is there, or the comparison makes no sense."""
+    if value is None:
+        raise DataError("a value is missing", remedy="fetch the case again")
+    return value
+
+
+def _pairs(case: Case, ours: Evaluation, terms: dict[str, Term]) -> None:
     """Which detection went to which reference."""
     if not all(isinstance(want.get("pairs"), list) for want in terms.values()):
         return
     aligned = ours.aligned
     hits = aligned.filter(pc.and_(pc.is_valid(aligned["score"]), pc.is_valid(aligned["ref_start"])))
-    mine: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    mine: dict[str, list[tuple[str, str, float, float, float, bool]]] = defaultdict(list)
     for row in hits.to_pylist():
         place_of = (row["doc_id"], str(row["channel"]), row["ref_start"], row["start"], row["score"], row["decision"])
         mine[row["query_id"]].append(place_of)
@@ -289,13 +311,14 @@ def _pairs(case: Case, ours: Evaluation, terms: dict[str, Any]) -> None:
         )
 
 
-def _point(case: Case, measure: str, ours: Point, twv: float, pmiss: float, pfa: float) -> None:
+def _point(case: Case, measure: str, ours: Point, twv: float | None, pmiss: float | None, pfa: float | None) -> None:
+    twv, pmiss, pfa = _given(twv), _given(pmiss), _given(pfa)
     case.close(measure, ours.twv, twv, _SAME * max(1.0, abs(twv)))
     case.close(f"{measure}, Pmiss", ours.pmiss, pmiss, _SAME)
     case.close(f"{measure}, Pfa", ours.pfa, pfa, _SAME)
 
 
-def _unique(case: Case, program: str, curve: Curve, ours: Point, want: dict[str, Any]) -> None:
+def _unique(case: Case, program: str, curve: Curve, ours: Point, want: Best) -> None:
     """Threshold and rates of a maximum, if no other point comes as near to it as the order of a sum may bring it."""
     if np.count_nonzero(curve.twv > ours.twv - _SAME) != 1:
         case.treated.append(
@@ -310,7 +333,7 @@ def _unique(case: Case, program: str, curve: Curve, ours: Point, want: dict[str,
 
 def _curve(case: Case, folder: Path, name: str, curve: Curve) -> None:
     """The curve's file has every n-th point and the last, with 12 digits."""
-    kept = values(folder, "expected.json")["det_files"].get(name)
+    kept = values(folder, "expected.json", Expected)["det_files"].get(name)
     if kept is None or place(folder, f"det.{name}.csv") is None:
         return
     columns = np.stack([curve.threshold, curve.pmiss, curve.pfa, curve.twv], axis=1)
@@ -348,7 +371,7 @@ def _on_border(ours: Evaluation) -> Counter[str]:
     return found
 
 
-def _defined(case: Case, what: str, ours: Any, theirs: Any) -> bool:
+def _defined(case: Case, what: str, ours: object, theirs: object) -> bool:
     """Whether there is something to compare; what only one side has is a difference."""
     case.equal(f"{what}: defined", ours is not None, theirs is not None)
     return ours is not None and theirs is not None

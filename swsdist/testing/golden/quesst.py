@@ -7,7 +7,8 @@ import io
 import math
 import re
 from pathlib import Path
-from typing import Any
+from types import EllipsisType
+from typing import TypedDict
 
 import numpy as np
 
@@ -24,15 +25,35 @@ _NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:E-?\d+)?|Infinity)|NaN|null")
 _TOLERANCE = 1e-9  # the program's sums are off by some 1e-13, its lists have five decimals
 
 
+class _Params(TypedDict):
+    effective_prior: float
+    default_score: float | None
+
+
+class _Values(TypedDict, total=False):
+    """Both kinds of values; none where the program stops."""
+
+    act_twv: float
+    max_twv: float
+    act_cnxe: float
+    min_cnxe: float
+    threshold: float
+
+
+class _Expected(_Values, total=False):
+    per_query: _Values
+    printed: list[str]
+
+
 def handles(folder: Path) -> bool:
     """Do its parameters have the program's effective prior?"""
-    return place(folder, "params.json") is not None and "effective_prior" in values(folder, "params.json")
+    return place(folder, "params.json") is not None and "effective_prior" in values(folder, "params.json", _Params)
 
 
 def run(folder: Path) -> Case:
     """Compare both sets of values, the curve, and each number that the program printed."""
     case = Case.of(folder)
-    params, expected = values(folder, "params.json"), values(folder, "expected.json")
+    params, expected = values(folder, "params.json", _Params), values(folder, "expected.json", _Expected)
     try:
         references = read_quesst_references(needed(folder, "ref.rttm"))
         ours = score_quesst(
@@ -78,9 +99,14 @@ def _unique(curve: Curve) -> bool:
     return bool(np.count_nonzero(curve.twv > curve.twv.max() - _TOLERANCE) == 1)
 
 
-def _compare_values(case: Case, prefix: str, ours: Values, theirs: dict[str, Any], unique: bool) -> None:
-    for name in ("act_twv", "max_twv", "act_cnxe", "min_cnxe"):
-        case.close(prefix + name, getattr(ours, name), theirs[name], _TOLERANCE)
+def _compare_values(case: Case, prefix: str, ours: Values, theirs: _Values, unique: bool) -> None:
+    for name, mine, stated in (
+        ("act_twv", ours.act_twv, theirs["act_twv"]),
+        ("max_twv", ours.max_twv, theirs["max_twv"]),
+        ("act_cnxe", ours.act_cnxe, theirs["act_cnxe"]),
+        ("min_cnxe", ours.min_cnxe, theirs["min_cnxe"]),
+    ):
+        case.close(prefix + name, mine, stated, _TOLERANCE)
     if unique:
         case.close(f"{prefix}threshold", ours.threshold, theirs["threshold"], _TOLERANCE)
 
@@ -101,7 +127,9 @@ def _compare_curve(case: Case, ours: Curve, theirs: list[dict[str, str]]) -> Non
         case.treated.append(f"the case keeps {len(theirs)} of the curve's {len(ours.threshold)} points")
 
 
-def _printed(ours: Quesst, references: int, default: float | None, unique: tuple[bool, bool]) -> dict[str, list[Any]]:
+def _printed(
+    ours: Quesst, references: int, default: float | None, unique: tuple[bool, bool]
+) -> dict[str, list[float | EllipsisType | None]]:
     """The numbers on each line that the program prints, by how the line begins; those that are not compared are `...`."""
     queries, documents = len(ours.queries), ours.documents
     left_out = queries * documents - ours.given
@@ -119,13 +147,13 @@ def _printed(ours: Quesst, references: int, default: float | None, unique: tuple
     }
 
 
-def _compare_printed(case: Case, line: str, ours: list[Any]) -> None:
+def _compare_printed(case: Case, line: str, ours: list[float | EllipsisType | None]) -> None:
     theirs = _NUMBER.findall(re.sub(r"[\w.]+\.(xml|rttm)", "", line))
     case.equal(f"how many numbers are in: {line}", len(ours), len(theirs))
     for mine, printed in zip(ours, theirs, strict=False):
         if mine is None or printed == "null":
             case.equal(line, "null" if mine is None else mine, printed)
-        elif mine is not ...:
+        elif not isinstance(mine, EllipsisType):
             value = _number(printed)
             case.close("printed", mine, value, _TOLERANCE, what=line, rounding=_float32_unit(value))
 

@@ -19,10 +19,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from swsdist.errors import SwsdistError, UserError
 from swsdist.io.compressed import opened
+
+T = TypeVar("T")
 
 #: Modules of the groups, asked in this order: the lists of QUESST have the form of NIST's.
 GROUPS = [
@@ -36,8 +38,8 @@ class Difference(NamedTuple):
     """A value that is not what the case says."""
 
     what: str
-    ours: Any
-    theirs: Any
+    ours: object
+    theirs: object
 
     def __str__(self) -> str:
         return f"{self.what}: {self.ours!r} instead of {self.theirs!r}"
@@ -68,7 +70,7 @@ class Case:
         """A case of which nothing was compared yet."""
         return cls(folder.name, folder)
 
-    def equal(self, what: str, ours: Any, theirs: Any) -> None:
+    def equal(self, what: str, ours: object, theirs: object) -> None:
         """Compare two values that must be the same."""
         self.compared += 1
         if ours != theirs:
@@ -182,9 +184,9 @@ def text(folder: Path, name: str) -> str:
         return stream.read().decode("utf-8")
 
 
-def values(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON object of the case."""
-    return cast(dict[str, Any], json.loads(text(folder, name)))
+def values(folder: Path, name: str, kind: type[T]) -> T:
+    """A JSON object of the case; of what kind it is, who wrote the case knows."""
+    return cast(T, json.loads(text(folder, name)))
 
 
 def _walk(folder: Path, known: list[Group]) -> Iterator[Found]:

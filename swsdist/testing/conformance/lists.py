@@ -1,0 +1,139 @@
+"""Is a reader or a writer of systems' lists right? See `swsdist.entries` for what their targets are given."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from swsdist.errors import DataError, UserError
+from swsdist.evaluation.lists import HEAD, Asked, Kaldi, make_system, reader_of
+from swsdist.evaluation.task import System
+from swsdist.evaluation.writing import About
+from swsdist.registries import READERS, WRITERS
+from swsdist.score.conventions import STDEVAL
+from swsdist.testing.conformance.entry import check_entry, require
+from swsdist.testing.conformance.export import HARD
+from swsdist.testing.conformance.export import detections as scene
+
+#: Columns of a system's detections, in their order.
+COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "duration", "score", "decision")
+
+#: What no reader may take for a list of detections.
+BROKEN = (b"<stdlist", b"PAR1 and no more", b"one two 3 4 five\n", b"word\n", b"\x00\x01\x02", b"", b"\xff\xfe<\x00")
+
+
+def check_reader(name: str, content: bytes) -> None:
+    """Check one registered reader.
+
+    It alone tells its file, by the first bytes, also of a part of them; packed or plain, once or again, it gives the same
+    detections in the columns of a list; what is broken is refused as the user's mistake, with the file's name.
+
+    Args:
+        name: registered in `swsdist.registries.READERS`.
+        content: of a file that it reads, with a detection at least.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    entry, what = check_entry(READERS, name)
+    rest = [one for one in READERS if not READERS[one].tells]
+    require(
+        bool(entry.tells) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
+    )
+    tell = [one for one in READERS if READERS[one].is_told(content[:HEAD])]
+    require(tell == ([name] if entry.tells else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}")
+    require(not entry.is_told(b""), what, "it takes an empty file for its own")
+    with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        root = Path(place)
+        plain, packed = root / "list", root / "packed"
+        plain.write_bytes(content)
+        packed.write_bytes(gzip.compress(content))
+        require(reader_of(str(packed)) == name, what, "its file is not told when it is packed")
+        found = read(name, plain)
+        require(found.path == str(plain), what, f"the path of what it reads is {found.path}")
+        table = found.detections
+        require(tuple(table.column_names) == COLUMNS, what, f"its columns are {', '.join(table.column_names)}")
+        require(table.num_rows > 0, what, "it reads no detection")
+        for again in (plain, packed):
+            require(rows(read(name, again)) == rows(found), what, f"it reads other detections of {again.name} again")
+        for k, broken in enumerate(BROKEN):
+            _refused(name, root / f"broken{k}", broken, what)
+
+
+def check_writer(name: str, reader: str) -> None:
+    """Check one registered writer.
+
+    It writes the one file that it is given, the same bytes each time; a reader tells it and reads the detections again, their
+    times and scores to a millionth, in whatever order; a name that its form cannot hold is refused as the user's mistake.
+
+    Args:
+        name: registered in `swsdist.registries.WRITERS`.
+        reader: registered in `swsdist.registries.READERS`, that reads what it writes.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    _, what = check_entry(WRITERS, name)
+    with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        root = Path(place)
+        out, system = root / "list", posteriors()
+        content = written(name, system, out)
+        require(written(name, system, root / "again") == content, what, "it writes other bytes the second time")
+        require({path.name for path in root.iterdir()} == {"list", "again"}, what, "it writes beside its file")
+        require(reader_of(str(out)) == reader, what, f"its file is told as {reader_of(str(out))}, not {reader}")
+        require(_known(read(reader, out)) == _known(system), what, f"{reader} reads other detections of its file")
+        for k, hard in enumerate(HARD):
+            one = {**system.detections.slice(0, 1).to_pylist()[0], "query_id": hard, "doc_id": hard}
+            odd = make_system(pa.Table.from_pylist([one]))
+            try:
+                written(name, odd, root / f"hard{k}")
+            except (UserError, DataError):
+                continue
+            query, document = _known(read(reader, root / f"hard{k}"))[0][:2]
+            same = query == hard and document in (hard, STDEVAL.system_document(hard))
+            require(same, what, f"the name {hard[:20]!r} is neither written as it is nor refused")
+
+
+def posteriors(least: int = 1) -> System:
+    """Detections whose scores are posteriors, so many sixteenths and more, and whose times are hundredths of a second."""
+    table = scene()
+    scores = [min(k + least, 16) / 16 for k in range(table.num_rows)]
+    return make_system(table.set_column(table.schema.get_field_index("score"), "score", pa.array(scores)))
+
+
+def written(name: str, system: System, out: Path) -> bytes:
+    """The bytes that a writer makes of a list."""
+    WRITERS[name].load()(system.detections, out, About(system, None, Kaldi()))
+    return out.read_bytes()
+
+
+def read(name: str, path: Path) -> System:
+    """What a reader gives of a file."""
+    found: System = READERS[name].load()(str(path), Asked(STDEVAL, None, None, Kaldi()))
+    return found
+
+
+def rows(system: System) -> list[tuple[object, ...]]:
+    """The detections of a list, in their order."""
+    return list(zip(*(column.to_pylist() for column in system.detections.columns), strict=True))
+
+
+def _known(system: System) -> list[tuple[object, ...]]:
+    """What every form holds of detections: all but the decision, which a file of Kaldi's does not know."""
+    made = zip(*(system.detections[name].to_pylist() for name in COLUMNS[:-1]), strict=True)
+    return sorted((*row[:3], *(round(value, 6) for value in row[3:])) for row in made)
+
+
+def _refused(name: str, path: Path, content: bytes, what: str) -> None:
+    path.write_bytes(content)
+    try:
+        found = read(name, path)
+    except (UserError, DataError) as error:
+        require(path.name in str(error), what, f"the error of {content[:20]!r} does not name the file")
+        return
+    except Exception as error:
+        raise AssertionError(f"{what}: {content[:20]!r} is not refused as the user's mistake: {error!r}") from error
+    require(found.detections.num_rows == 0, what, f"it reads detections of {content[:20]!r}")
