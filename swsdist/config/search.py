@@ -56,7 +56,7 @@ class FeatureStream(Section):
     options: dict[str, Any] = Field(default_factory=dict, description="as search.distance_options")
 
 
-class Term(NamedTuple):
+class DistanceTerm(NamedTuple):
     """A term of the search's distance, nothing left open but the last column; its options are as they are given."""
 
     first: int
@@ -229,7 +229,7 @@ class Search(Section):
             values["first_pass"] = [*FIRST_PASSES.identity(proposer.name), proposer.complete(), *kept]
         return values
 
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[DistanceTerm, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
         if not self.streams:
             return (self._term(0, None, self.distance, 1, self.normalise, {}),)
@@ -246,13 +246,13 @@ class Search(Section):
 
     def _term(
         self, first: int, stop: int | None, name: str, weight: int, normalise: Normalise, own: dict[str, Any]
-    ) -> Term:
+    ) -> DistanceTerm:
         takes = DISTANCES[name].takes()
         common = {key: value for key, value in self._common().items() if key in takes}
-        return Term(first, stop, name, weight, normalise, common | own)
+        return DistanceTerm(first, stop, name, weight, normalise, common | own)
 
     @staticmethod
-    def _complete(term: Term) -> dict[str, Any]:
+    def _complete(term: DistanceTerm) -> dict[str, Any]:
         return checked(DISTANCES, term.distance, term.options)
 
     def _common(self) -> dict[str, Any]:
