@@ -1,4 +1,4 @@
-"""What is scored against what: from the files of an evaluation to tables, by the rules of a protocol.
+"""This module turns the files of an evaluation into tables, by the rules of a protocol.
 
 A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
 table of them. What the NIST programs pass over in silence is

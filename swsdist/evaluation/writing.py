@@ -1,4 +1,4 @@
-"""A system's list written as a STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
+"""This module writes a system's list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
 and the queries of the list it was made of.
 
 What the readers drop is not written: of a list's search times only their mean, of a table only the columns of a list. Kaldi's

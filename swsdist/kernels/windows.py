@@ -214,8 +214,8 @@ def least_sums(minima: Any, stretches: Any, n: Any, most: Any, limit: Any, found
 
     Args:
         minima: int16, of stretches of documents.
-        stretches: int64 (many, 4): where in `minima` frame 0 of the document would be, frames of the document, and of
-            the windows that are meant the last frames: they end after the third and not after the fourth.
+        stretches: int64 (many, 4): the index in `minima` of the document's frame 0 (outside of it where the stretch begins
+            later), the document's frames, and two frames a, b: only windows that end in the frames a to b - 1 count.
         most: int64 (stretches,), windows of a stretch.
         limit: the largest sum that is wanted.
         found: int64 (at least sum of most, 3), written: stretch, first frame, sum.

@@ -1,4 +1,4 @@
-"""A chain: a graph of stages under names of their own, made of a config.
+"""A chain is a graph of stages under names of their own, made from a config.
 
 A step is one use of a stage. It names the tables that it reads, of earlier steps or of another run, by the words that the
 stage has for them, and says what its cost counts as. One stage may stand in a chain many times::
@@ -49,7 +49,7 @@ class Step:
 
 
 class ChainInputs(Protocol):
-    """What a chain knows before its first step: corpus, queries, references, whatever it is."""
+    """What a chain knows before its first step, such as corpus, queries and references."""
 
     @property
     def hours(self) -> float:

@@ -1,4 +1,4 @@
-"""One driver at a time in a run folder or store.
+"""A lock lets one driver at a time work in a run folder or store.
 
 The lock is a small file with host, process and a heartbeat. It is stale when the heartbeat is 60 s old, or at once when the
 process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
@@ -34,7 +34,7 @@ _SETTLE = 0.5
 
 
 class Lock:
-    """Of one holder of one folder."""
+    """The lock that one holder has on one folder."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""From candidates to detections: the map-reduce's second half, one bucket of queries at a time.
+"""This module turns candidates into detections, one bucket of queries at a time: the second half of a map-reduce.
 
 Of each file of candidates the rows of the bucket are read. A document lies whole in one shard, and a query's examples in one
 group, so overlaps are merged file by file (`swsdist.reduce.overlaps`), and the best N of each query are kept. All orders are
@@ -21,7 +21,7 @@ from swsdist.reduce.spans import Best, Names, spans_of
 
 
 class Reduced(NamedTuple):
-    """Detections of a bucket (DETECTIONS, in total order) and its queries' statistics (QUERY_STATISTICS)."""
+    """The detections of a bucket (DETECTIONS, in total order) and its queries' statistics (QUERY_STATISTICS)."""
 
     detections: pa.Table
     statistics: pa.Table

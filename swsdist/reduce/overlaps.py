@@ -1,4 +1,4 @@
-"""What several candidates of a query at one place in a document make together.
+"""Several candidates of a query at one place in a document make one detection.
 
 Which belong together is the same for both rules: the best candidate of a document is a place, and all that overlap it by more
 than a part of the shorter of the two belong to it, and to no other place; then the best of those that are left, and so on.

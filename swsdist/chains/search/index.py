@@ -1,4 +1,4 @@
-"""index: audio -> shards of the feature store."""
+"""index turns audio into shards of the feature store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
 
 
 class Index(Stage):
-    """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are."""
+    """New and changed documents are cut into new shards; all others stay where they are."""
 
     name = "index"
     version = 1

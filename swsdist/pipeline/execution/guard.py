@@ -1,4 +1,4 @@
-"""Ends a private Ray instance, also when its driver was killed and could not.
+"""A guard ends a private Ray instance, even when its driver was killed and could not.
 
 A process of its own, started before the instance: it waits for the end of its standard input, which comes when the driver
 closes it or dies, however it dies. Then it kills what still holds a file of the instance's folder open, and removes the folder.
