@@ -45,7 +45,7 @@ def scanner(advance: Any, restart: Any, state: Any, curve: Any, streams: int) ->
     """The compiled inner loop of a pattern, from disk if it was compiled before.
 
     Args:
-        advance, restart: the pattern's, plain module-level functions (`kernels.bounded_slope` says what they do).
+        advance, restart: the pattern's, plain module-level functions (`kernels.recurrences.bounded_slope` says what they do).
         state: dtype of the columns.
         curve: dtype of the curve, int32 or int64.
         streams: feature streams.

@@ -1,7 +1,7 @@
 """The bounded-slope recurrence at a few places of documents: along the frames instead of across lanes.
 
-S(i, t) depends on rows i - 1 and i - 2 only (`kernels.bounded_slope`), so a row of one document can be computed sixteen
-frames at a time: short stretches need no others beside them. A *window* is a stretch of end frames to be reported on;
+S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be computed
+sixteen frames at a time: short stretches need no others beside them. A *window* is a stretch of end frames to be reported on;
 exact costs there take the columns from 2 (N - 1) frames before it. Of these, row i needs only what a path can still come
 from and go to::
 
