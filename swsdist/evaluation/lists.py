@@ -1,7 +1,7 @@
 """This module reads systems' lists of any kind, and the names that a command line gives them.
 
-What a list is tells its content: a STDLIST or KWSLIST by its first element, Kaldi's results by their first line, Parquet by its
-first bytes; all else is CSV.
+The content tells what a list is: the first element tells a STDLIST or KWSLIST, the first line Kaldi's results, and the first
+bytes Parquet; anything else is CSV.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ stage has for them, and says what its cost counts as. One stage may stand in a c
 
     Step("align.final", Align(), phase="score", reads={"detections": "decide:scored"})
 
-A chain is registered by a function of a config (`swsdist.registries.CHAINS`); nothing else has to know of it.
+The registry `swsdist.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of the chain.
 """
 
 from __future__ import annotations

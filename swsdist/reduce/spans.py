@@ -1,6 +1,6 @@
 """Inside a reduce candidates are numbers only, so memory and the time of sorting do not grow with the length of names.
 
-Ids are codes into the names that were met; a column of more than 2 GB of strings is never one array. The order is total: by
+Ids are codes into the names that have occurred; so no array holds more than 2 GB of strings. The order is total: by
 query, score descending, doc_id, channel, first, last, example.
 """
 

@@ -25,8 +25,8 @@ from swsdist.store.reading import Store
 class Export(Stage):
     """One task writes all exports that the config names; see `swsdist.registries.EXPORTS`.
 
-    An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out with a
-    warning; the others are made.
+    An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out
+    with a warning; the others are made.
     """
 
     name = "export"
