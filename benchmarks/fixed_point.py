@@ -148,7 +148,7 @@ def _unit_norm(frames: Frames) -> Frames:
 
 @numba.njit
 def _curve(distances: Any) -> Any:
-    """Costs and document frames of the best paths in float64, by the recurrence of `kernels.bounded_slope`."""
+    """Costs and document frames of the best paths in float64, by the recurrence of `kernels.recurrences.bounded_slope`."""
     n, frames = distances.shape
     cost = np.full((n + 2, frames), np.inf)
     length = np.zeros((n + 2, frames), np.int64)

@@ -1,1 +1,1 @@
-"""What work costs: journals, peaks, hardware, and the factors made of them (ISF, SSF, PMU, PL)."""
+"""Accounts tell what work costs: journals, peaks, hardware, and the factors made of them (ISF, SSF, PMU, PL)."""

@@ -1,4 +1,4 @@
-"""What the journals say beyond the receipts: peaks of nodes, warm-up, attempts that were lost."""
+"""Journals tell more than receipts do: the peaks of nodes, warm-up, and lost attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Spent(Protocol):
 
 
 class Charged(Protocol):
-    """What is looked at of a receipt."""
+    """The parts of a receipt that accounts read."""
 
     @property
     def fingerprint(self) -> str:
@@ -48,7 +48,7 @@ class Charged(Protocol):
 
 
 class NodeCost(NamedTuple):
-    """What a node did: tasks, CPU s, and the peak of memory in bytes by phase, where it worked on that."""
+    """The work of a node: tasks, CPU s, and its peak of memory in bytes for each phase that it worked on."""
 
     host: str
     tasks: int
@@ -57,7 +57,7 @@ class NodeCost(NamedTuple):
 
 
 class Costs:
-    """Of one run.
+    """The costs of one run.
 
     Args:
         journals: `accounts.journal.read_journals`.

@@ -1,4 +1,4 @@
-"""What finding the queries cost, as figures: ISF, SSF, PMU and PL of the SWS 2013 evaluation.
+"""Four figures tell what finding the queries cost: ISF, SSF, PMU and PL of the SWS 2013 evaluation.
 
 Plain functions of numbers, whoever measured them: a run's accounts, or somebody with a stopwatch. CPU time is the total
 over all processors, "as if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.

@@ -1,4 +1,4 @@
-"""What a node is: the description that seed 000, section 4.3, asks for with every system."""
+"""This module describes a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, ask of every system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What work costs: CPU seconds, memory, and a journal that survives the process.
+"""A journal records CPU seconds and memory, and survives the process.
 
 CPU time of a task: user and system time of all threads of the process and of its finished children, by differences.
 
@@ -86,7 +86,7 @@ def pss_bytes(pid: int | str = "self") -> int:
 
 
 class Journal:
-    """Append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
+    """A journal is the append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
 
     Args:
         folder: the run.
@@ -168,7 +168,7 @@ class Journal:
 
 
 class DriverJournal(Journal):
-    """The driver's: it also accounts for the processes that it started, but for those that keep their own journal."""
+    """The driver's journal also accounts for the processes that it started, except those that keep their own."""
 
     def __init__(self, folder: Folder) -> None:
         self.others: set[int] = set()

@@ -1,1 +1,1 @@
-"""The chains of stages, one folder each."""
+"""Each chain of stages has a folder."""

@@ -66,7 +66,7 @@ class FeatureStream(Section):
         return self
 
 
-class Term(NamedTuple):
+class DistanceTerm(NamedTuple):
     """A term of the search's distance, nothing left open but the last column; its options are as they are given.
 
     With a track, columns count from the track's first (`Search.placed` makes them those of all tracks side by side).
@@ -246,7 +246,7 @@ class Search(Section):
             values["first_pass"] = [*FIRST_PASSES.identity(proposer.name), proposer.complete(), *kept]
         return values
 
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[DistanceTerm, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
         if not self.streams:
             return (self._term((0, None), self.distance, 1, self.normalise, {}),)
@@ -270,10 +270,10 @@ class Search(Section):
         normalise: Normalise,
         own: dict[str, object],
         track: str | None = None,
-    ) -> Term:
+    ) -> DistanceTerm:
         takes = DISTANCES[name].takes()
         common = {key: value for key, value in self._common().items() if key in takes}
-        return Term(*columns, name, weight, normalise, common | own, track)
+        return DistanceTerm(*columns, name, weight, normalise, common | own, track)
 
     def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
         """The same, in columns of all tracks side by side.
@@ -315,7 +315,7 @@ class Search(Section):
         return made
 
     @staticmethod
-    def _complete(term: Term) -> dict[str, object]:
+    def _complete(term: DistanceTerm) -> dict[str, object]:
         return checked(DISTANCES, term.distance, term.options)
 
     def _common(self) -> dict[str, object]:
@@ -379,7 +379,7 @@ class Search(Section):
         return self
 
 
-def _end(term: Term) -> float:
+def _end(term: DistanceTerm) -> float:
     return math.inf if term.stop is None else term.stop
 
 

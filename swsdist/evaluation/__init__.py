@@ -1,4 +1,4 @@
-"""Anybody's lists against anybody's references: read, evaluate, calibrate, compare.
+"""This package holds anybody's lists against anybody's references: it reads, evaluates, calibrates and compares.
 
 All at once, from files or from tables (arrow, pandas, mappings of columns)::
 

@@ -1,4 +1,4 @@
-"""Any system's list, calibrated: read, fitted where that is needed, decided, written. What `swsdist calibrate` does.
+"""`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
 
 =============  ==================================================================================================
 method         scores                              decisions
@@ -41,7 +41,7 @@ How = Literal["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kald
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """A request to calibrate a list.
 
     Attributes:
         method: see the module.
@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What came of it.
+    """A calibrated list, and what is told about it.
 
     Attributes:
         detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.

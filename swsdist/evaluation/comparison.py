@@ -1,4 +1,4 @@
-"""Systems to compare, from what a user names: run folders, per-term tables, and lists that are scored first.
+"""This module gathers systems to compare from run folders, per-term tables, and lists, which are scored first.
 
 A run folder and a list have an aligned list, so their MTWV can be compared too (their values at the threshold of the
 maximum), intervals can be taken over documents, and values broken down by properties of documents. A per-term table
@@ -94,7 +94,7 @@ def gather(
 
 @dataclass(frozen=True)
 class Request:
-    """What else to compare.
+    """A request says how systems are compared.
 
     Attributes:
         by: columns, each with or without bins, as `COLUMN` or `COLUMN:BINS` (see `swsdist.score.compare.breakdown.grouped`).

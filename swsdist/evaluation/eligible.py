@@ -1,7 +1,7 @@
-"""What of references and detections counts for a task, by the conventions of its program; the rest is noted.
+"""The conventions of a program decide which references and detections count for a task; the rest is noted.
 
 STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out.
-Detections of queries that the term list lacks are left out by STDEval and stop KWSEval.
+STDEval leaves out detections of queries that the term list lacks; KWSEval stops at them.
 """
 
 from __future__ import annotations

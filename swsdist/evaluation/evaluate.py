@@ -1,4 +1,4 @@
-"""A system's list scored against a task: all that the NIST programs compute, by their rules, from one alignment.
+"""This module scores a list against a task: all that the NIST programs compute, by their rules, from one alignment.
 
 `evaluate` gives counts, rates and values of every term; the actual, maximum, optimum and supremum term-weighted values;
 the curve; all of it also for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints it; and the
@@ -53,7 +53,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The whole list, or what of it lies in documents of one source type.
+    """The whole list, or its part in documents of one source type.
 
     Attributes:
         name: `all`, or the source type.

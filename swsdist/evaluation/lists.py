@@ -1,7 +1,7 @@
-"""Systems' lists of any kind, read; and the names that a command line gives them.
+"""This module reads systems' lists of any kind, and the names that a command line gives them.
 
-What a list is tells its content: a STDLIST or KWSLIST by its first element, Kaldi's results by their first line, Parquet by its
-first bytes, what another package reads by what that package says; all else is CSV.
+The content tells what a list is: the first element tells a STDLIST or KWSLIST, the first line Kaldi's results, and the first
+bytes Parquet; another package says how its own are told; anything else is CSV.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", 
 
 @dataclass(frozen=True)
 class Kaldi:
-    """How Kaldi's results tell places: where utterances lie, and s of a frame."""
+    """Kaldi's results tell places by utterance and frame; this says where utterances lie, and how long a frame is, in s."""
 
     utterances: Utterances = field(default_factory=Utterances)
     frame_shift: float = 0.01

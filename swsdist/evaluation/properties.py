@@ -1,4 +1,4 @@
-"""A scored system to be compared, and properties of its queries and documents, known or from tables of the user's."""
+"""Queries and documents of a scored system have properties, known or from a user's tables, for breakdowns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is scored against what: from the files of an evaluation to tables, by the rules of a protocol.
+"""This module turns the files of an evaluation into tables, by the rules of a protocol.
 
 A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. What the NIST programs pass over in silence is
-noted with a count (`swsdist.io.notices`), and refused where `strict`.
+table of them. What the NIST programs pass over in silence is noted with a count (`swsdist.io.notices`), and refused where
+`strict`.
 """
 
 from __future__ import annotations

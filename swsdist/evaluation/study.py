@@ -1,4 +1,4 @@
-"""Systems for the study of KST and STO: lists, aligned with the references of their tasks, as probabilities.
+"""This module reads the systems of a KST and STO study: lists of probabilities, aligned with their tasks' references.
 
 Systems of one task are named on the command line. Several tasks, languages for example, stand in a YAML file, paths relative
 to it:
@@ -44,7 +44,7 @@ _REMEDY = "below tasks, by name: ecf, rttm, terms (or seconds, references) and s
 
 
 class TaskSection(Section):
-    """What was searched, what for, and by whom."""
+    """A task of the study: what was searched for, where, and by which systems."""
 
     ecf: str | None = None
     seconds: PositiveFloat | None = None
@@ -56,7 +56,7 @@ class TaskSection(Section):
 
 
 class StudyFile(Section):
-    """The YAML file."""
+    """The YAML file of a study."""
 
     protocol: str | None = None
     beta: PositiveFloat | None = None

@@ -1,4 +1,4 @@
-"""What a system was asked, and what it answered: the values that are scored."""
+"""Scoring compares what a system was asked with what it answered; these are the two values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
 @dataclass(frozen=True, eq=False)
 class ScoringTask:
-    """What a system was asked.
+    """A scoring task is what a system was asked.
 
     Attributes:
         protocol: the rules.
@@ -56,7 +56,7 @@ class ScoringTask:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """What a system answered.
+    """A system is known by what it answered.
 
     Attributes:
         detections: query_id, doc_id, channel, start, end, duration (s), score, decision (may be null).

@@ -1,8 +1,8 @@
-"""A system's list written as a STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
+"""This module writes a system's list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
 and the queries of the list it was made of.
 
-What the readers drop is not written: of a list's search times only their mean, of a table only the columns of a list. Kaldi's
-results have no decisions; a STDLIST or KWSLIST has YES and NO only, and what is not decided is written NO.
+It does not write what the readers drop: only the mean of a list's search times, and only the columns of a list, are left.
+Kaldi's results have no decisions. A STDLIST or KWSLIST has YES and NO only, so NO stands for what is not decided.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The integers that stand for distances, for who must know them without loading the kernels.
+"""These integers stand for distances; planning and the config need them without loading the kernels.
 
 A local distance has 12 bits. The integer that stands for a distance of 1 is a power of two for all (`DistanceEntry.unit`), so
 that weighted sums of distances are exact.

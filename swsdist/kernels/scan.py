@@ -83,7 +83,7 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
     """The compiled inner loop of a pattern, from disk if it was compiled before.
 
     Args:
-        advance, restart: the pattern's, plain module-level functions (`kernels.bounded_slope` says what they do).
+        advance, restart: the pattern's, plain module-level functions (`kernels.recurrences.bounded_slope` says what they do).
         state: dtype of the columns.
         curve: dtype of the curve, int32 or int64.
         streams: feature streams.

@@ -1,7 +1,7 @@
 """The bounded-slope recurrence at a few places of documents: along the frames instead of across lanes.
 
-S(i, t) depends on rows i - 1 and i - 2 only (`kernels.bounded_slope`), so a row of one document can be computed sixteen
-frames at a time: short stretches need no others beside them. A *window* is a stretch of end frames to be reported on;
+S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be computed
+sixteen frames at a time: short stretches need no others beside them. A *window* is a stretch of end frames to be reported on;
 exact costs there take the columns from 2 (N - 1) frames before it. Of these, row i needs only what a path can still come
 from and go to::
 
@@ -230,8 +230,8 @@ def least_sums(
 
     Args:
         minima: int16, of stretches of documents.
-        stretches: int64 (many, 4): where in `minima` frame 0 of the document would be, frames of the document, and of
-            the windows that are meant the last frames: they end after the third and not after the fourth.
+        stretches: int64 (many, 4): the index in `minima` of the document's frame 0 (outside of it where the stretch begins
+            later), the document's frames, and two frames a, b: only windows that end in the frames a to b - 1 count.
         most: int64 (stretches,), windows of a stretch.
         limit: the largest sum that is wanted.
         found: int64 (at least sum of most, 3), written: stretch, first frame, sum.

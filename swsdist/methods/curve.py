@@ -1,8 +1,8 @@
 """The curve of one query in one document, and the warping path of a detection: computed on demand, for plots.
 
 The search keeps neither: it finds candidates in a curve that exists for one query and a few thousand frames at a time. Here
-the same recurrence runs over a whole table of distances (`kernels.tracing`), so that cost and document frames of every end
-frame are those of the search, and the path of a detection is the one that it was found by.
+the same recurrence runs over a whole table of distances (`kernels.recurrences.tracing`), so that cost and document frames of
+every end frame are those of the search, and the path of a detection is the one that it was found by.
 """
 
 from __future__ import annotations

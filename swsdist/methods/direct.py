@@ -160,7 +160,7 @@ def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options:
 
     Args:
         store: an open store.
-        query: as `search.direct.parse_query` takes it.
+        query: as `parse_query` takes it.
         doc_id, channel: of the document.
         options: keys of the config's section `search`.
 

@@ -1,1 +1,1 @@
-"""Chains, stages, tasks, receipts, and who runs them; nothing here knows a stage by its name."""
+"""The machinery of chains, stages, tasks and receipts, and the driver that runs them; it knows no stage by its name."""

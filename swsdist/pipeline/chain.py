@@ -1,11 +1,11 @@
-"""A chain: a graph of stages under names of their own, made of a config.
+"""A chain is a graph of stages under names of their own, made from a config.
 
 A step is one use of a stage. It names the tables that it reads, of earlier steps or of another run, by the words that the
 stage has for them, and says what its cost counts as. One stage may stand in a chain many times::
 
     Step("align.final", Align(), phase="score", reads={"detections": "decide:scored"})
 
-A chain is registered by a function of a config (`swsdist.registries.CHAINS`); nothing else has to know of it.
+The registry `swsdist.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of the chain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Step:
 
 
 class ChainInputs:
-    """What a chain knows before its first step: corpus, queries, references, whatever it is; nothing by default."""
+    """What a chain knows before its first step, such as corpus, queries and references; nothing by default."""
 
     @property
     def hours(self) -> float:

@@ -1,4 +1,4 @@
-"""A plan as it goes: its chain, which steps are chosen, and what they have made so far."""
+"""A course is a plan while it runs: its chain, the chosen steps, and what they have made so far."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass
 class Course:
-    """A plan as it goes: what its steps have made."""
+    """A plan while it runs, with what its steps have made."""
 
     name: str
     config: Config

@@ -1,4 +1,4 @@
-"""What works on this machine: the findings of `swsdist doctor`."""
+"""This module checks what works on a machine, for `swsdist doctor`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.io.filesystem import Folder
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     good: bool

@@ -1,7 +1,7 @@
-"""What a plan computed, as one SHA-256: equal digests prove equal results, however the work was cut.
+"""A digest is one SHA-256 of what a plan computed; equal digests prove equal results, however the work was cut.
 
-Over the rows of the tables that its chain digests, each in canonical order. What tells how or where the work was done (paths,
-identities of files, shards, costs) is in none of them.
+It covers the rows of the tables that the chain digests, each in canonical order. These tables do not say how or where the
+work was done (paths, identities of files, shards, costs).
 """
 
 from __future__ import annotations

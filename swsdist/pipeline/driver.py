@@ -1,8 +1,8 @@
-"""Step after step: what is left to do is done, and what was done is left alone.
+"""The driver runs a chain step by step; it does what is left to do and leaves alone what is done.
 
-For each step: plan, find the tasks whose receipts and outputs exist, run the others, finish. Several plans go side by side: a
-task that several of them name is done once. Nothing is known of Ray here, and of no stage by its name; an executor is made
-when the first task needs one, so a run with nothing left starts none.
+For each step it plans, finds the tasks whose receipts and outputs exist, runs the others, and finishes. Several plans go side
+by side; a task that several of them name is done once. The driver knows neither Ray nor any stage by its name. It makes an
+executor when the first task needs one, so a run with nothing left starts none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 class Progress:
-    """What the driver tells of its progress; this one keeps silent."""
+    """The driver reports its progress to this class; the base class keeps silent."""
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio in all."""

@@ -1,4 +1,4 @@
-"""Tables of other runs, which a chain may read: by run, step and table."""
+"""A chain may read tables of other runs, which it names by run, step and table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.pipeline.task import Task
 
 
 class Elsewhere(NamedTuple):
-    """A table of another run. Its identity is that of its files, whatever they are called.
+    """A table of another run. Its files' content identifies it, whatever their names are.
 
     Attributes:
         run: its folder.

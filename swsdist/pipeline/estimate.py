@@ -1,4 +1,4 @@
-"""`--dry-run`: what is left to do, how much work it is, and what it may cost, judged by earlier receipts."""
+"""`--dry-run` tells what is left to do, how much work it is, and what it may cost, judged by earlier receipts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swsdist.pipeline.task import Receipt
 
 @dataclass(frozen=True)
 class Estimate:
-    """One step. `tasks` and `work` are None where they are known only once earlier steps have ended."""
+    """The estimate of one step. `tasks` and `work` are None where they depend on steps that have not ended."""
 
     stage: str
     unit: str

@@ -1,4 +1,4 @@
-"""What a stage may look at while it plans: the config, what its chain knows, and what earlier steps have made."""
+"""A stage plans from its inputs: the config, what its chain knows, and what earlier steps have made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Made(NamedTuple):
 
 @dataclass
 class Inputs:
-    """Of one step of one plan.
+    """The inputs of one step of one plan.
 
     Attributes:
         config: of the plan.

@@ -1,4 +1,4 @@
-"""The ledger: what is done in a run folder and its stores, told by receipts; and the plans that name what is theirs.
+"""The ledger knows from receipts what is done in a run folder and its stores, and from plans which of it is current.
 
 A worker writes a receipt as a small file, last of all. When a stage has ended, the driver packs its receipts into one file, a
 line each, so one read tells what is done, however many tasks there are. A receipt stands if its outputs are there in their full
@@ -56,7 +56,7 @@ def pack_name(stage: str) -> str:
 
 
 class Ledger:
-    """Receipts of a run folder, and of other folders that its tasks write to.
+    """The receipts of a run folder and of other folders that its tasks write to.
 
     Args:
         run: the run folder.

@@ -1,13 +1,14 @@
-"""One driver at a time in a run folder or store.
+"""A lock lets one driver at a time work in a run folder or store.
 
 The lock is a small file with host, process and a heartbeat. It is stale when the heartbeat is 60 s old, or at once when the
 process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
 writer writes the same bytes to the same name.
 
-In a local folder one process at a time looks and writes: the kernel locks the folder (flock) for that moment. Where it cannot
-(some network file systems) and nobody holds the folder, the file is made by a link, which one of several processes gets. Where
-that cannot be had either (S3, or a stale lock lies there) the file is written and read again after a moment; who wrote last has
-it. A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
+In a local folder one process at a time looks and writes, while the kernel locks the folder (flock). Where the kernel cannot
+(some network file systems) and nobody holds the folder, a link makes the file, and only one of several processes succeeds.
+Where there are no links either (S3), or a stale lock lies there, a process writes the file and reads it again after a moment;
+the last writer holds the lock. A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at
+the end of its stage.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SETTLE = 0.5
 
 
 class Lock:
-    """Of one holder of one folder."""
+    """The lock that one holder has on one folder."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What a run needs while it works: its journal, its executors, and its plans in the folder; made when the first task comes."""
+"""The machinery is what a run needs while it works: journal, executors, and plans; it starts with the first task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABANDONED = 3600.0
 
 
 class Machinery:
-    """Of one run."""
+    """The machinery of one run."""
 
     def __init__(self, outcome: Outcome, config: Config) -> None:
         self.ledger = outcome.ledger

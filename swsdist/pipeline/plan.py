@@ -1,4 +1,4 @@
-"""The plans of a ledger, as they stand: which tasks make up each step. They say what of the folder's tables is current.
+"""A plan lists the tasks that make up each step. The plans of a ledger say which of the folder's tables are current.
 
 A run has one plan, a sweep has many. A list of tasks that several plans share is written once.
 """
@@ -23,7 +23,7 @@ ONLY = "run"
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step's tasks.
+    """The tasks of a step.
 
     Attributes:
         stage: its stage.
@@ -42,7 +42,7 @@ class PlannedStep:
 
 @dataclass
 class Plan:
-    """One plan.
+    """The plan of one config.
 
     Attributes:
         chain: name of its chain.

@@ -1,4 +1,4 @@
-"""A plan as it was run, from its folder alone: for digests, comparisons, and whoever looks at it later."""
+"""This module restores a finished plan from its folder alone, for digests, comparisons and later readers."""
 
 from __future__ import annotations
 

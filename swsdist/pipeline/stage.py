@@ -1,4 +1,4 @@
-"""A stage: how one arrow in the way of the data is cut into tasks, and what a task does.
+"""A stage cuts one arrow in the way of the data into tasks, and says what a task does.
 
 ::
 
@@ -49,7 +49,7 @@ class Table:
 
 @dataclass
 class Context:
-    """What a task may use: the folders, and a memory of its process.
+    """A task may use its context: the folders, and a memory of its process.
 
     Attributes:
         run: the run folder.

@@ -1,4 +1,4 @@
-"""What a run is doing, or what it was doing when it died: from its folder alone."""
+"""The status tells from the folder alone what a run is doing, or was doing when it died."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.pipeline.plan import Plan, load_plans
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage: how many of its tasks are done."""
+    """The number of a step's tasks, and how many are done."""
 
     stage: str
     tasks: int
@@ -37,7 +37,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """`running`, `died`, `done`, `incomplete`, and the details."""
+    """The state of a run (`running`, `died`, `done` or `incomplete`), with details."""
 
     state: str
     holder: str | None

@@ -1,4 +1,4 @@
-"""A task and its receipt: what is done, apart from who does it.
+"""A task says what is to be done, apart from who does it; its receipt says that it is done.
 
 A task is named by the fingerprint of all that its outputs depend on. Its receipt is written last and holds the size and SHA-256
 of each output. A task whose receipt and outputs exist is skipped: that one rule is resume, caching and incremental indexing.
@@ -22,7 +22,7 @@ T = TypeVar("T", bound="Told")
 
 
 class Told(Protocol):
-    """What a stage's tasks tell the driver: a NamedTuple of JSON values, a type for each stage."""
+    """A stage's tasks tell the driver a NamedTuple of JSON values; each stage has a type of its own."""
 
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What a task made.
+    """The result of a task.
 
     Attributes:
         outputs: files it published.
@@ -94,7 +94,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a task cost. CPU is user and system time of all threads and children, in s; memory in bytes."""
+    """The cost of a task. CPU is user and system time of all threads and children, in s; memory is in bytes."""
 
     cpu_user: float
     cpu_system: float
@@ -112,7 +112,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Says that a task is done, what it made, and what it cost."""
+    """A receipt says that a task is done, what it made, and what it cost."""
 
     stage: str
     version: int

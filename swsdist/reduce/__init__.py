@@ -1,1 +1,1 @@
-"""From candidates to detections: overlaps out, the best kept, statistics for normalisation."""
+"""Reducing turns candidates into detections: it removes overlaps, keeps the best, and gathers statistics."""

@@ -1,6 +1,6 @@
-"""From candidates to detections: the map-reduce's second half, one bucket of queries at a time.
+"""This module turns candidates into detections, one bucket of queries at a time: the second half of a map-reduce.
 
-Of each file of candidates the rows of the bucket are read. A document lies whole in one shard, and a query's examples in one
+A bucket reads its own rows of each file of candidates. A document lies whole in one shard, and a query's examples in one
 group, so overlaps are merged file by file (`swsdist.reduce.overlaps`), and the best N of each query are kept. All orders are
 total (score descending, then doc_id, channel, first, last, example), so neither the order nor the number of the files
 matters. Memory holds one file's rows of the bucket and some N detections a query.
@@ -21,7 +21,7 @@ from swsdist.reduce.spans import Best, Names, spans_of
 
 
 class Reduced(NamedTuple):
-    """Detections of a bucket (DETECTIONS, in total order) and its queries' statistics (QUERY_STATISTICS)."""
+    """The detections of a bucket (DETECTIONS, in total order) and its queries' statistics (QUERY_STATISTICS)."""
 
     detections: pa.Table
     statistics: pa.Table

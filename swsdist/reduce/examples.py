@@ -1,4 +1,4 @@
-"""What several examples of a query make together, where each of them was searched: the best counts, or their mean.
+"""Several examples of a query, each searched by itself, make one list: the best score counts, or their mean.
 
 **best**: the candidates of all examples compete, see `swsdist.reduce.detections`.
 

@@ -1,8 +1,8 @@
-"""What several candidates of a query at one place in a document make together.
+"""Several candidates of a query at one place in a document make one detection.
 
-Which belong together is the same for both rules: the best candidate of a document is a place, and all that overlap it by more
+Both rules agree on what belongs together: the best candidate of a document is a place, and all that overlap it by more
 than a part of the shorter of the two belong to it, and to no other place; then the best of those that are left, and so on.
-Overlap is counted in ticks: in seconds, whether half is more than half would depend on the place in the document. A document
+Overlap is counted in ticks, for in seconds rounding would decide whether half is more than half. A document
 lies whole in one file, so places do not depend on how the work was cut.
 
 **best**: the place's best candidate stays, as it is.

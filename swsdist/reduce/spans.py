@@ -1,6 +1,6 @@
-"""Candidates inside a reduce: numbers only, so that memory and the time of sorting do not grow with the length of names.
+"""Inside a reduce candidates are numbers only, so memory and the time of sorting do not grow with the length of names.
 
-Ids are codes into the names that were met; a column of more than 2 GB of strings is never one array. The order is total: by
+Ids are codes into the names that have occurred; so no array holds more than 2 GB of strings. The order is total: by
 query, score descending, doc_id, channel, first, last, example.
 """
 
@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 
 
 class Names:
-    """The ids that were met, and their codes."""
+    """The ids that have occurred, and their codes."""
 
     def __init__(self) -> None:
         self.known: list[str] = []
@@ -125,7 +125,7 @@ def n_best(ordered: Spans, nbest: int) -> Spans:
 
 
 class Best:
-    """The best N of each query of all that is added.
+    """The best N candidates of each query, of all that are added.
 
     They are put in order only when as many have come as are kept, so that a row is sorted a few times, however many files
     there are.

@@ -1,4 +1,4 @@
-"""All that a report shows, as plain frozen values. The formulas of the required resources are in `score.resources`.
+"""All that a report shows, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
 s, probabilities from 0 to 1, `None` where a value does not exist. Field descriptions are the text of

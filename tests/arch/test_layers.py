@@ -54,6 +54,17 @@ AT_HOME = {
 }
 
 MOST_LINES = 450
+#: Files of a folder besides `__init__.py`, below `swsdist`.
+FEWEST_FILES, MOST_FILES = 3, 12
+#: Folders that hold fewer or more, and why.
+OTHER_SIZES = {
+    "chains": "a folder a chain, and no file of its own",
+    "chains/search": "a file a stage: its twelve steps are what the folder is about",
+    "cli": "a file a group of commands, and what they share",
+    "pipeline": "the machinery of one idea; who looks at a ledger from outside still stands beside who works on it",
+    "score": "conventions and tables that all its folders share",
+    "testing": "an oracle a part of the package, under the name of that part",
+}
 NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -180,6 +191,28 @@ def test_modules_do_not_import_each_other_in_circles(trees) -> None:
         assert len(list(TopologicalSorter(graph).static_order())) == len(FILES)
     except CycleError as error:
         pytest.fail(f"modules import each other in a circle: {' -> '.join(error.args[1])}")
+
+
+def test_folders_hold_a_handful_of_files() -> None:
+    """A folder of one file says no more than the file; one of twenty hides what belongs together."""
+    folders = {path.parent for path in FILES} - {PACKAGE}
+    sizes = {
+        folder.relative_to(PACKAGE).as_posix(): sum(path.name != "__init__.py" for path in folder.glob("*.py"))
+        for folder in folders
+    }
+    odd = {name: size for name, size in sizes.items() if not FEWEST_FILES <= size <= MOST_FILES}
+    assert odd.keys() - OTHER_SIZES.keys() == set(), odd
+    assert OTHER_SIZES.keys() <= sizes.keys()
+
+
+def test_the_package_says_that_it_has_types() -> None:
+    """`py.typed` is in the package, and everything in the package is in the wheel."""
+    assert (PACKAGE / "py.typed").is_file()
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
+    assert wheel["packages"] == ["swsdist"]
+    assert not {"exclude", "only-include", "artifacts"} & wheel.keys()
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

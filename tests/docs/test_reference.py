@@ -144,3 +144,14 @@ def test_sources_name_what_is_there() -> None:
         module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
         for name in re.findall(r"`([\w.]+)`", names):
             assert hasattr(module, name), f"{path} has no {name}"
+
+
+def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
+    table = [row for text in sections(DOCS / "reference/glossary.md").values() for row in rows(text)]
+    words = [row[0] for row in table]
+    assert len(words) > 60
+    assert len(set(words)) == len(words)
+    for word, meaning, where in table:
+        assert all((meaning, where)), word
+        for path in re.findall(r"`([\w/]+(?:\.py|/))`", where):
+            assert (ROOT / "swsdist" / path).exists(), f"{word}: there is no {path}"

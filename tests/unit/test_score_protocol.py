@@ -1,4 +1,4 @@
-"""Protocols, trials and beta against seed documents' numbers and C's rounding."""
+"""Protocols, trials and beta against the papers' numbers and C's rounding."""
 
 import math
 

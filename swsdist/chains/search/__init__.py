@@ -1,1 +1,1 @@
-"""The chain from audio to a scored report, a file a stage."""
+"""The search chain leads from audio to a scored report; each stage is a file."""

@@ -1,4 +1,4 @@
-"""align: which detection matches which true occurrence, a bucket of queries at a time."""
+"""align decides which detection matches which true occurrence, one bucket of queries at a time."""
 
 from __future__ import annotations
 

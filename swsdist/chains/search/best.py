@@ -1,4 +1,4 @@
-"""The detections of highest score of a run."""
+"""This module finds a run's detections of highest score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search chain: from audio and spoken queries to a scored report.
+"""The search chain leads from audio and spoken queries to a scored report.
 
 ::
 

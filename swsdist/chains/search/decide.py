@@ -1,4 +1,4 @@
-"""decide: final scores and YES or NO, a bucket of queries at a time."""
+"""decide makes final scores, and YES or NO, one bucket of queries at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swsdist.types import DETECTIONS
 
 
 class Decide(Stage):
-    """Decisions are null where nothing decides. Where steps are fitted scores get their final values here."""
+    """Decisions are null where nothing decides. Where steps are fitted, this stage gives scores their final values."""
 
     name = "decide"
     version = 1

@@ -1,4 +1,4 @@
-"""export: the detections as others read them, below `exports/` in the run folder."""
+"""export writes the detections in others' forms, below `exports/` in the run folder."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from swsdist.store.reading import Store
 
 
 class Export(Stage):
-    """Each export that the config names, see `swsdist.registries.EXPORTS`.
+    """One task writes all exports that the config names; see `swsdist.registries.EXPORTS`.
 
-    One that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out with a
-    warning; the others are made.
+    An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out
+    with a warning; the others are made.
     """
 
     name = "export"

@@ -1,4 +1,4 @@
-"""fit: the threshold, and the steps of calibration that are fitted, from aligned lists."""
+"""fit learns the threshold, and the steps of calibration that are fitted, from aligned lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from swsdist.score import Counts
 
 
 class Fit(Stage):
-    """One task: what it reads are counts, not lists."""
+    """There is one task, for it reads counts and not lists."""
 
     name = "fit"
     version = 1

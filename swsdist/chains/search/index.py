@@ -1,4 +1,4 @@
-"""index: audio -> shards of the feature store, a task a shard and extractor."""
+"""index turns audio into shards of the feature store, a task a shard and extractor."""
 
 from __future__ import annotations
 

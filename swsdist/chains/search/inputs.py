@@ -1,4 +1,4 @@
-"""What the search chain knows before its first step: corpus, queries, references, extractor, and the state of its store."""
+"""The search chain knows these before its first step: corpus, queries, references, extractor, and the state of its store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""measure: what the measures count of a bucket of queries."""
+"""measure counts, for one bucket of queries, what the measures need."""
 
 from __future__ import annotations
 

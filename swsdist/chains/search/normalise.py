@@ -1,4 +1,4 @@
-"""normalise: scores of a query made comparable with those of others."""
+"""normalise makes the scores of different queries comparable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from swsdist.types import DETECTIONS
 
 
 class Normalise(Stage):
-    """The steps of calibration before the first that is fitted. Needs no references: it is a part of searching."""
+    """This stage applies the steps of calibration before the first that is fitted. It needs no references, so it is a part of
+    searching."""
 
     name = "normalise"
     version = 1

@@ -1,4 +1,4 @@
-"""The operating point of a run, and how its trials are made: of its protocol and its data."""
+"""The protocol and the data of a run determine its operating point and how its trials are made."""
 
 from __future__ import annotations
 

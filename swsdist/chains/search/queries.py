@@ -1,4 +1,4 @@
-"""queries: spoken examples -> their features, a table a group of queries."""
+"""queries turns spoken examples into features, one table for each group of queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _granted(task: Task, context: Context) -> list[Extractor]:
 
 
 class Queries(Stage):
-    """Queries are searched in groups, whose borders the ids themselves tell."""
+    """Queries are searched in groups; the ids alone determine the borders between groups."""
 
     name = "queries"
     version = 1
@@ -45,7 +45,7 @@ class Queries(Stage):
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
         longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
-        # What refuses long examples; with neither, the name of a group is what it is for any search.
+        # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
         by_query: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""reduce: candidates of all shards -> detections and score statistics, a bucket of queries at a time."""
+"""reduce turns candidates of all shards into detections and score statistics, one bucket of queries at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""score: measures of the whole list, from what was counted of its parts."""
+"""score computes the measures of the whole list from the counts of its parts."""
 
 from __future__ import annotations
 

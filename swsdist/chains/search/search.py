@@ -1,4 +1,4 @@
-"""search: a group of queries in a part of the store -> candidates, sorted by slot, a row group a bucket."""
+"""search finds candidates of a group of queries in a part of the store; they are sorted by slot, a row group a bucket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from swsdist.types import CANDIDATES
 
 
 class Search(Stage):
-    """Every group of queries meets every part of the store once; how is the method's affair."""
+    """Every group of queries meets every part of the store once; the method says how."""
 
     name = "search"
     version = 2

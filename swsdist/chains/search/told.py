@@ -1,4 +1,4 @@
-"""What the stages of the search chain tell the driver of a task: what later stages and the report need to know."""
+"""The tasks of the search chain tell the driver what later stages and the report need to know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Indexed(NamedTuple):
-    """A shard: documents, frames and seconds that went into it."""
+    """The documents, frames and seconds that went into a shard."""
 
     documents: int
     frames: int
@@ -14,7 +14,7 @@ class Indexed(NamedTuple):
 
 
 class Extracted(NamedTuple):
-    """A group of queries: examples that can be searched, whose they are, their frames and seconds."""
+    """The examples of a group of queries that can be searched, with their queries, frames and seconds."""
 
     examples: int
     query_ids: list[str]
@@ -23,7 +23,7 @@ class Extracted(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """Candidates that were found.
+    """The candidates that a task found.
 
     Attributes:
         candidates: how many.
@@ -37,7 +37,7 @@ class Searched(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A list of one bucket of queries: its rows, and the least and greatest of its scores."""
+    """The list of one bucket of queries: its rows, and its least and greatest score."""
 
     bucket: int
     rows: int
@@ -46,7 +46,7 @@ class Bucket(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What decides: `crossfit`, `oracle`, `file` or `none`, and its thresholds, one a fold or one for all."""
+    """The source of decisions (`crossfit`, `oracle`, `file` or `none`), and its thresholds, one a fold or one for all."""
 
     fit: str
     thresholds: list[float | None]

@@ -13,7 +13,7 @@ Layouts, flat; the frames of all warps follow one another, and `offset` is where
 - queries: float32 (tiles of all queries, columns, 16 rows); a query's first tile begins with rows for no frame, so that the
   last one is full;
 - edges: state (queries, frames of all warps, 2, 32): of a tile's last row i, S(i, t), and S(i-1, t-1) + d(i, t), which is
-  what a path needs that takes i and i + 1 at once (see `kernels.bounded_slope`);
+  what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`);
 - tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one.
 """
 

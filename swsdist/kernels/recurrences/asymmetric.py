@@ -13,7 +13,7 @@ the steps of Itakura 1975, "Minimum prediction residual principle applied to spe
 against two of those together; `asymmetric` of Giorgino 2009, "Computing and visualizing dynamic time warping alignments
 in R".) A path takes at most 2 N - 1 document frames, and a result depends on nothing further back.
 
-State of a cell and layout: as in `kernels.bounded_slope`, ``cost << frame_bits | document frames`` in three columns
+State of a cell and layout: as in `kernels.recurrences.bounded_slope`, ``cost << frame_bits | document frames`` in three columns
 that rotate; of equal costs the shorter path wins.
 """
 
@@ -56,7 +56,10 @@ def advance(
     shifted: int,
     option: int,
 ) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`. Row i is query frame i."""
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
+
+    Row i is query frame i.
+    """
     like = lanes_of(columns)
     shift = spread(bits, like)
     size = n * WIDTH

@@ -109,7 +109,7 @@ def advance(
     shifted: int,
     option: int,
 ) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 3 i to 3 i + 2 of the column are the three integers of query frame i.
     """

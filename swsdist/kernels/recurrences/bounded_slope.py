@@ -14,7 +14,7 @@ back. The step set is that of Sakoe and Chiba (1978), type P=1, made asymmetric.
 
 State of a cell: ``cost << frame_bits | document frames``. Adding ``d << frame_bits | n`` extends a path; the smaller
 integer is the lower cost, and of equal costs the shorter path. The state is int32 where the query fits (see
-`kernels.packing`), else int64.
+`kernels.recurrences.packing`), else int64.
 
 Layout: sixteen pieces of documents side by side, each row of a column one vector (`kernels.vectors`). The three columns
 rotate: that of frame t is number t mod 3. Two of a cell's five inputs stay in registers from the row before. No fast-math flag

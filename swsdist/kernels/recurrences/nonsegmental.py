@@ -101,7 +101,7 @@ def advance(
     shifted: int,
     option: int,
 ) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 2 i and 2 i + 1 of a column are the two integers of query frame i.
     """

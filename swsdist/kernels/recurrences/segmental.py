@@ -84,7 +84,7 @@ def advance(
     shifted: int,
     band: int,
 ) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.bounded_slope`.
+    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
 
     Frame 0 is one that a segment may begin at.
     """

@@ -1,6 +1,6 @@
-"""The search on a GPU: the same candidates as `search.engine`, byte for byte.
+"""The search on a GPU: the same candidates as `methods.dtw.engine`, byte for byte.
 
-Pieces of documents stand side by side in warps (`search.warps`); a batch of warps is copied to the GPU and searched with a
+Pieces of documents stand side by side in warps (`methods.dtw.warps`); a batch of warps is copied to the GPU and searched with a
 part of the queries at a time. All that is on the GPU lies in one array whose size is the budget, so that it is bounded by
 construction; `Account` says how much of it was used.
 
@@ -112,7 +112,7 @@ def search(
     most: NDArray[np.int64],
     settings: Settings,
 ) -> tuple[Found, Account]:
-    """Candidates of every example in every document; arguments as for `search.engine.search`.
+    """Candidates of every example in every document; arguments as for `methods.dtw.engine.search`.
 
     Raises:
         UserError: as `require`, or the budget does not hold one query and the smallest batch.

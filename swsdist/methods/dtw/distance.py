@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.config.search import Search, Term
+from swsdist.config.search import DistanceTerm, Search
 from swsdist.errors import UserError
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance
@@ -31,7 +31,7 @@ def distance_of(search: Search, dimension: int) -> Distance:
     return weighted_sum(parts, dimension, "search.streams")
 
 
-def _made(term: Term, dimension: int, where: str) -> Distance:
+def _made(term: DistanceTerm, dimension: int, where: str) -> Distance:
     try:
         return create(term.distance, dimension, term.options)
     except UserError as error:

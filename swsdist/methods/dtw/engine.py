@@ -1,9 +1,9 @@
-"""The search of queries in documents: exact, and bounded in memory whatever the documents' number, and their length (but for a
-recurrence whose paths have no longest length: there a document is held whole).
+"""The engine searches queries in documents, exactly and in bounded memory, however many and long the documents are. (With a
+recurrence that does not limit the length of a path, a document is held whole.)
 
-For each batch of sixteen pieces and each group of queries, one call of the compiled inner loop (`kernels.scan`): distances,
-recurrence, candidates. Threads take batches. What is found depends on nothing but the frames: not on lanes, cuts, threads, the
-order of documents, or on who multiplies.
+One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen pieces
+and a group of queries. Each thread takes batches. The result depends on the frames alone: not on lanes, cuts, threads, the
+order of documents, or the matrix product.
 """
 
 from __future__ import annotations

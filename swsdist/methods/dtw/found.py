@@ -20,7 +20,7 @@ class Found(NamedTuple):
         frames: int32, document frames of the path.
         cost: int64, sum of the local distances over the query's frames.
         fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
-        saturated: frames of documents that the distance's range did not hold, for who prepared them knows.
+        saturated: frames of documents that lay outside the distance's range; whoever prepares the frames counts them.
     """
 
     query: NDArray[np.int32]

@@ -27,7 +27,7 @@ class Room(Generic[Element]):
         return self._held[:elements]
 
 
-class Meeting:
+class QueryDistances:
     """Distances of a query's prepared frames to consecutive frames of documents, in groups of sixteen.
 
     Attributes:
@@ -81,7 +81,9 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
     # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
-    meet = Meeting(query, distance, Room(np.int16))
-    made = meet(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
-    in_order = made.reshape(groups, meet.height, WIDTH).transpose(1, 0, 2).reshape(meet.height, -1)
+    query_distances = QueryDistances(query, distance, Room(np.int16))
+    made = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    in_order = (
+        made.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
+    )
     return np.ascontiguousarray(in_order[:n, :length])

@@ -116,7 +116,7 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
-    """What the engine needs of a config; as many threads as numba may use here (`run.worker` sets that)."""
+    """What the engine needs of a config; as many threads as numba may use here (the worker sets that)."""
     return Settings(
         distance,
         search_config.candidate_window,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import stretches, together
 from swsdist.methods.first_pass.interface import Budget, Material, Proposed, Windows, Work
 from swsdist.methods.first_pass.rescoring import Limits
@@ -44,8 +44,8 @@ class Coarse:
         """The windows of least estimate."""
         examples = material.examples(self.factor)
         room = Room(np.int16)
-        meet = [Meeting(example.frames, material.distance, room) for example in examples]
-        sizes = np.array([one.frames for one in meet], np.int64)
+        query_distances = [QueryDistances(example.frames, material.distance, room) for example in examples]
+        sizes = np.array([one.frames for one in query_distances], np.int64)
         longest = int(sizes.max(initial=1))
         lengths = -(-material.lengths // self.factor)
         # Of a document its best windows, or of all the best; then a document may have any number.
@@ -72,7 +72,7 @@ class Coarse:
             minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
             allowed = np.minimum(most[document], [len(part.frames) + 2 for part in held.stretches])
             found = np.empty((int(allowed.sum()), 3), np.int64)
-            for k, one in enumerate(meet):
+            for k, one in enumerate(query_distances):
                 column_minima(one(laid.source), one.height, one.frames, minima)
                 count = least_sums(minima, table, one.frames, allowed, limits.now[k], found)
                 new = found[:count]

@@ -1,4 +1,4 @@
-"""Which documents landmarks are taken of, and where they and an index are kept. Loads no kernels: planning must know them."""
+"""This module chooses the documents that landmarks are taken from. It loads no kernels, for planning uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOCUMENTS = 64
 def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Those whose keys (doc_id, channel) have the least hashes.
 
-    Where documents lie is of no account, and of n that are there one that is added becomes one of them in 64 of n cases.
+    The path of a document does not matter. A document that is added to n - 1 others is chosen with probability 64 / n.
     """
     return sorted(keys, key=lambda key: (stable_hash(f"{key[0]} {key[1]}"), key))[:_DOCUMENTS]
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.averaged import around
 from swsdist.methods.first_pass.buffering import stretches, together
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposed, Windows, Work, here
@@ -112,10 +112,12 @@ class Quantised:
         rows: list[NDArray[np.int64]] = []
         looked = 0
         for k, example in enumerate(examples):
-            meet = Meeting(example.frames, material.distance, room_of_distances)
+            query_distances = QueryDistances(example.frames, material.distance, room_of_distances)
             n = len(example.frames)
-            distances = meet(laid.source).reshape(-1, meet.height, WIDTH)[: -(-len(landmarks.document) // WIDTH)]
-            distances = distances.swapaxes(0, 1).reshape(meet.height, -1)[:n, : len(landmarks.document)]
+            distances = query_distances(laid.source).reshape(-1, query_distances.height, WIDTH)[
+                : -(-len(landmarks.document) // WIDTH)
+            ]
+            distances = distances.swapaxes(0, 1).reshape(query_distances.height, -1)[:n, : len(landmarks.document)]
             codes = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
             there = np.take_along_axis(distances, codes, axis=1).astype(np.int32)
             far = there[:, -1:]
@@ -151,7 +153,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
         factor: frames that are averaged.
         landmarks: the codewords.
     """
-    meet = Meeting(landmarks.query, material.distance, Room(np.int16))
+    query_distances = QueryDistances(landmarks.query, material.distance, Room(np.int16))
     columns: list[tuple[NDArray[np.int32], ...]] = []
     stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
     for held in together(stream, material.distance):
@@ -160,7 +162,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
             some = codes[first : first + _FRAMES]
             laid = held.lay(np.array([first], np.int64), np.array([len(some)], np.int64))
             padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
-            postings.nearest(meet(laid.source), meet.height, meet.frames, padded)
+            postings.nearest(query_distances(laid.source), query_distances.height, query_distances.frames, padded)
             some[:] = padded[: len(some)]
         document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
         frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])

@@ -24,7 +24,7 @@ from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences.packing import StateType, packing
 from swsdist.methods.dtw.found import Found, gathered
-from swsdist.methods.dtw.query_distances import Meeting, Room
+from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import Laid, stretches, together
 from swsdist.methods.first_pass.interface import Documents, Windows, Work
 from swsdist.methods.query.example import Example
@@ -247,7 +247,7 @@ class Scanner:
 
     def __init__(self, example: Example, distance: Distance, window: int, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._meet = Meeting(example.frames, distance, rooms.distances)
+        self._query_distances = QueryDistances(example.frames, distance, rooms.distances)
         self._packing = packing(len(example.frames))
         self._scan = windows.scanner(self._packing.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
         self._window = window
@@ -260,13 +260,13 @@ class Scanner:
             table: int64 (windows, 5), see `kernels.windows.WINDOW`.
             limit: the largest cost that is wanted.
         """
-        distances = self._meet(laid.source)
+        distances = self._query_distances(laid.source)
         packed = self._packing
         found = np.empty((int(((table[:, 4] - table[:, 3]) // (self._window + 1) + 1).sum()), 4), np.int64)
         count = self._scan(
             distances,
-            self._meet.height,
-            self._meet.frames,
+            self._query_distances.height,
+            self._query_distances.frames,
             table,
             packed.frame_bits,
             packed.infinity,

@@ -1,1 +1,1 @@
-"""Where tasks run: in this process, or on Ray."""
+"""Executors run tasks, in this process or on Ray."""

@@ -1,4 +1,4 @@
-"""Where tasks run: the interface, and the serial executor.
+"""An executor runs tasks; this module has the interface and the serial executor.
 
 An executor is given tasks and yields, in any order, a receipt or a failure for each. What went wrong decides what follows:
 
@@ -27,7 +27,7 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 class Executor(Protocol):
-    """Runs tasks somewhere.
+    """An executor runs tasks somewhere.
 
     Attributes:
         start_seconds, stop_seconds: that starting and stopping took; None where nothing was started.
@@ -73,7 +73,7 @@ def pause(attempt: int) -> None:
 
 
 class Serial:
-    """One task after the other in this process."""
+    """The serial executor runs one task after the other in this process."""
 
     start_seconds: float | None = None
     stop_seconds: float | None = None

@@ -1,10 +1,10 @@
-"""Ends a private Ray instance, also when its driver was killed and could not.
+"""A guard ends a private Ray instance, even when its driver was killed and could not.
 
-A process of its own, started before the instance: it waits for the end of its standard input, which comes when the driver
-closes it or dies, however it dies. Then it kills what still holds a file of the instance's folder open, and removes the folder.
-Of Ray's own processes some die with the driver, others (its agents) live on for a minute or more.
+The guard is a process that starts before the instance. It waits for the end of its standard input, which comes when the driver
+closes it or dies, however it dies. Then the guard kills every process that holds a file of the instance's folder open, and
+removes the folder. Some of Ray's own processes die with the driver; others (its agents) live on for a minute or more.
 
-Run as a script with the standard library alone, so that it is small and ready at once.
+It runs as a script with the standard library alone, so that it is small and ready at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tasks on Ray: long-lived actors, here or on a cluster. The only file that imports ray.
+"""The Ray executor runs tasks in long-lived actors, here or on a cluster. No other file imports ray.
 
 By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
 join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
@@ -329,7 +329,7 @@ _READY = Task("", "", "ready", 0.0, {})
 
 
 class Instance(NamedTuple):
-    """What a driver is connected to: the guard of a private instance, or None for a cluster."""
+    """The Ray instance that a driver is connected to: a guarded private one, or a cluster, which has no guard."""
 
     guard: subprocess.Popen[bytes] | None = None
 

@@ -1,4 +1,4 @@
-"""Doing one task: the same in this process, in an actor here or on another host."""
+"""A worker does a task in the same way in this process, in an actor here, or on another host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsdist.pipeline.task import Cost, Receipt, Task
 
 
 class Worker:
-    """Does tasks one after the other and keeps account of them.
+    """A worker does tasks one after the other and keeps account of them.
 
     Args:
         context: config and folders.

@@ -11,7 +11,7 @@ STDEval 0.7
 KWSEval (F4DE 3.5)
     Every word that equals the first one begins an attempt, so occurrences may overlap. A filled pause or fragment
     (sub-type `fp`, `frag`) cannot be a first word. The word after the i-th is the one after the i-th by begin time: in a
-    file that is not sorted by time these are the wrong words, and `Found.unsorted` says so. The first word obeys
+    file that is not sorted by time these are the wrong words, and `Occurrences.unsorted` says so. The first word obeys
     compareNormalize, the others never do.
 
 Sources: NIST STD 2006 evaluation plan, section 2.1; the programs.
@@ -59,8 +59,8 @@ class _Spoken(NamedTuple):
     following: Ints
 
 
-class Found(NamedTuple):
-    """Occurrences.
+class Occurrences(NamedTuple):
+    """True occurrences of terms, and what is odd about them.
 
     Attributes:
         references: table REFERENCES, by query in the order of the term list, then as found.
@@ -82,7 +82,7 @@ def look_up(
     word_gap: float,
     conventions: Conventions | str = "stdeval",
     lowercase: bool = True,
-) -> Found:
+) -> Occurrences:
     """Find every occurrence of every term.
 
     Args:
@@ -131,7 +131,7 @@ def look_up(
         pa.array(spoken.start[a]),
         pa.array(spoken.end[b]),
     ]
-    return Found(pa.Table.from_arrays(columns, schema=REFERENCES), spoken.end[a], repeated, unsorted)
+    return Occurrences(pa.Table.from_arrays(columns, schema=REFERENCES), spoken.end[a], repeated, unsorted)
 
 
 def _spoken(

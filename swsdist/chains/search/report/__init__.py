@@ -1,1 +1,1 @@
-"""What the search chain shows at its end."""
+"""The search chain ends with this report."""

@@ -1,4 +1,4 @@
-"""What is read of a finished run, local or `s3://`: its config, and its scored system, to be compared with others."""
+"""This module reads a finished run, local or `s3://`: its config, and its scored system, to compare it with others."""
 
 from __future__ import annotations
 

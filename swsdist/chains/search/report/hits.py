@@ -1,4 +1,4 @@
-"""The best hits of a run, with sound, for the page."""
+"""This module prepares a run's best hits, with sound, for the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is warned of at the end of a run."""
+"""A run ends with these warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a run, written to its folder."""
+"""This module writes the report of a run to its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From receipts and journals to the report's data."""
+"""This module turns receipts and journals into the report's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report shows query by query, and of the scores of all: the table, the DET curve, the histogram."""
+"""This module makes what the report shows of scores: the table by query, the DET curve, the histogram."""
 
 from __future__ import annotations
 

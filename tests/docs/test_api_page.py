@@ -1,0 +1,75 @@
+"""The page of the Python interface names all of it, with the signatures that there are."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+
+import pytest
+from markdown_pages import DOCS, rows, sections
+
+import swsdist
+from swsdist import registries
+from swsdist.registry import Registry
+from swsdist.testing import conformance, conformance_calibration, conformance_measures
+
+SECTIONS = sections(DOCS / "reference/api.md")
+
+
+def _first_cells(title: str) -> list[str]:
+    return [row[0].strip("`") for row in rows(SECTIONS[title])]
+
+
+def _named(dotted: str) -> object:
+    module, _, name = dotted.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def test_every_public_name_has_a_row() -> None:
+    names = {re.match(r"swsdist\.(\w+)", cell)[1] for cell in _first_cells("Functions")}
+    assert names == set(swsdist.__all__)
+
+
+@pytest.mark.parametrize("cell", [cell for cell in _first_cells("Functions") if "(" in cell])
+def test_signatures(cell: str) -> None:
+    name, shown = re.match(r"swsdist\.(\w+)\((.*)\) ->", cell).groups()
+    signature = inspect.signature(getattr(swsdist, name))
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    assert f"({shown})" == str(inspect.Signature(plain)).replace("'", '"')
+
+
+def test_interfaces_exist() -> None:
+    for cell in _first_cells("Interfaces"):
+        assert inspect.isclass(_named(cell)), cell
+
+
+@pytest.mark.parametrize("cell", [row[1] for row in rows(SECTIONS["Interfaces"]) if re.search(r"`[A-Z]\w+\(", row[1])])
+def test_steps_and_chains_are_made_as_shown(cell: str) -> None:
+    from swsdist.pipeline import chain
+
+    name, shown = re.search(r"`([A-Z]\w+)\((.*)\)`", cell).groups()
+    signature = inspect.signature(getattr(chain, name))
+    assert [one.partition("=")[0] for one in shown.split(", ")] == list(signature.parameters)
+
+
+def test_every_registry_has_a_row() -> None:
+    found = {name: value for name, value in vars(registries).items() if isinstance(value, Registry)}
+    table = {name.strip("`"): (entry, group) for name, _, entry, group in rows(SECTIONS["Registries"])}
+    assert set(table) == set(found)
+    for name, registry in found.items():
+        entry, group = (cell.strip("`") for cell in table[name])
+        assert group == registry.group
+        assert all(isinstance(registry[one], _named(entry)) for one in registry)
+
+
+def test_every_suite_has_a_row() -> None:
+    modules = (conformance, conformance_calibration, conformance_measures)
+    found = {
+        f"{module.__name__}.{name}"
+        for module in modules
+        for name, value in vars(module).items()
+        if name.startswith("check_") and inspect.getmodule(value).__name__.startswith(module.__name__)
+    }
+    shown = {cell.partition("(")[0] for cell in _first_cells("Conformance suites")}
+    assert shown == found
