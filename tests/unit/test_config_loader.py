@@ -171,7 +171,7 @@ def test_a_wrong_value_names_the_allowed_ones(load: Load, line: str, told_: str)
         ("{columns: [-1, 13]}", ".columns[0]: -1 is not allowed; allowed: integer >= 0"),
         ("{columns: [0]}", ".columns[1]: missing; it must be given: integer > 0 (first column"),
         ("{columns: [0, 1, 2]}", ".columns: [0, 1, 2] is not allowed; allowed: [integer >= 0, integer > 0]"),
-        ("{weight: 2}", ".columns: missing; it must be given: [integer >= 0, integer > 0] (first column"),
+        ("{weight: 2}", ": name a track, or columns [first, after the last]"),
         ("{columns: [0, 13], weight: 17}", ".weight: 17 is not allowed; allowed: integer >= 1 and <= 16"),
         (
             "{columns: [0, 13], distance: cosin}",
@@ -180,10 +180,13 @@ def test_a_wrong_value_names_the_allowed_ones(load: Load, line: str, told_: str)
         (
             "{columns: [0, 13], wieght: 2}",
             ".wieght: no such key; did you mean search.streams[1].weight? "
-            "Allowed here: columns, distance, weight, normalise, floor, cap, options\n",
+            "Allowed here: track, columns, distance, weight, normalise, floor, cap, options\n",
         ),
-        ("{columns: [0, 13], lanes: 2}", ".lanes: no such key; did you mean search.lanes? Allowed here: columns"),
-        ("3", ": 3 is not allowed; allowed: section with the keys columns, distance"),
+        (
+            "{columns: [0, 13], lanes: 2}",
+            ".lanes: no such key; did you mean search.lanes? Allowed here: track, columns",
+        ),
+        ("3", ": 3 is not allowed; allowed: section with the keys track, columns, distance"),
     ],
 )
 def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load, stream: str, told_: str) -> None:
