@@ -76,3 +76,23 @@ def test_of_several_tracks(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="one")
     scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=5", run="five")
     assert scene.digest("one") == scene.digest("five")
+
+
+@pytest.mark.ray
+def test_on_ray(scene: Any, cluster: Any) -> None:
+    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="serial")
+    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=3", *cluster.sets, "executor.workers=2", run="ray")
+    assert scene.digest("ray") == scene.digest("serial")
+
+
+def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run(QUANTISED, run="once")
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "fit_codebook", lambda *_: 1 // 0)
+        failed = scene.run(QUANTISED)
+    assert [one.task.stage for one in failed.outcome.failures] == ["quantise"]
+    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    # The search has made its index by itself, and found the same.
+    assert scene.digest()["candidates"] == scene.digest("once")["candidates"]
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    assert scene.digest() == scene.digest("once")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,14 +15,22 @@ import swsdist
 from swsdist.errors import ConfigError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice
+from swsdist.registries import FEATURES
+from swsdist.registry import Entry
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
-LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+LONG_OPTIONS = {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}
+LONG: dict[str, Any] = {
+    "name": "mfcc",
+    "track": "long",
+    "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800},
+}
 BOTH = [PLAIN, LONG]
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
 NEVER = "search.normalise=none"  # so that what was frozen first is of no account
@@ -242,3 +251,67 @@ def test_single_queries_are_searched_in_all_tracks(scene: Any) -> None:
     best = found.iloc[0]
     assert best["doc_id"] == first["doc_id"]
     assert np.isclose(best["start"], first["start"])
+
+
+class Layers(Mfcc):
+    """MFCC whose coefficients and derivatives are tracks of their own; it wants to know what it was given."""
+
+    name: ClassVar[str] = "layers"
+    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
+    needs: ClassVar[Any] = (Needs(cpus=2, gpus=1.0), Needs(cpus=2, memory_gb=2.0))
+    granted: ClassVar[list[Needs]] = []
+
+    def use(self, granted: Needs) -> None:
+        """Note it down."""
+        Layers.granted.append(granted)
+
+
+@pytest.fixture
+def layers() -> Iterator[None]:
+    FEATURES.add("layers", Entry(f"{__name__}:Layers", 1))
+    Layers.granted.clear()
+    yield
+    FEATURES.remove("layers")
+
+
+def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = own_corpus
+    monkeypatch.setattr("swsdist.pipeline.execution.executor.gpus_here", lambda: 0)
+    features = setting("features", [{"name": "layers"}])
+    both = setting("search.streams", [{"track": "still"}, {"track": "moving"}])
+    select(scene, 1, 2, 3, 4)
+    made = scene.run(features, both, NEVER, "index.shards=2", "executor.cpus_per_worker=2")
+    assert made.outcome.course.ended["index"].done == 2
+    assert set(Layers.granted) == {Needs(cpus=2)}
+    select(scene, *range(1, 9))
+    assert scene.run(features, both, NEVER, "index.shards=1").outcome.course.ended["index"].done == 1
+    store = store_of(scene)
+    assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [
+        ("still", 13, 13),
+        ("moving", 26, 26),
+    ]
+    assert list(check(store)) == []
+    halves = setting("search.streams", [{"columns": [0, 13]}, {"columns": [13, 39]}])
+    scene.run(halves, NEVER, run="plain")
+    assert scene.digest()["candidates"] == scene.digest("plain")["candidates"]
+    whole, _ = store_of(scene, "plain"), compact(store.folder, 1.0)
+    store = store_of(scene)
+    assert list(check(store)) == []
+    for doc_id in ("d001", "d007"):
+        frames = whole.features(doc_id)
+        assert np.array_equal(store.features(doc_id, track="still"), frames[:, :13])
+        assert np.array_equal(store.features(doc_id, track="moving"), frames[:, 13:])
+    # A file of one of them is lost: both are made again, in one pass.
+    (scene.folder / "run" / "store" / store.manifest.shards[0].files["moving"].name).unlink()
+    again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
+    assert again.outcome.course.ended["index"].tasks == 2
+    assert list(check(store_of(scene))) == []
+
+
+def test_a_track_whose_options_change_is_computed_again_beside_the_others(scene: Any) -> None:
+    scene.run(TWO, WITH_STREAMS, "index.shards=2")
+    other = setting("features", [PLAIN, {**LONG, "options": {**LONG["options"], "n_mfcc": 9}}])
+    changed = scene.run(other, WITH_STREAMS, "index.shards=2").outcome.course.ended["index"]
+    assert (changed.done, changed.tasks) == (2, 2)
+    scene.run(other, WITH_STREAMS, run="once")
+    assert scene.digest() == scene.digest("once")

@@ -37,7 +37,7 @@ class State:
         lacking: by shard: extractors whose frames are not there.
         rows: by shard: keys of its documents, in their order.
         known: by key: a row of each document that is there, or was rejected.
-        left: it has tracks that the config no longer names.
+        left: it has tracks that the config no longer names, or names for another extractor.
     """
 
     kept: list[str] = field(default_factory=list)
@@ -222,7 +222,7 @@ class SearchInputs(ChainInputs):
 
     def _state_of(self, manifest: Manifest, kept: list[str]) -> State:
         listing, state = self.listing, State(kept=kept)
-        state.left = any(track.name not in kept for track in manifest.tracks if track.name not in dict(self.recipes))
+        state.left = any(track.name not in kept for track in manifest.tracks)
         for shard in manifest.shards:
             there = {
                 name: file

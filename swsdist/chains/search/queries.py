@@ -9,11 +9,13 @@ from typing import Any
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
+from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.features.interface import Extractor, use
-from swsdist.features.sources import planned
+from swsdist.features.interface import Extractor, needs_of, use
+from swsdist.features.sources import planned, sources_of, together
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import extract, groups
+from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
@@ -40,6 +42,10 @@ class Queries(Stage):
     version = 1
     unit = "examples"
     tables = {"examples": Table(EXAMPLES)}
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return together([needs_of(source.extractor) for source in sources_of(config.features)])
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
