@@ -7,7 +7,10 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -49,6 +52,16 @@ class Lazy(click.Group):
         module, attribute, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
         return command
+
+    def make_context(self, *args: Any, **values: Any) -> click.Context:
+        """Whoever reads the help may stop before its end."""
+        with _reader_may_leave():
+            return super().make_context(*args, **values)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Whoever reads what a command prints may stop before its end, as `head` does."""
+        with _reader_may_leave():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -95,13 +108,20 @@ def _run() -> int:
     except SwsdistError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception:
         traceback.print_exc()
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """End well when nobody reads the output any more; click itself would end with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(0) from None
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
