@@ -209,8 +209,8 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
         StoreError: it is not a run folder, or it is not done.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.digest import digests
-    from swsdist.pipeline.recorded import recorded
+    from swsdist.pipeline.inspection.digest import digests
+    from swsdist.pipeline.inspection.recorded import recorded
     from swsdist.store.digest import combined
 
     parts = digests(recorded(Folder(run, storage or {}), plan))

@@ -13,7 +13,7 @@ import click
 @click.option("--ray/--no-ray", default=True, help="Start a private Ray, or reach the one at RAY_ADDRESS.")
 def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
     """Machine, versions, exact BLAS, extractors, GPU, Ray, S3: what works and what does not."""
-    from swsdist.pipeline.diagnosis import diagnose
+    from swsdist.pipeline.inspection.diagnosis import diagnose
 
     bad = 0
     for finding in diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, ray, os.environ):

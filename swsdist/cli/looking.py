@@ -15,7 +15,7 @@ def status(folder: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.status import status as look
+    from swsdist.pipeline.inspection.status import status as look
     from swsdist.report.summary import span
 
     found = look(Folder(folder))

@@ -144,7 +144,7 @@ def go(
 def _dry(config: Config, choice: Choice) -> int:
     from rich.table import Table
 
-    from swsdist.pipeline.estimate import estimates
+    from swsdist.pipeline.inspection.estimate import estimates
     from swsdist.report.summary import short
 
     rows = estimates(config, choice)

@@ -61,9 +61,8 @@ OTHER_SIZES = {
     "chains": "a folder a chain, and no file of its own",
     "chains/search": "a file a stage: its twelve steps are what the folder is about",
     "cli": "a file a group of commands, and what they share",
-    "pipeline": "the machinery of one idea; who looks at a ledger from outside still stands beside who works on it",
     "score": "conventions and tables that all its folders share",
-    "testing": "an oracle a part of the package, under the name of that part",
+    "testing": "scenes and the check on a GPU; all else is in folders",
 }
 NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
 

@@ -16,7 +16,7 @@ from swsdist.config import config_from_dict
 from swsdist.errors import ConfigError
 from swsdist.registries import CALIBRATION
 from swsdist.steps import StepEntry
-from swsdist.testing.conformance_calibration import check_step, kind_for, lists
+from swsdist.testing.conformance.calibration import check_step, kind_for, lists
 
 pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")
 

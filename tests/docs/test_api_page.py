@@ -12,7 +12,7 @@ from markdown_pages import DOCS, rows, sections
 import swsdist
 from swsdist import registries
 from swsdist.registry import Registry
-from swsdist.testing import conformance, conformance_calibration, conformance_measures
+from swsdist.testing import conformance
 
 SECTIONS = sections(DOCS / "reference/api.md")
 
@@ -64,12 +64,6 @@ def test_every_registry_has_a_row() -> None:
 
 
 def test_every_suite_has_a_row() -> None:
-    modules = (conformance, conformance_calibration, conformance_measures)
-    found = {
-        f"{module.__name__}.{name}"
-        for module in modules
-        for name, value in vars(module).items()
-        if name.startswith("check_") and inspect.getmodule(value).__name__.startswith(module.__name__)
-    }
+    found = {f"{conformance.__name__}.{name}" for name in conformance.__all__}
     shown = {cell.partition("(")[0] for cell in _first_cells("Conformance suites")}
     assert shown == found

@@ -15,7 +15,7 @@ import pytest
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import made, to_table
 from swsdist.registries import CALIBRATION, STATISTICS
-from swsdist.testing.conformance_calibration import POINT, kind_for, lists
+from swsdist.testing.conformance.calibration import POINT, kind_for, lists
 
 #: Version, and digest of the scores it makes: with its statistics, and without where it can do without.
 STEPS: dict[str, tuple[int, str]] = {

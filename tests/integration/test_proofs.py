@@ -15,8 +15,8 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.recorded import recorded
-from swsdist.pipeline.status import status
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.status import status
 from swsdist.registries import CHAINS, METHODS
 from swsdist.testing.proofs import alphas
 

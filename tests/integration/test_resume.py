@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.status import status
+from swsdist.pipeline.inspection.status import status
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)

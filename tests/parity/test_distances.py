@@ -30,8 +30,8 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
 from swsdist.registries import DISTANCES
-from swsdist.testing import oracles_distances as oracle
-from swsdist.testing import oracles_search
+from swsdist.testing.oracles import distances as oracle
+from swsdist.testing.oracles import search as oracles_search
 from swsdist.types import EXAMPLES
 
 NAMES = sorted(DISTANCES)

@@ -18,8 +18,8 @@ from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, dif
 from swsdist.score.compare.paired import compare, paired
 from swsdist.score.compare.significance import holm, wilcoxon
 from swsdist.score.measures.twv import Counts, atwv, per_term
-from swsdist.testing import oracles_compare as oracle
-from swsdist.testing.oracles_compare import Occurrences
+from swsdist.testing.oracles import compare as oracle
+from swsdist.testing.oracles.compare import Occurrences
 from swsdist.types import TRIALS
 
 BETA = 7.0

@@ -21,7 +21,7 @@ from swsdist.partition import slot_of
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
-from swsdist.testing import oracles_examples as oracle
+from swsdist.testing.oracles import examples as oracle
 from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 
 Row = dict[str, Any]

@@ -18,7 +18,7 @@ from swsdist.reduce import spans
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
-from swsdist.testing import oracles_reduce as oracle
+from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 
 Row = dict[str, Any]

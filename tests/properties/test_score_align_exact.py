@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.score import align, score_limits
-from swsdist.testing.oracles_score import Detection, Reference, best_gain, kernel, matchings
+from swsdist.testing.oracles.score import Detection, Reference, best_gain, kernel, matchings
 from swsdist.types import DETECTIONS, REFERENCES
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.

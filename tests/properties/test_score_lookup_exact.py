@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.score import align
 from swsdist.score.trials.lookup import look_up
-from swsdist.testing.oracles_score import (
+from swsdist.testing.oracles.score import (
     Detection,
     Reference,
     Word,

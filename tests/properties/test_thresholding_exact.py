@@ -16,7 +16,7 @@ from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
 from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
 from swsdist.score import Counts, atwv, per_term
-from swsdist.testing import oracles_calibrate as oracle
+from swsdist.testing.oracles import calibrate as oracle
 from swsdist.types import TRIALS
 
 probabilities = st.one_of(

@@ -17,7 +17,7 @@ from swsdist.calibrate.threshold import SCHEMA, Calibration, decide, fit, fold_o
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import stable_hash
 from swsdist.score import Counts
-from swsdist.testing import oracles_reduce as oracle
+from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import DETECTIONS, TRIALS
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0

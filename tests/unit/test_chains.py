@@ -14,16 +14,16 @@ from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Choice, Outcome
-from swsdist.pipeline.digest import digests
 from swsdist.pipeline.driver import Progress, run_plans, run_stages
 from swsdist.pipeline.elsewhere import Elsewhere, read
-from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.estimate import estimates
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.plan import load_plans
-from swsdist.pipeline.recorded import recorded
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.status import status
 from swsdist.pipeline.task import Done, Task
 from swsdist.registries import CHAINS
 from swsdist.registry import Entry

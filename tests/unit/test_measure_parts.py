@@ -27,7 +27,7 @@ from swsdist.score.parts.evaluating import measure_parts, merge_tables, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import Merged, check_part, of_table
 from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
-from swsdist.testing.conformance_measures import example, example_point
+from swsdist.testing.conformance.measures import example, example_point
 from swsdist.types import DETECTIONS, REFERENCES
 
 SCHEMA = pa.schema([("score", pa.float64()), ("ntrue", pa.int64()), ("hits", pa.int64())])

@@ -3,7 +3,7 @@
 A step is a class with a name, a version and options, and an entry in `swsdist.registries.CALIBRATION` that says what it takes
 and gives (`swsdist.steps.StepEntry`). It changes scores and nothing else, and a query's scores depend on nothing but that
 query's rows, its statistics, and what was fitted. Folds, files and decisions are the procedure's
-(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance_calibration`
+(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance`
 tells whether a step is right.
 """
 

@@ -7,7 +7,7 @@ queries merge to the same table, in any order. A measure's values come from the 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
 A new measure is a class with what `Measure` lists, made without arguments, and a line in `swsdist.registries`; a stranger's is
-an entry point of the group `swsdist.measures`. `swsdist.testing.conformance_measures` tells whether it keeps the rules.
+an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` tells whether it keeps the rules.
 """
 
 from __future__ import annotations

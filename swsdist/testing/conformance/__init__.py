@@ -10,12 +10,14 @@ They need no test framework: what is broken is an AssertionError that names it. 
 entry point of an installed package, or added for the process (``DISTANCES.add("mine", ENTRY)``).
 """
 
+from swsdist.testing.conformance.calibration import check_step
 from swsdist.testing.conformance.chain import check_chain
 from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor
 from swsdist.testing.conformance.first_pass import check_first_pass
 from swsdist.testing.conformance.lists import check_reader, check_writer
+from swsdist.testing.conformance.measures import check_measure
 from swsdist.testing.conformance.method import check_method
 from swsdist.testing.conformance.recurrence import check_recurrence
 
@@ -25,8 +27,10 @@ __all__ = [
     "check_export",
     "check_extractor",
     "check_first_pass",
+    "check_measure",
     "check_method",
     "check_reader",
     "check_recurrence",
+    "check_step",
     "check_writer",
 ]

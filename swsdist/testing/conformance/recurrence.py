@@ -21,7 +21,7 @@ from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
-from swsdist.testing.oracles_search import candidates
+from swsdist.testing.oracles.search import candidates
 
 _DIMENSION = 4
 _QUERIES, _DOCUMENTS = (1, 2, 7, 33), (1, 20, 400)

@@ -31,8 +31,8 @@ from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.recorded import recorded
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.spans import Names, detections, spans_of

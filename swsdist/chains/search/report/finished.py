@@ -15,7 +15,7 @@ from swsdist.config import Config, load_config
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.recorded import recorded
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.measures.twv import PER_TERM
 

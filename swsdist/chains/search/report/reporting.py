@@ -19,7 +19,7 @@ from swsdist.chains.search.report.scored import scored_rows
 from swsdist.chains.search.told import Bucket, Extracted, Measured
 from swsdist.config import dump_config, without_secrets
 from swsdist.pipeline.course import Course, Outcome
-from swsdist.pipeline.digest import digests
+from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of

@@ -1,6 +1,6 @@
 """Is a measure right? A suite for those who write their own, and the digest that pins its bytes.
 
-    from swsdist.testing.conformance_measures import check_measure
+    from swsdist.testing.conformance.measures import check_measure
 
     def test_mine():
         check_measure(Mine())

@@ -1,6 +1,6 @@
 """Is a step of calibration right? A suite for those who write their own.
 
-    from swsdist.testing.conformance_calibration import check_step
+    from swsdist.testing.conformance.calibration import check_step
 
     def test_mine():
         check_step(Mine(MyOptions(some_option=3)), ENTRY)

@@ -1,0 +1,1 @@
+"""Definitions, written plainly and slowly, that tests hold the fast code to."""
