@@ -399,11 +399,11 @@ def test_streams_in_a_config(tmp_path) -> None:
     }
     terms = config_from_dict(values, tmp_path).search.terms()
     assert terms == (
-        (0, 39, "cosine", 2, "mean-variance", {}),
-        (39, 90, "kl", 1, "none", {"floor": 0.01}),
-        (90, 180, "kl-symmetric", 1, "none", {"floor": 0.001}),
+        (0, 39, "cosine", 2, "mean-variance", {}, None),
+        (39, 90, "kl", 1, "none", {"floor": 0.01}, None),
+        (90, 180, "kl-symmetric", 1, "none", {"floor": 0.001}, None),
     )
-    assert Search().terms() == ((0, None, "cosine", 1, "mean-variance", {}),)
+    assert Search().terms() == ((0, None, "cosine", 1, "mean-variance", {}, None),)
 
 
 @pytest.mark.parametrize(
