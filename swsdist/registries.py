@@ -168,7 +168,7 @@ STATISTICS: Registry[Entry] = Registry(
 MEASURES: Registry[MeasureEntry] = Registry(
     "measure",
     "swsdist.measures",
-    "score.measures",
+    "score",
     {
         "term-weighted": MeasureEntry("swsdist.score.registered.term_weighted:TermWeighted", 1, basic=True),
         "optimum": MeasureEntry("swsdist.score.registered.term_weighted:OptimumAndSupremum", 1, basic=True),

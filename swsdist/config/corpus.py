@@ -60,6 +60,7 @@ class Corpus(Section):
     parts: Parts = Parts()
     cohort: IsPath | None = Field(
         None,
-        description="table or folder of queries, as `queries`, that are searched only to normalise the scores of others",
+        description="table or folder of queries, as `queries`, that only serve to normalise the scores of others; "
+        "for chains that do so: search does not",
     )
     protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")

@@ -99,11 +99,18 @@ def settings_of(options: Mapping[str, object]) -> Search:
         ConfigError: an option is not valid.
     """
     try:
-        return Search.model_validate(dict(options))
+        settings = Search.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(["search", *(str(part) for part in first["loc"])])
         raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None
+    if settings.method != "dtw":
+        raise ConfigError(
+            f"only dtw searches a store directly, not {settings.method}",
+            where="search.method",
+            remedy="run it on a corpus: `swsdist run`",
+        )
+    return settings
 
 
 def extracted_from(store: Store, rows: list[dict[str, object]], settings: Search | None = None) -> pa.Table:

@@ -107,6 +107,13 @@ class Chain:
                         f"step {step.name} of the chain {self.name} reads {source}, which no earlier step makes",
                         remedy="a source is `step:table` of a step that stands before",
                     )
+            for other in known.values():
+                if other.stage.name == step.stage.name and not _alike(other.stage, step.stage):
+                    raise UserError(
+                        f"steps {other.name} and {step.name} of the chain {self.name} have different stages of one name, "
+                        f"{step.stage.name!r}, by which its tasks are sent",
+                        remedy="name the stages apart",
+                    )
             known[step.name] = step
         labels = [label for step in self.steps for label, _ in self.digested(step)]
         if len(set(labels)) < len(labels):
@@ -130,3 +137,8 @@ class Chain:
         for table, declared in step.stage.tables.items():
             if declared.digested:
                 yield step.digests.get(table, table), table
+
+
+def _alike(one: Stage, other: Stage) -> bool:
+    """Whether two stages do the same."""
+    return type(one) is type(other) and vars(one) == vars(other)

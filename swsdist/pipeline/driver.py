@@ -171,7 +171,8 @@ def _run_step(
         course.plan.state = dict(course.chain.own.state)
     if worked:
         for place in {course.inputs(course.chain.step(name)).place for course in courses.values()}:
-            machinery.ledger.pack(next(iter(courses.values())).chain.step(name).stage.name, place)
+            for stage in {course.chain.step(name).stage.name for course in courses.values()}:
+                machinery.ledger.pack(stage, place)
         progress.end(next(iter(courses.values())).chain.step(name), wall)
         machinery.save_plans()
 

@@ -103,7 +103,11 @@ class Ledger:
         folder = self.folder(place)
         key = folder.root, stage
         if key not in self._receipts:
-            self._receipts[key] = self._read(folder, stage, self.listing(place))
+            try:
+                self._receipts[key] = self._read(folder, stage, self.listing(place))
+            except FileNotFoundError:  # they were packed since they were listed
+                self._listings.pop(folder.root, None)
+                self._receipts[key] = self._read(folder, stage, self.listing(place))
         return self._receipts[key]
 
     def _read(self, folder: Folder, stage: str, listing: Mapping[str, Info]) -> dict[str, Receipt]:

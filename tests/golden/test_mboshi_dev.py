@@ -54,7 +54,7 @@ def test_rows_and_measures_are_what_they_were(tmp_path: Path) -> None:
     course, measures = result.outcome.course, result.measures()
     if swsdist.digest(str(tmp_path))["features"] != FEATURES:
         assert {name: measures[name] for name in MEASURES} == pytest.approx(MEASURES, abs=1e-3)
-        return
+        pytest.skip("features differ in their last bits on this type of CPU: measures were compared, rows were not")
     steps = {
         "detections": ("reduce", "detections"),
         "normalised": ("normalise", "normalised"),

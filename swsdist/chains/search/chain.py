@@ -27,6 +27,7 @@ from swsdist.chains.search.score import Score
 from swsdist.chains.search.search import Search
 from swsdist.config import Config
 from swsdist.errors import ConfigError
+from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
@@ -40,12 +41,20 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: it has options, of which this chain takes none.
+        ConfigError: it has options, of which this chain takes none; a cohort, which it does not use; or options that its method
+            does not take.
     """
     if config.options:
         raise ConfigError(
             f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
         )
+    if config.corpus.cohort is not None:
+        raise ConfigError(
+            "the chain search does not normalise by a cohort",
+            where="corpus.cohort",
+            remedy="leave it out, or name another chain",
+        )
+    create(config.search)
     proposer = config.search.proposer.name
     stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
     first = [Step(made.name, made, "index", {"shards": "index:features"}) for made in _made(stage)]

@@ -11,6 +11,7 @@ from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
+from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, needs_of, use
 from swsdist.features.sources import planned, sources_of, together
 from swsdist.kernels.scales import LONGEST_QUERY
@@ -19,7 +20,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.registries import RECURRENCES
+from swsdist.registries import METHODS, RECURRENCES
 from swsdist.types import EXAMPLES, QUERIES
 
 
@@ -50,6 +51,12 @@ class Queries(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
+        if METHODS[search.method].queries != "spoken":
+            raise UserError(
+                f"the method {search.method} takes {METHODS[search.method].queries} queries, this stage spoken ones",
+                where="search.method",
+                remedy="name the chain that belongs to the method (key chain)",
+            )
         longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []

@@ -11,7 +11,7 @@ from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
-from swsdist.errors import DataError
+from swsdist.errors import DataError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import Method
 from swsdist.methods.registry import create, identity
@@ -19,6 +19,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.registries import METHODS
 from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import CANDIDATES
@@ -40,6 +41,13 @@ class Search(Stage):
         """A task a group and unit."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
         store, method = own.open_store(), create(settings)
+        if store.manifest.kind != METHODS[settings.method].reads:
+            raise UserError(
+                f"the method {settings.method} reads a store of {METHODS[settings.method].reads}, "
+                f"and this one holds {store.manifest.kind}",
+                where=own.store.path(),
+                remedy="name another store, or another method (search.method)",
+            )
         groups = inputs.told("queries", Extracted)
         if groups and not any(group.examples for _, group in groups):
             first = groups[0][0].rejected[0]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from swsdist.config.search import Search
 from swsdist.fingerprint import fingerprint, stable_hash
+from swsdist.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 
@@ -24,7 +25,8 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
 def codebook_name(store: Store, search: Search) -> str:
     """Name of the pinned model that holds the landmarks of a first pass; of all that they depend on but the documents."""
     options = search.proposer.complete()
-    recipe = [options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
+    made_by = FIRST_PASSES.identity(search.proposer.name)
+    recipe = [made_by, options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
     return f"codebook.{fingerprint('codebook', 1, *recipe, Tracks(store).recipes)}"
 
 

@@ -1,9 +1,7 @@
 """Two runs as one: union of what they found, missing scores filled by each run's own method, one query a place.
 
 The chain reads the normalised detections of two runs, whose buckets may differ in number, and
-
-1. joins them, query by query: detections of one document that overlap are one place, its times those of the first run that
-   found it;
+1. joins them, query by query: detections of one document that overlap are one place, its times those of the first;
 2. asks each run's method for the best match of every place that the run did not find, and normalises it by that run's steps;
 3. takes the mean of both scores, and, document by document, keeps of places of different queries that overlap the better one.
 """
@@ -68,7 +66,7 @@ class Runs(ChainInputs):
 
 
 def _overlap(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return bool(min(a["end"], b["end"]) - max(a["start"], b["start"]) > 0)
+    return bool(min(a["end"], b["end"]) > max(a["start"], b["start"]))
 
 
 class Join(Stage):
@@ -84,7 +82,7 @@ class Join(Stage):
         buckets = inputs.config.reduce.buckets
         made = [inputs.made[word][0] for word in ("one", "other")]
         runs = [_run(course) for course in inputs.own(Runs).courses]
-        matters = [[run["method"], run["store"], run["calibrate"]] for run in runs]
+        matters = [[run["method"], run["store"], run["calibrate"], run["reads"]] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
             ends = [slots[0], slots[-1]]
@@ -110,20 +108,22 @@ class Join(Stage):
                 same.remove(other)
             places.append({**row, "one": row["score"], "other": None if other is None else other["score"]})
         places += [{**row, "one": None, "other": row["score"]} for rows in left.values() for row in rows]
-        runs = zip(("one", "other"), payload["runs"], strict=True)
-        filled = sum(_fill(places, name, run, context) for name, run in runs)
+        filled = sum(_fill(places, *of, context) for of in zip(("one", "other"), payload["runs"], strict=True))
         places.sort(key=lambda row: (row["query_id"], row["doc_id"], row["channel"], row["start"], row["end"]))
-        table = pa.Table.from_pylist(places, PLACES)
-        output = context.publish(task, "places", [table], PLACES, tuple(payload["slots"]))
+        output = context.publish(
+            task, "places", [pa.Table.from_pylist(places, PLACES)], PLACES, tuple(payload["slots"])
+        )
         return Done((output,), Counted(len(places), filled))
 
 
 def _run(course: Course) -> dict[str, Any]:
     """What a task needs of a run to ask its method and normalise what it says."""
     own, root = course.chain.own, course.run.root
+    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "examples")
     return {
-        "statistics": [f"{root}/{part.name}" for part in course.parts("reduce", "statistics")],
-        "queries": [f"{root}/{part.name}" for part in course.parts("queries", "examples")],
+        "reads": [part.sha256 for part in (*statistics, *queries)],
+        "statistics": [f"{root}/{part.name}" for part in statistics],
+        "queries": [f"{root}/{part.name}" for part in queries],
         "store": [own.store.root, own.manifest.fingerprint],
         "method": identity(course.config.search),
         "search": course.config.search.model_dump(mode="json"),

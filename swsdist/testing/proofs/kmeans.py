@@ -26,7 +26,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry import Entry
-from swsdist.store.manifest import require, state_name
+from swsdist.store.manifest import pin, require, state_name
 from swsdist.store.reading import Store
 
 #: A coordinate is a whole number of 1 / ONE.
@@ -60,11 +60,11 @@ class Moved(NamedTuple):
     moved: bool
 
 
-def pin_of(inputs: Inputs) -> tuple[Folder, str]:
-    """Where the model of this recipe is pinned in the store."""
+def pin_of(inputs: Inputs) -> tuple[str, str | None]:
+    """Name under which the model of this recipe is pinned in the store, and its file."""
     own = inputs.own(SearchInputs)
-    recipe = fingerprint("kmeans", Fit.version, own.extractor_fingerprint, inputs.config.options)
-    return own.store, f"models/kmeans-{recipe}.json"
+    name = f"kmeans.{fingerprint(Fit.version, own.extractor_fingerprint, inputs.config.options)}"
+    return name, own.manifest.models.get(name) if own.manifest is not None else None
 
 
 class Fit(Stage):
@@ -78,8 +78,7 @@ class Fit(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a shard in even rounds, one in odd ones."""
         own, options = inputs.own(SearchInputs), Options(**inputs.config.options)
-        folder, name = pin_of(inputs)
-        if folder.exists(name) and not inputs.redo:
+        if pin_of(inputs)[1] is not None and not inputs.redo:
             return
         store, done = own.open_store(), inputs.mine.receipts
         if inputs.round % 2:
@@ -136,10 +135,11 @@ class Fit(Stage):
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the model, once it stands."""
-        folder, name = pin_of(inputs)
-        known = [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
+        own, known = inputs.own(SearchInputs), [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
         if known and not inputs.mine.failures:
-            folder.write_bytes(name, json.dumps(known[-1].centres).encode())
+            name = f"models/kmeans-{fingerprint(known[-1].centres)}.json"
+            own.store.write_bytes(name, json.dumps(known[-1].centres).encode())
+            own.manifest = pin(own.store, own.open_store().manifest, {pin_of(inputs)[0]: name})
 
 
 def _nearest(frames: NDArray[np.int64], centres: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -158,8 +158,9 @@ class Model(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
-        folder, name = pin_of(inputs)
-        data = folder.read_bytes(name).decode()
+        name, file = pin_of(inputs)
+        assert file is not None  # fit has come to its end
+        data = inputs.own(SearchInputs).store.read_bytes(file).decode()
         yield inputs.task(data, label=name, work=1, payload={"data": data})
 
     def run(self, task: Task, context: Context) -> Done:
