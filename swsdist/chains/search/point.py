@@ -8,7 +8,6 @@ from swsdist.io.filesystem import identify
 from swsdist.io.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Values
-from swsdist.registries import PROTOCOLS
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
 
@@ -55,7 +54,6 @@ def trial_settings(inputs: Inputs) -> Values:
     """What a task needs to make trials, JSON values; with the identity of what they depend on besides the config."""
     own, settings = inputs.own(SearchInputs), inputs.config.score
     values: Values = {"score": settings.model_dump(mode="json"), "left_out": sorted(left_out_of(inputs))}
-    values["protocol"] = PROTOCOLS.identity(settings.protocol)
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
         try:
