@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -216,8 +215,8 @@ def look(config: Config) -> Outcome:
         if step.name not in begun:
             break
         ended = course.ended[step.name] = Ended()
-        for one in rounds(course, step):
-            ended.receipts += [one.receipts[task.fingerprint] for task in one.tasks if task.fingerprint in one.receipts]
+        for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
+            ended.receipts += one.done
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in one.left]
         ended.skipped = len(ended.receipts)
     return Outcome(ledger, {ONLY: course}, time.time())
@@ -230,18 +229,22 @@ class Round(NamedTuple):
     receipts: dict[str, Receipt]
 
     @property
+    def done(self) -> list[Receipt]:
+        """Of its tasks that are done, in their order."""
+        return [self.receipts[task.fingerprint] for task in self.tasks if task.fingerprint in self.receipts]
+
+    @property
     def left(self) -> list[Task]:
         """Those that are not done."""
         return [task for task in self.tasks if task.fingerprint not in self.receipts]
 
 
-def rounds(course: Course, step: Step, beside: Mapping[str, Course] = MappingProxyType({})) -> Iterator[Round]:
+def rounds(course: Course, step: Step, points: tuple[Values, ...]) -> Iterator[Round]:
     """The rounds of a step, each with its tasks and the receipts of those that are done.
 
     The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
-    the first that has a task left to do. A vectorised stage does the work of the plans `beside` with that of its own.
+    the first that has a task left to do. `points` are the plan's, of `points_of`.
     """
-    points = points_of(course, beside, step.name)
     for number in range(1_000_000):
         tasks = list(step.stage.plan(course.inputs(step, number, points)))
         receipts: dict[str, Receipt] = {}
@@ -256,18 +259,17 @@ def rounds(course: Course, step: Step, beside: Mapping[str, Course] = MappingPro
             return
 
 
-def points_of(course: Course, courses: Mapping[str, Course], name: str) -> tuple[Values, ...]:
-    """Of a vectorised stage: the values of its keys in all plans that differ from this one in these only."""
-    stage = course.chain.step(name).stage
-    if not stage.over:
-        return ()
-    mine, point = _apart(course, name, stage)
-    points = {fingerprint(point): point}
-    for other in courses.values():
-        rest, value = _apart(other, name, stage)
-        if rest == mine:
-            points[fingerprint(value)] = value
-    return tuple(points[key] for key in sorted(points))
+def points_of(courses: Mapping[str, Course], name: str) -> dict[str, tuple[Values, ...]]:
+    """By plan, of a vectorised stage: the values of its keys in all plans that differ from it in these only."""
+    own: dict[str, str] = {}
+    shared: dict[str, dict[str, Values]] = {}
+    for course in courses.values():
+        stage = course.chain.step(name).stage
+        if stage.over:
+            own[course.name], point = _apart(course, name, stage)
+            shared.setdefault(own[course.name], {})[fingerprint(point)] = point
+    points = {rest: tuple(found[key] for key in sorted(found)) for rest, found in shared.items()}
+    return {key: points[own[key]] if key in own else () for key in courses}
 
 
 def _apart(course: Course, name: str, stage: Stage) -> tuple[str, Values]:

@@ -8,14 +8,14 @@ executor when the first task needs one, so a run with nothing left starts none.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, rounds
+from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, points_of, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
@@ -128,11 +128,12 @@ def _run_step(
     """Run a step in all plans that have it, round after round."""
     clock = time.perf_counter()
     worked = False
-    going: dict[str, Iterator[Round]] = {}
+    steps = {key: course.chain.step(name) for key, course in courses.items()}
+    first = next(iter(steps.values()))
     for course in courses.values():
         course.ended[name] = Ended()
-    for course in courses.values():
-        going[course.name] = rounds(course, course.chain.step(name), courses)
+    points = points_of(courses, name)
+    going = {key: rounds(course, steps[key], points[key]) for key, course in courses.items()}
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}
@@ -145,13 +146,12 @@ def _run_step(
                 owner.setdefault((task.place, task.fingerprint), key)
         if todo:
             _refuse(name, choice, todo, planned)
-            step = next(iter(courses.values())).chain.step(name)
-            _begin(step, courses, planned, machinery, progress, todo)
-            for task, result in machinery.run(step, list(todo.values())):
+            _begin(first, courses, planned, machinery, progress, todo)
+            for task, result in machinery.run(first, list(todo.values())):
                 results[task.place, task.fingerprint] = result
                 if isinstance(result, Receipt):
                     machinery.ledger.note(task, result)
-                progress.task(step, result)
+                progress.task(first, result)
             for lock in locks:
                 lock.check()
             worked = True
@@ -162,7 +162,7 @@ def _run_step(
     wall = time.perf_counter() - clock
     done = max(1, sum(course.ended[name].done for course in courses.values()))
     for course in courses.values():
-        step, ended = course.chain.step(name), course.ended[name]
+        step, ended = steps[course.name], course.ended[name]
         ended.wall = wall if len(courses) == 1 else wall * ended.done / done
         inputs = course.inputs(step)
         step.stage.finish(inputs)
@@ -170,10 +170,10 @@ def _run_step(
         course.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
         course.plan.state = dict(course.chain.own.state)
     if worked:
-        for place in {course.inputs(course.chain.step(name)).place for course in courses.values()}:
-            for stage in {course.chain.step(name).stage.name for course in courses.values()}:
-                machinery.ledger.pack(stage, place)
-        progress.end(next(iter(courses.values())).chain.step(name), wall)
+        written = {(step.stage.name, courses[key].inputs(step).place) for key, step in steps.items()}
+        for stage, place in sorted(written):
+            machinery.ledger.pack(stage, place)
+        progress.end(first, wall)
         machinery.save_plans()
 
 

@@ -106,7 +106,7 @@ class Ledger:
             try:
                 self._receipts[key] = self._read(folder, stage, self.listing(place))
             except FileNotFoundError:  # they were packed since they were listed
-                self._listings.pop(folder.root, None)
+                self.forget(place)
                 self._receipts[key] = self._read(folder, stage, self.listing(place))
         return self._receipts[key]
 

@@ -51,9 +51,10 @@ class Queries(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
-        if METHODS[search.method].queries != "spoken":
+        takes = METHODS[search.method].queries
+        if takes != "spoken":
             raise UserError(
-                f"the method {search.method} takes {METHODS[search.method].queries} queries, this stage spoken ones",
+                f"the method {search.method} takes {takes} queries, this stage spoken ones",
                 where="search.method",
                 remedy="name the chain that belongs to the method (key chain)",
             )

@@ -41,10 +41,10 @@ class Search(Stage):
         """A task a group and unit."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
         store, method = own.open_store(), create(settings)
-        if store.manifest.kind != METHODS[settings.method].reads:
+        reads = METHODS[settings.method].reads
+        if store.manifest.kind != reads:
             raise UserError(
-                f"the method {settings.method} reads a store of {METHODS[settings.method].reads}, "
-                f"and this one holds {store.manifest.kind}",
+                f"the method {settings.method} reads a store of {reads}, and this one holds {store.manifest.kind}",
                 where=own.store.path(),
                 remedy="name another store, or another method (search.method)",
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, begin, rounds
+from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.task import Receipt
@@ -49,8 +49,8 @@ def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, 
     ended = course.ended[step.name] = Ended()
     tasks = done = 0
     work, left = 0.0, False
-    for one in rounds(course, step):
-        ended.receipts += [one.receipts[task.fingerprint] for task in one.tasks if task.fingerprint in one.receipts]
+    for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
+        ended.receipts += one.done
         tasks, done = tasks + len(one.tasks), done + len(one.receipts)
         work += sum(task.work for task in one.left)
         if one.left:
