@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from swsdist.errors import DataError
 
@@ -60,3 +61,9 @@ def whole(text: str, name: str, where: str) -> int:
 def fits(text: str) -> bool:
     """Whether a text can be written as one field."""
     return bool(text) and not _BREAKS.search(text)
+
+
+def decimal(value: float) -> str:
+    """The shortest decimal that reads back as the same double, never with an exponent."""
+    text = repr(float(value))
+    return format(Decimal(text), "f") if "e" in text else text

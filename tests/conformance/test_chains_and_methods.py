@@ -26,7 +26,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registries import CHAINS, METHODS
-from swsdist.registry import Entry, Registry
+from swsdist.registry import Entry
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain, check_method
 from swsdist.testing.synthesis import make_corpus
@@ -113,20 +113,6 @@ class Uneven(Dtw):
     def search(self, queries: Any, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         (table,) = super().search(queries, store, shards, 1).tables
         return Result(iter([table.slice(0, 1)]), 1) if buckets > 16 else super().search(queries, store, shards, buckets)
-
-
-@pytest.fixture
-def added() -> Iterator[Any]:
-    names: list[tuple[Registry[Any], str]] = []
-
-    def add(registry: Registry[Any], name: str, entry: Any) -> str:
-        registry.add(name, entry)
-        names.append((registry, name))
-        return name
-
-    yield add
-    for registry, name in names:
-        registry.remove(name)
 
 
 @pytest.mark.parametrize(

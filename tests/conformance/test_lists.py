@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,25 +71,11 @@ def forgets(detections: object, out: Path, about: About) -> None:
     WRITERS["csv"].load()(about.system.detections.slice(1), out, about)
 
 
-@pytest.fixture
-def add() -> Iterator[Callable[[str, ReaderEntry], str]]:
-    names: list[str] = []
-
-    def added(name: str, entry: ReaderEntry) -> str:
-        READERS.add(name, entry)
-        names.append(name)
-        return name
-
-    yield added
-    for name in names:
-        READERS.remove(name)
-
-
-def test_another_packages_reader_is_asked_before_csv(tmp_path: Path, add: Callable[[str, ReaderEntry], str]) -> None:
+def test_another_packages_reader_is_asked_before_csv(tmp_path: Path, added: Any) -> None:
     (tmp_path / "list").write_bytes(MINE)
     with pytest.raises(ConfigError, match=r"no reader of lists 'mine'"):
         read_system(str(tmp_path / "list"), reader="mine")
-    name = add("mine", ReaderEntry(f"{__name__}:read_mine", 1, f"{__name__}:tells_mine"))
+    name = added(READERS, "mine", ReaderEntry(f"{__name__}:read_mine", 1, f"{__name__}:tells_mine"))
     assert rows(read_system(str(tmp_path / "list"))) == [("q", "d", 1, 1.0, 2.0, 1.0, 0.5, None)]
     check_reader(name, MINE)
 
@@ -103,15 +89,12 @@ def test_another_packages_reader_is_asked_before_csv(tmp_path: Path, add: Callab
         (ReaderEntry(f"{__name__}:reads_all", 1, f"{__name__}:tells_mine"), "it reads detections of"),
     ],
 )
-def test_a_wrong_reader_is_caught(add: Callable[[str, ReaderEntry], str], entry: ReaderEntry, complaint: str) -> None:
+def test_a_wrong_reader_is_caught(added: Any, entry: ReaderEntry, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
-        check_reader(add("wrong", entry), MINE)
+        check_reader(added(READERS, "wrong", entry), MINE)
 
 
-def test_a_wrong_writer_is_caught() -> None:
-    WRITERS.add("wrong", WriterEntry(f"{__name__}:forgets", 1))
-    try:
-        with pytest.raises(AssertionError, match="csv reads other detections of its file"):
-            check_writer("wrong", "csv")
-    finally:
-        WRITERS.remove("wrong")
+def test_a_wrong_writer_is_caught(added: Any) -> None:
+    added(WRITERS, "wrong", WriterEntry(f"{__name__}:forgets", 1))
+    with pytest.raises(AssertionError, match="csv reads other detections of its file"):
+        check_writer("wrong", "csv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.methods.first_pass.averaged import Averaged
 from swsdist.methods.first_pass.interface import Budget, Proposed
 from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
-from swsdist.registry import Registry
 from swsdist.testing.conformance import check_distance, check_export, check_first_pass, check_recurrence
 from swsdist.testing.oracles import distances as oracle
 
@@ -94,20 +92,6 @@ def _too_far(dot: Any) -> Any:
 def far(name: str, unit: int, dimension: int) -> Distance:
     """Maps beyond 12 bits."""
     return single(name, dimension, unit, dimension, cosine.bound(dimension), cosine._fill, from_dot=_too_far)
-
-
-@pytest.fixture
-def added() -> Iterator[Any]:
-    names: list[tuple[Registry[Any], str]] = []
-
-    def add(registry: Registry[Any], name: str, entry: Any) -> str:
-        registry.add(name, entry)
-        names.append((registry, name))
-        return name
-
-    yield add
-    for registry, name in names:
-        registry.remove(name)
 
 
 @pytest.mark.parametrize(

@@ -53,22 +53,9 @@ class Queries:
         return {"queries_with_references": int(sum(table["terms"].to_numpy()[table["ntrue"].to_numpy() > 0]))}
 
 
-@pytest.fixture
-def added():
-    names = []
-
-    def add(name: str, thing: str) -> None:
-        MEASURES.add(name, MeasureEntry(f"{__name__}:{thing}", 1))
-        names.append(name)
-
-    yield add
-    for name in names:
-        MEASURES.remove(name)
-
-
 def test_a_measure_of_ones_own(added) -> None:
     check_measure(Queries())
-    added("mine", "Queries")
+    added(MEASURES, "mine", MeasureEntry(f"{__name__}:Queries", 1))
     point = example_point()
     found = values(merge_tables([measure_parts(example(), point)]), point)
     assert found["queries_with_references"] == 8
@@ -92,7 +79,7 @@ class Averages:
 def test_what_is_refused(added) -> None:
     with pytest.raises(AssertionError, match="mean adds, so it is an int64"):
         check_measure(Averages())
-    added("averages", "Averages")
+    added(MEASURES, "averages", MeasureEntry(f"{__name__}:Averages", 1))
     with pytest.raises(ConfigError, match="two measures have a part table 'classes'"):
         evaluating.part_tables()
     with pytest.raises(ConfigError, match="there is no measure 'optimun'; did you mean optimum"):

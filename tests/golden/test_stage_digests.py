@@ -35,6 +35,7 @@ from swsdist.registries import FEATURES
 from swsdist.registry import Entry
 from swsdist.store import parquet
 from swsdist.store.reading import Store
+from swsdist.testing.scenes import numbers
 
 #: Of each stage, in their order: its version, and the digest of what it makes of the input below.
 GOLDEN: dict[str, tuple[int, str]] = {
@@ -72,14 +73,6 @@ class Reshape(BaseModel):
 
     def describe(self) -> dict[str, Any]:
         return {}
-
-
-def numbers(seed: int) -> Iterator[int]:
-    """Knuth's MMIX generator, its upper 15 bits."""
-    state = seed
-    while True:
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        yield state >> 49
 
 
 def sound(seed: int, frames: int, loudness: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import TypedDict
 
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from swsdist.errors import DataError
 from swsdist.io.compressed import lines
-from swsdist.io.fields import fits, number, split, time
+from swsdist.io.fields import decimal, fits, number, split, time
 from swsdist.io.nist.xml import channel_number
 from swsdist.types import LEXEMES
 
@@ -130,7 +129,7 @@ def _line(row: _Word, where: str) -> str:
     for name, seconds in (("start", row["start"]), ("duration", row["duration"])):
         if not 0 <= seconds < math.inf:
             raise DataError(f"{name} of {row['word']!r} is {seconds}", where=where, remedy="give seconds, from 0")
-    fields = [row["doc_id"], str(row["channel"]), _decimal(row["start"]), _decimal(row["duration"]), row["word"]]
+    fields = [row["doc_id"], str(row["channel"]), decimal(row["start"]), decimal(row["duration"]), row["word"]]
     if speaker is not None:
         fields += ["NA", kind or "NA", speaker]
     elif kind is not None:
@@ -148,9 +147,3 @@ def _fault(name: str, value: str) -> str | None:
     if name in ("type", "speaker") and value in _NOT_GIVEN:
         return "means there that none is given"
     return None
-
-
-def _decimal(value: float) -> str:
-    """The shortest decimal that reads back as the same double, never with an exponent."""
-    text = repr(float(value))
-    return format(Decimal(text), "f") if "e" in text else text

@@ -31,6 +31,7 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
+from swsdist.io.fields import decimal
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect
 
 _ROWS = 8192  # turned into text at once
@@ -82,7 +83,7 @@ def write_stdlist(
     """
     attributes = {
         "termlist_filename": termlist,
-        "indexing_time": _decimal(indexing_seconds),
+        "indexing_time": decimal(indexing_seconds),
         "language": language,
         "index_size": str(index_bytes),
         "system_id": system,
@@ -132,7 +133,7 @@ def _write(
                     remedy="sort the detections by query_id",
                 )
             done.add(query)
-            shown = {dialect.query: names.query(query), dialect.time: _decimal(seconds), dialect.oov: "0"}
+            shown = {dialect.query: names.query(query), dialect.time: decimal(seconds), dialect.oov: "0"}
             text.write(f"<{dialect.group} {_attributes(shown)}>\n")
 
         for query, doc_id, channel, start, end, score, decision in _rows(batches):
@@ -148,8 +149,8 @@ def _write(
                     remedy="run the normalisation again; scores must be finite",
                 )
             text.write(
-                f'<{dialect.item} file="{names.file(doc_id)}" channel="{channel}" tbeg="{_decimal(start)}" '
-                f'dur="{_difference(end, start)}" score="{_decimal(score)}" decision="{"YES" if decision else "NO"}"/>\n'
+                f'<{dialect.item} file="{names.file(doc_id)}" channel="{channel}" tbeg="{decimal(start)}" '
+                f'dur="{_difference(end, start)}" score="{decimal(score)}" decision="{"YES" if decision else "NO"}"/>\n'
             )
         if current is not None:
             text.write(f"</{dialect.group}>\n")
@@ -209,12 +210,6 @@ class _Names:
 
 def _attributes(values: dict[str, str]) -> str:
     return " ".join(f'{name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in values.items())
-
-
-def _decimal(value: float) -> str:
-    """The shortest decimal that reads back as the same double, never with an exponent."""
-    text = repr(float(value))
-    return format(Decimal(text), "f") if "e" in text else text
 
 
 def _difference(end: float, start: float) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow as pa
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
 from swsdist.score.parts.interface import Measure, Parts, Value
 from swsdist.score.parts.merging import Merged, Source, of_table
+from swsdist.testing.scenes import numbers
 from swsdist.types import TRIALS
 
 QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0
@@ -31,7 +32,7 @@ QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0
 
 def example() -> pa.Table:
     """An aligned list of 11 queries, two of them without references, with ties, misses, and one that was not decided."""
-    draw = _numbers(7)
+    draw = numbers(7)
     rows = []
     for q in range(11):
         for d in range(DOCUMENTS):
@@ -143,11 +144,3 @@ def _same(found: Mapping[str, Value], wanted: Mapping[str, Value], how: str) -> 
 def _shown(value: object) -> str:
     """A value to the bit."""
     return struct.pack(">d", value).hex() if isinstance(value, float) else repr(value)
-
-
-def _numbers(seed: int) -> Iterator[int]:
-    """Knuth's MMIX generator, its upper 15 bits."""
-    state = seed
-    while True:
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        yield state >> 49
