@@ -6,9 +6,10 @@ join somebody else's cluster. With an address (config, or RAY_ADDRESS) the clust
 A private instance outlives a driver that is killed by a second or two; then `swsdist.pipeline.execution.guard` has ended it.
 
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
-numba does not heed). A bounded number of tasks is in flight to each. If a process dies, the task that it worked on is tried
-again, alone, on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its
-process is recorded as failed.
+numba does not heed). A bounded number of tasks is in flight to each. If a process dies, what it had ended is done, by
+its receipts: an answer may be lost, or come later than the news of the death. The task that it worked on is tried again, alone,
+on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its process is recorded
+as failed.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -39,6 +40,7 @@ from swsdist.errors import UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution import guard
 from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -83,6 +85,7 @@ class _Slot:
     handle: Any
     started: float
     up: bool = False
+    host: str = ""
     pid: int = 0
     flying: list[tuple[Any, Task]] = field(default_factory=list)
 
@@ -228,9 +231,9 @@ class RayExecutor:
                         yield task, outcome_or_none
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
-                    for outcome in self._died(slot, error, queue, suspects, tried):
+                    for lost, outcome in self._died(slot, error, queue, suspects, tried):
                         waiting -= 1
-                        yield outcome.task, outcome
+                        yield lost, outcome
                     continue
                 slot.flying.remove((ref, task))
                 if task is _READY:
@@ -257,14 +260,14 @@ class RayExecutor:
     def _came_up(self, slot: _Slot, value: tuple[str, int, str], clock: float) -> None:
         from importlib.metadata import version
 
-        host, slot.pid, there = value
+        host, pid, there = value
         if there != version("swsdist"):
             raise UserError(
                 f"{host} has swsdist {there}, this is {version('swsdist')}",
                 where="executor.address",
                 remedy="install the same version on all nodes",
             )
-        slot.up = True
+        slot.up, slot.host, slot.pid = True, host, pid
         if host == self._journal.host:
             self._journal.others.add(slot.pid)
         if self.start_seconds is None and all(other.up for other in self._slots):
@@ -293,22 +296,25 @@ class RayExecutor:
 
     def _died(
         self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
-    ) -> list[Failure]:
-        """An actor's process is gone. Put its tasks back, and an actor in its place."""
+    ) -> list[tuple[Task, Receipt | Failure]]:
+        """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
-        lost = [task for _, task in slot.flying if task is not _READY]
+        flying = [task for _, task in slot.flying if task is not _READY]
+        ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
+        outcomes: list[tuple[Task, Receipt | Failure]] = []
+        outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
+        lost = [task for task in flying if task.fingerprint not in ended]
         self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
         queue.extendleft(reversed(lost[1:]))
-        outcomes = []
         if lost:
             task = lost[0]
             attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
             if attempts >= self._settings.attempts:
                 message = f"the process that worked on it died {attempts} times (out of memory, or native code crashed)"
-                outcomes.append(Failure(task, "killed", message, attempts))
+                outcomes.append((task, Failure(task, "killed", message, attempts)))
             else:
                 self._alone.add(task.fingerprint)
                 suspects.append(task)
@@ -318,10 +324,19 @@ class RayExecutor:
         elif not self._slots:
             message = f"no worker is left after {self._restarts} died"
             for task in [*suspects, *queue]:
-                outcomes.append(Failure(task, "killed", message, tried.get(task.fingerprint, 0)))
+                outcomes.append((task, Failure(task, "killed", message, tried.get(task.fingerprint, 0))))
             suspects.clear()
             queue.clear()
         return outcomes
+
+    def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:
+        """The receipt that this very process wrote of a task: one of an earlier run may be there whose outputs are gone."""
+        try:
+            text = self._context.folder(task).read_bytes(receipt_name(task.stage, task.fingerprint))
+        except FileNotFoundError:
+            return None
+        receipt = Receipt.from_json(text)
+        return receipt if (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 
 #: Stands for an actor's first answer in its list of calls.
