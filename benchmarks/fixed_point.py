@@ -20,6 +20,7 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.queries import examples_in
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.evaluation import make_system, make_task
@@ -62,8 +63,7 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
     )
     course = run_stages(config, Choice(until="queries"), Progress()).course
     state: SearchInputs = course.chain.own
-    tables = list(course.read("queries", "examples"))
-    examples = pa.concat_tables(tables)
+    examples = examples_in(course)
     fixed = _fixed(state, config.search, examples)
     exact = _exact(state, config.search, examples, name == "cosine-squared")
     both = fixed.join(exact, ["query_id", "doc_id", "channel", "last"], right_suffix="_exact", join_type="inner")

@@ -29,6 +29,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.q_norm import moments
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.queries import examples_in
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
@@ -89,7 +90,7 @@ class Scene:
         outcome = run_stages(config, Choice(until="queries"), Progress())
         self.state: SearchInputs = outcome.course.chain.own
         self.store = Store(self.state.store)
-        self._queries = pa.concat_tables(outcome.course.read("queries", "examples"))
+        self._queries = examples_in(outcome.course)
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()
         self._warm: set[tuple[str, str, int]] = set()

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, points_of, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
@@ -58,11 +59,15 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         configs: by the name of the plan; all with the same run folder, storage and executor.
 
     Raises:
-        As `run_stages`; UserError: the configs name several run folders.
+        As `run_stages`; UserError: the configs name several run folders, or executors.
     """
     first = next(iter(configs.values()))
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
         raise UserError("the plans of a ledger have one run folder", where="run", remedy="give all the same `run`")
+    if any(config.executor != first.executor for config in configs.values()):
+        raise UserError(
+            "the plans of a ledger have one executor", where="executor", remedy="give all the same section `executor`"
+        )
     ledger = Ledger(Folder(first.run, first.storage))
     alone = len(configs) == 1
     courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
@@ -147,11 +152,12 @@ def _run_step(
         if todo:
             _refuse(name, choice, todo, planned)
             _begin(first, courses, planned, machinery, progress, todo)
-            for task, result in machinery.run(first, list(todo.values())):
-                results[task.place, task.fingerprint] = result
-                if isinstance(result, Receipt):
-                    machinery.ledger.note(task, result)
-                progress.task(first, result)
+            for needs, tasks in _by_needs(first, courses, todo, owner):
+                for task, result in machinery.run(first, tasks, needs):
+                    results[task.place, task.fingerprint] = result
+                    if isinstance(result, Receipt):
+                        machinery.ledger.note(task, result)
+                    progress.task(first, result)
             for lock in locks:
                 lock.check()
             worked = True
@@ -175,6 +181,20 @@ def _run_step(
             machinery.ledger.pack(stage, place)
         progress.end(first, wall)
         machinery.save_plans()
+
+
+def _by_needs(
+    step: Step,
+    courses: Mapping[str, Course],
+    todo: Mapping[tuple[str, str], Task],
+    owner: Mapping[tuple[str, str], str],
+) -> list[tuple[tuple[Needs, ...], list[Task]]]:
+    """Tasks that need the same: one plan of a ledger may search on a GPU, and another on CPUs."""
+    found: dict[tuple[Needs, ...], list[Task]] = {}
+    of = {key: step.stage.needs(courses[key].config) for key in set(owner.values())}
+    for key, task in todo.items():
+        found.setdefault(of[owner[key]], []).append(task)
+    return list(found.items())
 
 
 def _refuse(

@@ -10,6 +10,7 @@ from swsdist.accounts.journal import DriverJournal
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.errors import StoreError
 from swsdist.io.filesystem import TEMPORARY, Folder
+from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
@@ -92,18 +93,20 @@ class Machinery:
             self._remove_reports()
             self.save_plans()
 
-    def run(self, step: Step, tasks: Sequence[Task]) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do tasks where the step's tasks run."""
+    def run(
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+        """Do tasks where the step's tasks run; `needs` are alternatives, the best first."""
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:
                 self._serial = Serial(self._context, self.journal, settings)
-            return self._serial.run(tasks, step.stage.needs(self._config))
+            return self._serial.run(tasks, needs)
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor
 
             self._workers = RayExecutor(self._context, self.journal, settings)
-        return self._workers.run(tasks, step.stage.needs(self._config))
+        return self._workers.run(tasks, needs)
 
     def close(self) -> None:
         """Give back what was started."""

@@ -18,6 +18,7 @@ from pydantic import Field
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of
+from swsdist.steps import Looks
 
 Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
@@ -295,6 +296,8 @@ class ReportData:
     measures: Measures | None = None
     #: Why `measures` is None.
     unscored: str | None = None
+    #: What the decision about a query looked at; see `swsdist.steps.looked_at`.
+    looked_at: tuple[Looks, ...] = ("own query",)
     stages: tuple[StageRow, ...] = ()
     hardware: tuple[NodeType, ...] = ()
     nodes: tuple[NodeRow, ...] = ()

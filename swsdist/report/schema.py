@@ -64,6 +64,10 @@ class ReportJson(BaseModel):
     protocol: Protocol | None = Field(description="operating point and rules of counting")
     measures: Measures | None = Field(description="how well the queries were found; null: not scored")
     unscored: str | None = Field(description="why `measures` is null")
+    looked_at: list[str] = Field(
+        description="what the decision about a query looked at: `own query`, `other queries`, `references`; evaluations that "
+        "demand independent decisions allow the first only"
+    )
     isf: float | None = Field(description="indexing speed factor: CPU s per s of audio")
     ssf: float | None = Field(description="searching speed factor: CPU s / (query s x audio s)")
     ssf_hours: float | None = Field(description="the same with hours: 3600 x ssf")
@@ -104,6 +108,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "protocol": data.protocol,
         "measures": data.measures,
         "unscored": data.unscored,
+        "looked_at": data.looked_at,
         **{name: getattr(cost, name) for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb")},
         "pl": cost.pl,
         "pl_hours": cost.pl_hours,

@@ -84,6 +84,12 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rules = data.protocol
         note = f"beta {short(rules.beta)}, tolerance {short(rules.tolerance)} s, {rules.trials} trials a query"
         rows.append(SummaryRow("protocol", rules.name, note))
+    alone = data.looked_at == ("own query",)
+    rows.append(
+        SummaryRow(
+            "decisions", "independent" if alone else "dependent", f"what they look at: {', '.join(data.looked_at)}"
+        )
+    )
     rows += [
         SummaryRow("ISF", short(cost.isf), "CPU s per s of audio"),
         SummaryRow("SSF", short(cost.ssf), f"CPU s per query s and audio s; in hours {short(cost.ssf_hours)}"),

@@ -21,6 +21,7 @@ made of another names the state of it as its **source**.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -372,10 +373,20 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
     return made
 
 
+def write_state(folder: Folder, manifest: Manifest) -> parquet.Output:
+    """Write a state that can be asked for by its name, and is not that of the store."""
+    name, text = state_name(manifest.fingerprint), _text(manifest)
+    folder.write_bytes(name, text)
+    return parquet.Output(name, len(text), hashlib.sha256(text).hexdigest())
+
+
+def _text(manifest: Manifest) -> bytes:
+    return json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
+
+
 def _publish(folder: Folder, manifest: Manifest) -> None:
-    text = json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
-    folder.write_bytes(state_name(manifest.fingerprint), text)
-    folder.write_bytes(NAME, text)
+    write_state(folder, manifest)
+    folder.write_bytes(NAME, _text(manifest))
 
 
 def _track(one: Made, state: str, place: int) -> Track:

@@ -1,4 +1,4 @@
-"""From audio to one shard of a feature store.
+"""From audio to one shard of a feature store: of documents, or of examples of queries.
 
 Documents lie whole, in consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. A
 document that cannot be used is rejected with its reason and the others go on; rows of it that were already written are
@@ -7,7 +7,7 @@ dead, as are those of documents removed later: the documents table says which ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -24,6 +24,10 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.types import DOCUMENTS, FRAMES
+
+#: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
+#: BLOCK_FRAMES; what it returns is the duration in seconds.
+Reading = Callable[[dict[str, Any], Extractor, Folder], Generator[NDArray[np.float32], None, float]]
 
 #: Bytes of features in a row group: what a reader holds at least.
 ROW_GROUP_BYTES = 8_000_000
@@ -115,11 +119,21 @@ def write_tracks(
     documents: Iterable[dict[str, Any]],
     extractor: Extractor,
     partition: str | None = None,
+    reading: Reading | None = None,
+    kind: str = "document",
 ) -> list[Indexed]:
     """The same of all tracks that an extractor yields in one pass (`features.interface.tracks_of`), one after the other.
 
     The documents are the same in all, in the same rows; each has the means and variances of the track's own columns.
+
+    Args:
+        folder, fingerprint, extractor, partition: as there.
+        documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
+            not to be that of the whole file.
+        reading: how a row is read; by default a whole recording.
+        kind: what a row is called, where it is rejected.
     """
+    reading = reading or whole_recording
     tracks = tracks_of(extractor)
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]
@@ -134,9 +148,9 @@ def write_tracks(
             ]
             for document in documents:
                 try:
-                    row, taken = _write_document(shards, tracks, document, extractor, folder)
+                    row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
-                    rejected.append(rejection(document, error))
+                    rejected.append(rejection(document, error, kind))
                     continue
                 for rows, one in zip(live, taken, strict=True):
                     own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
@@ -166,20 +180,13 @@ def _write_document(
     document: dict[str, Any],
     extractor: Extractor,
     folder: Folder,
+    reading: Reading,
 ) -> tuple[dict[str, Any], list[Statistics]]:
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
-    samples = rows = first = 0
-    digest = sha256(document["path"], folder.storage)
-
-    def counted() -> Iterable[NDArray[np.float32]]:
-        nonlocal samples
-        for block in read_blocks(
-            document["path"], channel=document["channel"], rate=extractor.sample_rate, storage=folder.storage
-        ):
-            samples += len(block)
-            yield block
-
-    for frames in in_blocks(extractor, counted()):
+    rows = first = 0
+    digest = document["sha256"] if "sha256" in document else sha256(document["path"], folder.storage)
+    read = _Told(reading(document, extractor, folder))
+    for frames in read:
         for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
             own = frames[:, track.first : track.stop]
             shard.append(document["doc_id"], document["channel"], first, own)
@@ -190,7 +197,7 @@ def _write_document(
         "doc_id": document["doc_id"],
         "channel": document["channel"],
         "path": document["path"],
-        "duration": samples / extractor.sample_rate,
+        "duration": read.seconds,
         "frames": first,
         "rows": rows,
         "identity": document["identity"],
@@ -200,10 +207,39 @@ def _write_document(
     return row, statistics
 
 
-def rejection(document: dict[str, Any], error: DataError) -> dict[str, Any]:
-    """The row of REJECTED_DOCUMENTS for a document that could not be used."""
+def whole_recording(
+    document: dict[str, Any], extractor: Extractor, folder: Folder
+) -> Generator[NDArray[np.float32], None, float]:
+    """The `Reading` of a document: a channel of a recording, from its beginning to its end."""
+    samples = 0
+
+    def counted() -> Iterator[NDArray[np.float32]]:
+        nonlocal samples
+        for block in read_blocks(
+            document["path"], channel=document["channel"], rate=extractor.sample_rate, storage=folder.storage
+        ):
+            samples += len(block)
+            yield block
+
+    yield from in_blocks(extractor, counted())
+    return samples / extractor.sample_rate
+
+
+class _Told:
+    """What a generator yields; `seconds` is what it has returned."""
+
+    def __init__(self, blocks: Generator[NDArray[np.float32], None, float]) -> None:
+        self._blocks = blocks
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        self.seconds = yield from self._blocks
+
+
+def rejection(document: dict[str, Any], error: DataError, kind: str = "document") -> dict[str, Any]:
+    """The row of REJECTED_DOCUMENTS for a document (or what else `kind` says) that could not be used."""
     return {
-        "kind": "document",
+        "kind": kind,
         "id": document["doc_id"],
         "part": document["channel"],
         "path": document["path"],

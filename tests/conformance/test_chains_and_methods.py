@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from swsdist.chains.search.queries import examples_in
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.entries import MethodEntry
@@ -52,7 +53,7 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
     outcome = run_stages(config(folder, "searched"), Choice(until="queries"), Progress())
     assert not outcome.failures
     course = recorded(Folder(str(folder / "searched")))
-    return pa.concat_tables(course.read("queries", "examples")), course.chain.own.open_store()
+    return examples_in(course), course.chain.own.open_store()
 
 
 def test_the_search_chain(folder: Path) -> None:

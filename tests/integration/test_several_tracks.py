@@ -153,11 +153,11 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     whole, seen = writing._write_document, []
 
-    def fails(shards: Any, tracks: Any, document: Any, extractor: Any, folder: Any) -> Any:
+    def fails(shards: Any, tracks: Any, document: Any, extractor: Any, *others: Any) -> Any:
         if extractor.dimension == 7 and document["doc_id"] == "d004":
             seen.append(document)
             raise RuntimeError("sabotaged")
-        return whole(shards, tracks, document, extractor, folder)
+        return whole(shards, tracks, document, extractor, *others)
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_write_document", fails)

@@ -14,6 +14,7 @@ import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.threshold import fold_of
 from swsdist.errors import ConfigError
+from swsdist.report.summary import summary_lines
 
 RATE = 8000
 
@@ -74,6 +75,25 @@ def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
     assert len(thresholds) == 5
     for query_id, score, decision in decisions(result):
         assert decision == (score >= thresholds[fold_of(query_id, 5)])
+
+
+@pytest.mark.parametrize(
+    ("fit", "references", "seen"),
+    [
+        # Each has something to do after the one before it: a run that has not makes no report.
+        ("none", True, ("own query",)),
+        ("crossfit", True, ("own query", "other queries", "references")),
+        ("crossfit", False, ("own query",)),  # nothing was fitted
+    ],
+)
+def test_a_report_says_what_decisions_looked_at(place: Path, fit: str, references: bool, seen: tuple[str, ...]) -> None:
+    result = run(place, fit, references)
+    assert result.report is not None
+    assert result.report.looked_at == seen
+    (line,) = (line for line in summary_lines(result.report) if line.startswith("decisions"))
+    assert line.split(None, 1)[1].startswith("independent" if len(seen) == 1 else "dependent")
+    written = json.loads((place / "run" / "report.json").read_text())
+    assert written["looked_at"] == list(seen)
 
 
 def test_oracle_reaches_the_maximum(place: Path) -> None:

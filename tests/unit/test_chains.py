@@ -12,6 +12,7 @@ import pytest
 from swsdist.config import Config, config_from_dict
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import Progress, run_plans, run_stages
@@ -271,3 +272,40 @@ def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
         config(tmp_path, chain="smal")
     with pytest.raises(UserError, match="the plans of a ledger have one run folder"):
         run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, Choice(), Progress())
+    other = config(tmp_path, executor={"kind": "serial", "attempts": 5})
+    with pytest.raises(UserError, match="the plans of a ledger have one executor"):
+        run_plans({"a": config(tmp_path), "b": other}, Choice(), Progress())
+
+
+class Granted(Stage):
+    """Tells how many GPUs it was granted; a plan needs as many as its options say."""
+
+    name = "granted"
+    version = 1
+    unit = "tasks"
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        return (Needs(gpus=config.options["gpus"]),)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        gpus = inputs.config.options["gpus"]
+        for name in ("shared", f"own {gpus}"):
+            yield inputs.task(name, label=name, work=1, payload={})
+
+    def run(self, task: Task, context: Context) -> Done:
+        return Done((), Told(int(context.granted.gpus)))
+
+
+def build_needing(config: Config, ledger: Ledger) -> Chain:
+    return Chain("needing", (Step("granted", Granted(), "search"),), Own(0))
+
+
+def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
+    CHAINS.add("needing", Entry(f"{__name__}:build_needing", 1))
+    try:
+        plans = {f"{n}": config(tmp_path, chain="needing", options={"gpus": float(n)}) for n in (0, 3, 7)}
+        courses = run_plans(plans, Choice(), Progress()).courses
+    finally:
+        CHAINS.remove("needing")
+    # What all have was done once, for the first; what is a plan's own, as that plan says.
+    assert [[told.total for told in courses[name].told("granted", Told)] for name in plans] == [[0, 0], [0, 3], [0, 7]]

@@ -34,7 +34,7 @@ from swsdist.pipeline.stage import Stage
 from swsdist.registries import FIRST_PASSES
 from swsdist.registry import Entry
 
-_QUERIES = {"queries": "queries:examples"}
+_QUERIES = {"queries": "queries:groups"}
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -60,7 +60,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     first = [Step(made.name, made, "index", {"shards": "index:features"}) for made in _made(stage)]
     steps = (
         Step("index", Index(), "index"),
-        Step("queries", Queries(), "search", digests={"examples": "queries"}),
+        Step("queries", Queries(), "search"),
         *first,
         Step("search", Search(), "search", {**_QUERIES, "shards": "index:features"}),
         Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),

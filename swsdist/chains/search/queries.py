@@ -1,4 +1,4 @@
-"""queries turns spoken examples into features, one table for each group of queries."""
+"""queries turns spoken examples into shards of a store of queries, a task a group."""
 
 from __future__ import annotations
 
@@ -6,47 +6,78 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.errors import UserError
-from swsdist.features.interface import Extractor, needs_of, use
-from swsdist.features.sources import planned, sources_of, together
+from swsdist.features.interface import Columns, kind_of, needs_of, use
+from swsdist.features.registry import recipe
+from swsdist.features.sources import Source, planned, sources_of, together
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
-from swsdist.methods.query.extraction import extract, groups
+from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.needs import Needs
+from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registries import METHODS, RECURRENCES
-from swsdist.types import EXAMPLES, QUERIES
+from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Shard, commit, load, require, write_state
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+from swsdist.store.writing import shard_name
+from swsdist.types import DOCUMENTS, FRAMES, QUERIES
 
 
 def _example(row: dict[str, Any]) -> int:
     return int(row["example"])
 
 
-def _granted(task: Task, context: Context) -> list[Extractor]:
-    """The extractors of a task, told what this worker was given."""
-    extractors = [planned(**source) for source in task.payload["sources"]]
-    for extractor in extractors:
+#: Where the store of queries lies in a run folder.
+STORE = "queries"
+
+
+def _granted(task: Task, context: Context) -> list[Source]:
+    """The extractors of a task, told what this worker was given, and their tracks."""
+    found = []
+    for given in task.payload["sources"]:
+        extractor = planned(given["name"], given["options"], given["recipe"])
         use(extractor, context.granted)
-    return extractors
+        tracks = tuple(Columns(*track) for track in given["tracks"])
+        found.append(Source(given["name"], given["options"], extractor, given["recipe"], tracks))
+    return found
 
 
 class Queries(Stage):
-    """Queries are searched in groups; the ids alone determine the borders between groups."""
+    """Queries are searched in groups; the ids alone determine the borders between groups.
+
+    A group is a shard of the store of queries, and a state of it by itself: the search of a group reads that, whatever other
+    groups there are. The store's manifest names all groups of the plan that ended last.
+    """
 
     name = "queries"
-    version = 1
+    version = 2
     unit = "examples"
-    tables = {"examples": Table(EXAMPLES)}
+    # The examples are digested as methods take them, not the files.
+    tables = {
+        "groups": Table(None, None, digested=False),
+        "features": Table(FRAMES, None, digested=False),
+        "documents": Table(DOCUMENTS, None, digested=False),
+        "rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
+    }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
         return together([needs_of(source.extractor) for source in sources_of(config.features)])
+
+    def place(self, inputs: Inputs) -> str:
+        """The store of queries."""
+        return f"{inputs.ledger.run.root}/{STORE}"
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
@@ -67,10 +98,16 @@ class Queries(Stage):
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # Of one extractor, columns are its own, whatever it calls its tracks.
-        recipe: Any = own.extractor_fingerprint if len(own.sources) == 1 else own.recipes
+        made_by: Any = own.extractor_fingerprint if len(own.sources) == 1 else own.recipes
         settings = {
             "sources": [
-                {"name": source.name, "options": source.options, "recipe": source.fingerprint} for source in own.sources
+                {
+                    "name": source.name,
+                    "options": source.options,
+                    "recipe": source.fingerprint,
+                    "tracks": [list(track) for track in source.tracks],
+                }
+                for source in own.sources
             ],
             "search": search.model_dump(mode="json"),
         }
@@ -78,7 +115,7 @@ class Queries(Stage):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
             yield inputs.task(
-                recipe,
+                made_by,
                 matters,
                 *refusing,
                 label=f"group {k + 1} of {len(cut)}: {len(query_ids)} queries",
@@ -87,25 +124,104 @@ class Queries(Stage):
             )
 
     def warm(self, task: Task, context: Context) -> None:
-        """Extract a second of silence: decoder and extractor are then loaded."""
-        extractors = _granted(task, context)
+        """Extract a second of silence: decoder, extractor and writer are then loaded."""
+        sources = _granted(task, context)
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
-            write_silence(path, extractors[0].sample_rate)
+            write_silence(path, sources[0].extractor.sample_rate)
             row = dict.fromkeys(QUERIES.names)
             row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
-            extract([row], extractors, context.run)
+            write_group(Folder(place), "warm", [row], sources)
 
     def run(self, task: Task, context: Context) -> Done:
-        """Features of the group's examples."""
+        """Features of the group's examples, and the state that holds them."""
         settings = Search.model_validate(task.payload["search"])
-        extracted = extract(task.payload["examples"], _granted(task, context), context.run, settings)
-        examples = extracted.examples
+        folder, name = context.folder(task), task.fingerprint
+        group = write_group(folder, name, task.payload["examples"], _granted(task, context), settings)
+        examples = group.examples
         told = Extracted(
             examples.num_rows,
             sorted(set(examples["query_id"].to_pylist())),
             sum(examples["frames"].to_pylist()),
-            extracted.seconds,
+            sum(examples["duration"].to_pylist()),
         )
-        output = context.publish(task, "examples", [examples], EXAMPLES)
-        return Done((output,), told, rejected=extracted.rejected.to_pylist())
+        state = write_state(folder, group.manifest)
+        parts = [Part("groups", state.name, state.size, state.sha256)]
+        for output in group.outputs:
+            table = next((word for word in ("documents", "rejected") if word in output.name), "features")
+            parts.append(Part(table, *output))
+        return Done(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
+
+    def finish(self, inputs: Inputs) -> None:
+        """Make the groups of this plan the store's state, if they are not."""
+        own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
+        states = [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+        old = load(folder)
+        names = {
+            shard_name(receipt.fingerprint) for receipt in inputs.mine.receipts if receipt.tells(Extracted).examples
+        }
+        tracks = [[track.name, track.fingerprint] for track in old.tracks] if old is not None else []
+        if not names or (old is not None and {shard.name for shard in old.shards} == names and tracks == own.recipes):
+            return
+        groups = [Store(folder, require(folder, name)) for name in states]
+        # A group that was made under another name of its track is told by its place.
+        made = [
+            Made(
+                track.name,
+                recipe(source.extractor),
+                track.stop - track.first,
+                pa.concat_tables(_joined(group, place) for group in groups).combine_chunks(),
+                columns=source.columns(track),
+                kind=kind_of(source.extractor),
+            )
+            for place, (source, track) in enumerate((one, track) for one in own.sources for track in one.tracks)
+        ]
+        shards = [
+            Shard(
+                shard.name,
+                {
+                    name: shard.files[track.name]
+                    for (name, _), track in zip(own.recipes, group.manifest.tracks, strict=True)
+                },
+                shard.documents,
+                shard.frames,
+            )
+            for group in groups
+            for shard in group.manifest.shards
+            if shard.name in names
+        ]
+        rejected = pa.concat_tables(group.rejected() for group in groups)
+        commit(folder, made, groups[0].manifest.tick, shards, rejected)
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Of the examples, whatever the groups."""
+        folder = Folder(inputs.place, inputs.config.storage)
+        states = [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+        tables = (examples_of(Store(folder, require(folder, name))) for name in states)
+        return {"queries": by_key(tables, "query_id")} if states else {}
+
+
+def _joined(group: Store, place: int) -> pa.Table:
+    """The live documents of a group's track that are in all of its tracks."""
+    keys = Tracks(group).documents(columns=["doc_id", "channel"])
+    wanted = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
+    table = group.documents(track=group.manifest.tracks[place].name)
+    there = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    return table.filter(pa.array([key in wanted for key in there], pa.bool_()))
+
+
+def read_group(context: Context, name: str) -> pa.Table:
+    """A group's queries as its method takes them, by the name of a file: a state of the store of queries (EXAMPLES), or a table
+    that a stage of another chain makes.
+    """
+    if not name.endswith(".json"):
+        return context.read(name)
+    folder, state = context.place(name)
+    return examples_of(Store(folder, require(folder, state)))
+
+
+def examples_in(course: Course) -> pa.Table:
+    """All examples of a plan that searches spoken queries: EXAMPLES."""
+    folder = course.ledger.folder(course.place(course.chain.step("queries")))
+    states = [part.name for part in course.parts("queries", "groups")]
+    return pa.concat_tables(examples_of(Store(folder, require(folder, name))) for name in states)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
@@ -117,5 +118,5 @@ def _prepared(task: Task, context: Context, method: Method, store: Store) -> Any
     payload = task.payload
     key = payload["queries"], payload["state"], repr(sorted(payload["search"].items()))
     if context.memory.get("group") != key:
-        context.memory |= {"group": key, "prepared": method.prepare(context.read(payload["queries"]), store)}
+        context.memory |= {"group": key, "prepared": method.prepare(read_group(context, payload["queries"]), store)}
     return context.memory["prepared"]

@@ -1,4 +1,6 @@
-"""Spoken examples: from a file, or a place in one, to frames.
+"""Spoken examples: from a file, or a place in one, to frames, which are kept as a store of queries.
+
+What is made of a document is made of an example by the same code (`store.writing.write_tracks`), under the same recipe.
 
 A place is computed with the audio around it, as far as the extractor looks, and then cut: the frames at its edges are those
 of running speech. A file that is a cut by itself has nothing around it, and the extractor repeats its edges.
@@ -6,8 +8,9 @@ of running speech. A file that is a cut by itself has nothing around it, and the
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +19,11 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.config.search import Search
-from swsdist.errors import AudioError, DataError
-from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Extractor, frame_count, frame_shift, surroundings
+from swsdist.errors import AudioError
+from swsdist.features.blocks import in_blocks, regrouped
+from swsdist.features.interface import Extractor, frame_count, frame_shift, kind_of, surroundings, tracks_of
+from swsdist.features.registry import recipe, recipe_fingerprint
+from swsdist.features.sources import Source
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
@@ -26,6 +31,11 @@ from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
+from swsdist.store.parquet import Output, publish
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+from swsdist.store.writing import Reading, shard_name, write_tracks
 from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
@@ -36,11 +46,27 @@ LONGEST_AVERAGED = 1 << 12
 
 
 class Extracted(NamedTuple):
-    """Features of a group's examples, and those that could not be used."""
+    """Features of examples (EXAMPLES), those that could not be used (REJECTED), and seconds of the former."""
 
     examples: pa.Table
     rejected: pa.Table
     seconds: float
+
+
+class Group(NamedTuple):
+    """A group of queries, written as a shard of a store of queries.
+
+    Attributes:
+        manifest: a state of the store that holds this group only.
+        outputs: its files: frames and documents of each track, and one of what was rejected.
+        examples: EXAMPLES.
+        rejected: REJECTED_DOCUMENTS of kind `query`.
+    """
+
+    manifest: Manifest
+    outputs: tuple[Output, ...]
+    examples: pa.Table
+    rejected: pa.Table
 
 
 def groups(query_ids: list[str]) -> list[list[str]]:
@@ -71,47 +97,140 @@ def extract(
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
             if there are several, must not be too long for that either; by default what a config has by default.
     """
-    good: list[dict[str, Any]] = []
-    bad: list[dict[str, Any]] = []
-    search = search or Search()
     extractors = [extractor] if isinstance(extractor, Extractor) else list(extractor)
-    several = Counter(row["query_id"] for row in rows)
-    for row in rows:
-        average = search.examples == "template" and several[row["query_id"]] > 1
-        try:
-            if row["path"] is None:
-                raise AudioError(
-                    f"the query is text, and the method {search.method} takes spoken ones",
-                    where=f"query {row['query_id']}",
-                    reason="not-spoken",
-                    remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
+    sources = [
+        Source(one.name, {}, one, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(one)))
+        for k, one in enumerate(extractors)
+    ]
+    with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        group = write_group(Folder(place, folder.storage), "queries", rows, sources, search)
+    rejected = group.rejected.select(REJECTED.names)
+    return Extracted(group.examples, rejected, sum(group.examples["duration"].to_pylist()))
+
+
+def write_group(
+    folder: Folder,
+    fingerprint: str,
+    rows: list[dict[str, Any]],
+    sources: Sequence[Source],
+    search: Search | None = None,
+) -> Group:
+    """Compute the features of a group's examples, and publish them as a shard of a store of queries.
+
+    A query is a document of it, and the number of an example stands where a document has its channel.
+
+    Args:
+        folder: the store.
+        fingerprint: of this task; names the outputs.
+        rows: of QUERIES, with the `identity` of each file where it is known.
+        sources: extractors, and the tracks that each yields.
+        search: as for `extract`.
+    """
+    reading = _reading(search or Search(), Counter(row["query_id"] for row in rows))
+    wanted = [_as_document(row) for row in rows]
+    outputs: list[Output] = []
+    tracks: list[Track] = []
+    rejected: dict[tuple[str, int], dict[str, Any]] = {}
+    files: dict[str, File] = {}
+    counts: list[tuple[int, int]] = []
+    shard = shard_name(fingerprint)
+    for k, source in enumerate(sources):
+        # An example that one extractor cannot use is of no use to the others.
+        left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
+        name = fingerprint if k == 0 else f"{fingerprint}-{k}"
+        made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
+        for row in made[0].rejected.to_pylist():
+            rejected.setdefault((row["id"], row["part"]), row)
+        described = recipe(source.extractor)
+        for indexed, track in zip(made, source.tracks, strict=True):
+            frames, documents, _ = indexed.outputs
+            outputs += [frames, documents]
+            files[track.name] = File(*frames)
+            counts.append((indexed.documents.num_rows, sum(indexed.documents["frames"].to_pylist())))
+            tracks.append(
+                Track(
+                    track.name,
+                    described,
+                    recipe_fingerprint(described),
+                    track.stop - track.first,
+                    source.columns(track),
+                    kind_of(source.extractor),
+                    documents.name,
                 )
-            frames = _bounded(_side_by_side(row, extractors, folder), row, search, average)
-        except DataError as error:
-            bad.append(
+            )
+    table = pa.Table.from_pylist(list(rejected.values()), REJECTED_DOCUMENTS)
+    refused = publish(folder, f"rejected-{fingerprint}.parquet", [table], REJECTED_DOCUMENTS)
+    manifest = Manifest(
+        fingerprint=fingerprint,
+        kind="frames",
+        tick=frame_shift(sources[0].extractor),
+        tracks=tuple(tracks),
+        shards=(Shard(shard, files, *counts[0]),),
+        rejected=refused.name,
+        models={},
+        counts={},
+    )
+    return Group(manifest, (*outputs, refused), examples_of(Store(folder, manifest)), table)
+
+
+def examples_of(store: Store) -> pa.Table:
+    """All examples of a store of queries, as methods take them: EXAMPLES, of all tracks side by side."""
+    tracks = Tracks(store)
+    made: list[dict[str, Any]] = []
+    for shard in store.manifest.shards:
+        rows = tracks.documents(shard.name).to_pylist()
+        frames: dict[tuple[str, int], list[NDArray[np.float32]]] = {}
+        for block in tracks.blocks(shard.name, {(row["doc_id"], row["channel"]) for row in rows}):
+            frames.setdefault((block.doc_id, block.channel), []).append(block.features)
+        for row in rows:
+            blocks = frames[row["doc_id"], row["channel"]]
+            made.append(
                 {
-                    "kind": "query",
-                    "id": row["query_id"],
-                    "part": row["example"],
-                    "path": row["path"],
-                    "reason": error.reason if isinstance(error, AudioError) else "unreadable",
-                    "message": error.message,
-                    "remedy": error.remedy,
+                    "query_id": row["doc_id"],
+                    "example": row["channel"],
+                    "duration": row["duration"],
+                    "frames": sum(map(len, blocks)),
+                    "speaker": row["speaker"],
+                    "features": b"".join(np.ascontiguousarray(block, "<f4").tobytes() for block in blocks),
                 }
             )
-            continue
-        good.append(
-            {
-                "query_id": row["query_id"],
-                "example": row["example"],
-                "duration": _duration(row, frames, extractors[0]),
-                "frames": len(frames),
-                "speaker": row["speaker"],
-                "features": np.ascontiguousarray(frames, "<f4").tobytes(),
-            }
-        )
-    examples = pa.Table.from_pylist(good, EXAMPLES)
-    return Extracted(examples, pa.Table.from_pylist(bad, REJECTED), sum(row["duration"] for row in good))
+    return pa.Table.from_pylist(made, EXAMPLES)
+
+
+def _as_document(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of an example as `store.writing` takes it; of a place in a file there is no SHA-256."""
+    whole = row["path"] is not None and row["start"] is None and row["end"] is None
+    document = {
+        "doc_id": row["query_id"],
+        "channel": row["example"],
+        "path": row["path"],
+        "identity": row.get("identity") or "",
+        "speaker": row["speaker"],
+        "example": row,
+    }
+    return document if whole else {**document, "sha256": ""}
+
+
+def _reading(search: Search, several: Mapping[str, int]) -> Reading:
+    """How examples are read; some queries have several."""
+
+    def read(
+        document: dict[str, Any], extractor: Extractor, folder: Folder
+    ) -> Generator[NDArray[np.float32], None, float]:
+        row = document["example"]
+        if row["path"] is None:
+            raise AudioError(
+                f"the query is text, and the method {search.method} takes spoken ones",
+                where=f"query {row['query_id']}",
+                reason="not-spoken",
+                remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
+            )
+        average = search.examples == "template" and several[row["query_id"]] > 1
+        frames = _bounded(example_frames(row, extractor, folder), row, search, average)
+        yield from regrouped([frames])
+        return _duration(row, frames, extractor)
+
+    return read
 
 
 def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor) -> float:
@@ -119,12 +238,6 @@ def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extra
         return float(row["end"] - row["start"])
     samples = (len(frames) - 1) * extractor.hop + extractor.frame_length
     return samples / extractor.sample_rate
-
-
-def _side_by_side(row: dict[str, Any], extractors: Sequence[Extractor], folder: Folder) -> NDArray[np.float32]:
-    parts = [example_frames(row, extractor, folder) for extractor in extractors]
-    shortest = min(map(len, parts))
-    return parts[0] if len(parts) == 1 else np.concatenate([part[:shortest] for part in parts], axis=1)
 
 
 def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:

@@ -56,8 +56,8 @@ def _table(folder: Folder, parts: list[Part], declared: Table) -> str:
         whole = pa.concat_tables(tables)
         return of_rows(whole.sort_by(order) if order else whole)
     if not declared.order:
-        return _by_key((parquet.read(folder, part.name) for part in parts), declared.key)
-    return _by_key(_gathered(folder, parts, declared), declared.key)
+        return by_key((parquet.read(folder, part.name) for part in parts), declared.key)
+    return by_key(_gathered(folder, parts, declared), declared.key)
 
 
 def _gathered(folder: Folder, parts: list[Part], declared: Table) -> Iterator[pa.Table]:
@@ -70,7 +70,7 @@ def _gathered(folder: Folder, parts: list[Part], declared: Table) -> Iterator[pa
             yield pa.concat_tables(tables).drop_columns(["slot"]).sort_by(order)
 
 
-def _by_key(parts: Iterable[pa.Table], key: str) -> str:
+def by_key(parts: Iterable[pa.Table], key: str) -> str:
     """SHA-256 of the SHA-256 of each key's rows, by key: how keys are spread over parts does not matter."""
     found: dict[str, str] = {}
     columns: list[str] = []

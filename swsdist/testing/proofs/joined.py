@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.queries import read_group
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
@@ -119,11 +120,12 @@ class Join(Stage):
 def _run(course: Course) -> dict[str, Any]:
     """What a task needs of a run to ask its method and normalise what it says."""
     own, root = course.chain.own, course.run.root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "examples")
+    place = course.place(course.chain.step("queries")) or root
+    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
     return {
         "reads": [part.sha256 for part in (*statistics, *queries)],
         "statistics": [f"{root}/{part.name}" for part in statistics],
-        "queries": [f"{root}/{part.name}" for part in queries],
+        "queries": [f"{place}/{part.name}" for part in queries],
         "store": [own.store.root, own.manifest.fingerprint],
         "method": identity(course.config.search),
         "search": course.config.search.model_dump(mode="json"),
@@ -137,7 +139,7 @@ def _fill(places: list[dict[str, Any]], name: str, run: dict[str, Any], context:
     folder = Folder(run["store"][0], context.storage)
     store = Store(folder, require(folder, state_name(run["store"][1])))
     tick, method = store.manifest.tick, create(Search.model_validate(run["search"]))
-    queries = method.prepare(pa.concat_tables(context.read(part) for part in run["queries"]), store)
+    queries = method.prepare(pa.concat_tables(read_group(context, part) for part in run["queries"]), store)
     spans = [{key: row[key] for key in SPANS.names[:3]} for row in missing]
     for span, row in zip(spans, missing, strict=True):
         span |= {"first": seconds_to_frame(row["start"], tick), "last": seconds_to_frame(row["end"], tick) - 1}

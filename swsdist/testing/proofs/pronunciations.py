@@ -105,7 +105,7 @@ class Queries(Stage):
     name = "proof-words"
     version = 1
     unit = "queries"
-    tables = {"examples": Table(WORDS, order=("cost", "phones"), digested=False)}
+    tables = {"groups": Table(WORDS, order=("cost", "phones"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
@@ -132,7 +132,7 @@ class Queries(Stage):
             rows += [{"query_id": query_id, "phones": way, "cost": -round(p * ONE)} for way, p in ways.items() if way]
         frames = sum(len(row["phones"]) for row in rows)
         told = Extracted(len(rows), sorted({row["query_id"] for row in rows}), frames, 0.0)
-        return Done((context.publish(task, "examples", [pa.Table.from_pylist(rows, WORDS)], WORDS),), told)
+        return Done((context.publish(task, "groups", [pa.Table.from_pylist(rows, WORDS)], WORDS),), told)
 
 
 class Pronunciations(Method):
@@ -196,5 +196,5 @@ METHOD = MethodEntry(f"{__name__}:Pronunciations", 1, "", "text", "postings", "p
 def build(config: Config, ledger: Ledger) -> Chain:
     """The search chain, with its first two steps replaced."""
     chain = search_chain(config.model_copy(update={"options": {}}), ledger)
-    first = Step("index", Index(), "index"), Step("queries", Queries(), "search", digests={"examples": "queries"})
+    first = Step("index", Index(), "index"), Step("queries", Queries(), "search")
     return dataclasses.replace(chain, name="pronunciations", steps=(*first, *chain.steps[2:]))

@@ -16,13 +16,14 @@ from swsdist.accounts.journal import read_journals
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import scored_rows
-from swsdist.chains.search.told import Bucket, Extracted, Measured
+from swsdist.chains.search.told import Bucket, Extracted, Fitted, Measured
 from swsdist.config import dump_config, without_secrets
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.steps import Looks, looked_at
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 from swsdist.types import REJECTED
@@ -53,6 +54,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         protocol=_protocol(course),
         measures=measures,
         unscored=None if measures is not None else _why_unscored(own),
+        looked_at=_looked_at(course),
         stages=_stages(course, index),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
@@ -204,6 +206,12 @@ def _measures(course: Course) -> report.Measures | None:
     values = dict(measured.measures)
     calibration, thresholds = values.pop("calibration"), values.pop("atwv_thresholds")
     return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
+
+
+def _looked_at(course: Course) -> tuple[Looks, ...]:
+    settings, fitted = course.config.calibrate, course.told("fit", Fitted)
+    how = fitted[0].fit if fitted else "none"
+    return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold)
 
 
 def _why_unscored(own: SearchInputs) -> str:

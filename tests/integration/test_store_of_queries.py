@@ -1,0 +1,126 @@
+"""Queries are a store like that of the documents: the same code, recipes and tracks, read by the same functions."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from swsdist.chains.search.queries import examples_in
+from swsdist.io.filesystem import Folder
+from swsdist.store.deriving import derive_shard, derived_fingerprint
+from swsdist.store.maintaining import check
+from swsdist.store.manifest import Made, commit, shard_of
+from swsdist.store.reading import Store
+
+LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
+STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'columns': [13, 26]}])}"
+
+
+def ask(scene: Any, rows: list[dict[str, str]]) -> None:
+    """Let these be the queries; there are no references to them."""
+    with (scene.corpus / "queries.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["query_id", "example", "path", "doc_id", "start", "end"], restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    with (scene.corpus / "refs.csv").open("w") as file:
+        file.write("query_id,doc_id,start,end\n")
+
+
+def stores(scene: Any) -> tuple[Store, Store]:
+    """Of the documents, and of the queries."""
+    run = scene.folder / "run"
+    return Store(Folder(str(run / "store"))), Store(Folder(str(run / "queries")))
+
+
+def squares(blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    for block in blocks:
+        yield block[:, :2] ** 2
+
+
+def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any, tmp_path: Any) -> None:
+    place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
+    ask(
+        scene,
+        [
+            {"query_id": "whole", "example": "3", "path": "audio/d001.flac"},
+            {"query_id": "part", "example": "1", **place},
+        ],
+    )
+    scene.run(BOTH, STREAMS)
+    documents, queries = stores(scene)
+    assert list(check(queries)) == []
+    assert (queries.manifest.kind, queries.manifest.tick) == (documents.manifest.kind, documents.manifest.tick)
+    named = [[(t.name, t.recipe, t.columns, t.kind) for t in one.manifest.tracks] for one in (documents, queries)]
+    assert named[0] == named[1]
+    assert [name for name, *_ in named[0]] == ["mfcc", "long"]
+    for track in ("mfcc", "long"):
+        asked, spoken = queries.features("whole", 3, track), documents.features("d001", 1, track)
+        assert asked.tobytes() == spoken.tobytes()
+        # A place is computed with what is around it: its frames are those of the document.
+        part = queries.features("part", 1, track)
+        assert part.tobytes() == documents.features("d002", 1, track)[100 : 100 + len(part)].tobytes()
+    rows = {row["doc_id"]: row for row in queries.documents().to_pylist()}
+    assert (rows["whole"]["sha256"], rows["part"]["sha256"]) == (documents.documents()["sha256"][0].as_py(), "")
+    assert rows["part"]["duration"] == 1.5
+    # What makes a store of documents into another makes one of queries into another.
+    derived = []
+    for number, store in enumerate((documents, queries)):
+        folder = Folder(str(tmp_path / f"derived-{number}"))
+        shard = store.manifest.shards[0].name
+        name = derived_fingerprint("squares", store, shard)
+        made = derive_shard(store, shard, squares, 2, folder, name)
+        output = shard_of("squares", made.outputs[0], made.documents.num_rows)
+        recipe = {"name": "squares", "version": 1, "options": {}}
+        commit(folder, Made("squares", recipe, 2, made.documents), store.manifest.tick, [output], made.rejected)
+        derived.append(Store(folder))
+    assert derived[0].features("d001").tobytes() == derived[1].features("whole", 3).tobytes()
+
+
+def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:
+    path = sorted(path.relative_to(scene.corpus) for path in (scene.corpus / "queries").iterdir())
+    first = {"query_id": "one", "example": "1", "path": str(path[0])}
+    ask(scene, [first])
+    scene.run()
+    _, before = stores(scene)
+    ask(scene, [first, {"query_id": "two", "example": "1", "path": str(path[1])}])
+    scene.run()
+    _, after = stores(scene)
+    assert after.documents()["doc_id"].to_pylist() == ["one", "two"]
+    assert before.features("one").tobytes() == after.features("one").tobytes(), "an old state can still be read"
+    assert after.manifest.fingerprint != before.manifest.fingerprint
+
+
+def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
+    path = sorted((scene.corpus / "queries").iterdir())[0]
+    samples, rate = soundfile.read(path)
+    soundfile.write(scene.corpus / "queries" / "short.wav", samples[: round(0.035 * rate)], rate)
+    good = {"query_id": "good", "example": "1", "path": str(path.relative_to(scene.corpus))}
+    ask(scene, [{"query_id": "bad", "example": "1", "path": "queries/short.wav"}, good])
+    outcome = scene.run(BOTH, STREAMS).outcome
+    (row,) = scene.rejected()
+    assert (row["kind"], row["id"], row["part"], row["reason"]) == ("query", "bad", 1, "too-short")
+    _, queries = stores(scene)
+    for track in ("mfcc", "long"):
+        assert queries.documents(track=track)["doc_id"].to_pylist() == ["good"]
+    assert queries.manifest.counts["documents"] == 1
+    assert queries.rejected()["id"].to_pylist() == ["bad"]
+    (example,) = examples_in(outcome.course).to_pylist()
+    lengths = [len(queries.features("good", 1, track)) for track in ("mfcc", "long")]
+    assert example["frames"] == min(lengths) < max(lengths)
+
+
+def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
+    scene.run()
+    held = scene.receipts()
+    again = scene.run('features={"name": "mfcc", "track": "cepstra"}')
+    _, queries = stores(scene)
+    assert queries.manifest.tracks[0].name == "cepstra"
+    assert {name for name in held if name.startswith(("queries-", "search-"))} <= scene.receipts().keys()
+    assert again.outcome.course.ended["queries"].done == 0
+    assert list(check(queries)) == []
