@@ -20,6 +20,20 @@ FEATURES: Registry[Entry] = Registry(
     "feature extractor", "swsdist.features", "features.name", {"mfcc": Entry("swsdist.features.mfcc:Mfcc", 1)}
 )
 
+_T = "swsdist.features.transforms"
+
+#: Frames to other frames, each by itself.
+TRANSFORMS: Registry[Entry] = Registry(
+    "transform",
+    "swsdist.transforms",
+    "features.transforms",
+    {
+        "columns": Entry(f"{_T}.columns:Columns", 1),
+        "log": Entry(f"{_T}.log:Log", 1),
+        "project": Entry(f"{_T}.project:Project", 1),
+    },
+)
+
 #: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
 CHAINS: Registry[Entry] = Registry(
     "chain", "swsdist.chains", "chain", {"search": Entry("swsdist.chains.search.chain:build", 1)}

@@ -43,7 +43,8 @@ from swsdist.config.suggest import (
     words,
 )
 from swsdist.errors import ConfigError
-from swsdist.registries import FEATURES
+from swsdist.registries import FEATURES, TRANSFORMS
+from swsdist.registry import Entry, Registry
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
 
@@ -294,26 +295,44 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
 
 
 def _extractor_paths(settled: dict[str, object], draft: Draft) -> None:
-    """Make paths among the options of an extractor absolute: its own model says which are (`IsPath`)."""
+    """Make paths among the options of extractors and transforms absolute: their own models say which are (`IsPath`)."""
     several = each if isinstance(each := settled.get("features"), list) else []
     for k, features in enumerate(several):
-        if not isinstance(features, dict) or not isinstance(features.get("options"), dict):
+        if not isinstance(features, dict):
             continue
-        given = draft.values["features"]
-        place: Place = ("features", "options") if isinstance(given, dict) else ("features", k, "options")
-        name, options = features.get("name", Features.model_fields["name"].default), dict(features["options"])
-        texts = [option for option, value in options.items() if isinstance(value, str) and value]
-        # The extractor is looked at only where an option may be a path: most are numbers, and some are heavy.
-        if not texts or not isinstance(name, str) or name not in FEATURES:
-            continue
-        try:
-            known = getattr(FEATURES[name].load(), "model_fields", {})
-        except ConfigError:
-            continue  # whoever makes the extractor tells it
-        for option in texts:
-            if option in known and is_path(known[option]):
-                options[option] = _absolute(options[option], draft.origin((*place, option)).base)
-        several[k] = {**features, "options": options}
+        place: Place = ("features",) if isinstance(draft.values["features"], dict) else ("features", k)
+        name = features.get("name", Features.model_fields["name"].default)
+        transforms = features.get("transforms")
+        several[k] = features = _with_paths(FEATURES, name, features, place, draft)
+        if isinstance(transforms, list | tuple):
+            features["transforms"] = [
+                _with_paths(TRANSFORMS, one.get("name"), one, (*place, "transforms", n), draft)
+                if isinstance(one, dict)
+                else one
+                for n, one in enumerate(transforms)
+            ]
+
+
+def _with_paths(
+    registry: Registry[Entry], name: object, section: dict[str, object], place: Place, draft: Draft
+) -> dict[str, object]:
+    """The section of a registered thing, with the paths among its options made absolute."""
+    given = section.get("options")
+    if not isinstance(given, dict):
+        return dict(section)
+    options: dict[str, object] = dict(given)
+    texts = {option: value for option, value in options.items() if isinstance(value, str) and value}
+    # The thing is looked at only where an option may be a path: most are numbers, and some things are heavy.
+    if not texts or not isinstance(name, str) or name not in registry:
+        return dict(section)
+    try:
+        known = getattr(registry[name].load(), "model_fields", {})
+    except ConfigError:
+        return dict(section)  # whoever makes it tells it
+    for option, value in texts.items():
+        if option in known and is_path(known[option]):
+            options[option] = _absolute(value, draft.origin((*place, "options", option)).base)
+    return {**section, "options": options}
 
 
 def _absolute(path: str, base: Path) -> str:

@@ -20,6 +20,13 @@ from swsdist.partition import SLOTS
 from swsdist.registries import CHAINS, EXPORTS, METHODS
 
 
+class Transforming(Section):
+    """Something that is done to each frame of an extractor."""
+
+    name: str = Field(description="transform: columns, log, project")
+    options: dict[str, object] = Field(default_factory=dict, description="options of that transform")
+
+
 class Features(Section):
     """What is computed of the audio and kept in the store; or a list of such sections, a track of the store each.
 
@@ -29,6 +36,10 @@ class Features(Section):
     name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
     options: dict[str, object] = Field(
         default_factory=dict, description="options of that extractor, see its page in docs/"
+    )
+    transforms: tuple[Transforming, ...] = Field(
+        (),
+        description="what is done to each of its frames on the way into the store, in this order: {name, options} each",
     )
     track: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="name of the track in the store; default: the extractor's name"

@@ -147,9 +147,9 @@ def tracks_of(extractor: Extractor) -> tuple[Columns, ...]:
     return tuple(found)
 
 
-def files_of(extractor: Extractor) -> list[Path]:
-    """Files that its frames depend on: what its method `files` names, by default none."""
-    files = getattr(extractor, "files", None)
+def files_of(one: object) -> list[Path]:
+    """Files that the frames of an extractor or transform depend on: what its method `files` names, by default none."""
+    files = getattr(one, "files", None)
     return [Path(path) for path in files()] if files is not None else []
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +30,10 @@ from swsdist.features.interface import (
     frame_shift,
     kind_of,
 )
+from swsdist.features.transforms.interface import Transform, Transformed
 from swsdist.fingerprint import fingerprint
-from swsdist.registries import FEATURES
+from swsdist.registries import FEATURES, TRANSFORMS
+from swsdist.registry import Entry, Registry
 
 __all__ = [
     "BLOCK_FRAMES",
@@ -69,32 +72,47 @@ def installed() -> dict[str, str]:
     return {name: added.get(name) or FEATURES[name].target for name in sorted(FEATURES)}
 
 
-def create(name: str, options: dict[str, object], where: str = "features") -> Extractor:
+def create(
+    name: str,
+    options: dict[str, object],
+    where: str = "features",
+    transforms: Sequence[tuple[str, dict[str, object]]] = (),
+) -> Extractor:
     """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
 
     Args:
         name: a registered one.
         options: by name, what is not given has its default.
         where: the place in the config, for errors.
+        transforms: names and options of those that stand behind it, in their order.
 
     Raises:
-        ConfigError: there is none of that name, it does not take these options, or a file it names is not there.
+        ConfigError: there is none of that name, it does not take these options, or a file it names is not there; or the same
+            of a transform, or it does not take what comes before it.
     """
-    key = json.dumps([name, options], sort_keys=True, default=str)
+    key = json.dumps([name, options, transforms], sort_keys=True, default=str)
     kept = _made.get(key)
     if kept is not None and kept[1] == _looked_at(kept[0]):
         _made.move_to_end(key)
         return kept[0]
-    try:
-        extractor: Extractor = FEATURES[name].load()(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
-        raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
+    extractor: Extractor = _build(FEATURES, name, options, where)
+    if transforms:
+        place = f"{where}.transforms"
+        extractor = Transformed(extractor, [_build(TRANSFORMS, one, of, f"{place}: {one}") for one, of in transforms])
     _made[key] = extractor, _looked_at(extractor)
     while len(_made) > _KEPT:
         _made.popitem(last=False)
     return extractor
+
+
+def _build(registry: Registry[Entry], name: str, options: dict[str, object], where: str) -> Any:
+    """A registered thing, made of its options."""
+    try:
+        return registry[name].load()(**options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
+        raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
 
 
 def identity(extractor: Extractor) -> dict[str, object]:
@@ -103,41 +121,57 @@ def identity(extractor: Extractor) -> dict[str, object]:
     Raises:
         ConfigError: a file that it names cannot be read.
     """
-    contents = {
-        str(path): _content(seen) for path, seen in zip(files_of(extractor), _looked_at(extractor), strict=True)
-    }
-    options = {
-        name: f"sha256:{contents[value]}" if isinstance(value, str) and value in contents else value
-        for name, value in extractor.describe().items()
-    }
-    found: dict[str, object] = {
-        "name": extractor.name,
-        "version": extractor.version,
-        "block_frames": BLOCK_FRAMES,
-        "options": options,
-    }
-    if contents:
-        found["files"] = list(contents.values())
+    inner = extractor.inner if isinstance(extractor, Transformed) else extractor
+    found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
     if extractor.context is None and isinstance(extractor, Whole):
         found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
         found["kind"] = kind_of(extractor)
+    if isinstance(extractor, Transformed):
+        found["transforms"] = [_identity(transform) for transform in extractor.transforms]
     return found
+
+
+def _identity(one: Extractor | Transform) -> dict[str, object]:
+    """Name, version and options; of a file that an option names its content."""
+    contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
+    options = {
+        name: f"sha256:{contents[value]}" if isinstance(value, str) and value in contents else value
+        for name, value in one.describe().items()
+    }
+    found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
+    return {**found, "files": list(contents.values())} if contents else found
 
 
 def recipe(extractor: Extractor) -> dict[str, object]:
     """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
-    found = identity(extractor)
-    contents = {str(path) for path in files_of(extractor)}
-    paths = {
-        name: value for name, value in extractor.describe().items() if isinstance(value, str) and value in contents
+    if not isinstance(extractor, Transformed):
+        return {**identity(extractor), **_paths(extractor)}
+    known: Any = identity(extractor)
+    parts = zip(known["transforms"], extractor.transforms, strict=True)
+    return {
+        **known,
+        **_paths(extractor.inner),
+        "transforms": [{**stored, **_paths(transform)} for stored, transform in parts],
     }
-    return {**found, "paths": paths} if paths else found
+
+
+def _paths(one: Extractor | Transform) -> dict[str, object]:
+    contents = {str(path) for path in files_of(one)}
+    paths = {name: value for name, value in one.describe().items() if isinstance(value, str) and value in contents}
+    return {"paths": paths} if paths else {}
 
 
 def recipe_fingerprint(stored: dict[str, Any]) -> str:
     """The fingerprint of an identity or a recipe; where files lie does not matter."""
-    return fingerprint({name: value for name, value in stored.items() if name != "paths"})
+    plain = _without_paths(stored)
+    if "transforms" in stored:
+        plain["transforms"] = [_without_paths(one) for one in stored["transforms"]]
+    return fingerprint(plain)
+
+
+def _without_paths(stored: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in stored.items() if name != "paths"}
 
 
 def made_by(stored: dict[str, Any]) -> Extractor:
@@ -147,8 +181,10 @@ def made_by(stored: dict[str, Any]) -> Extractor:
         ConfigError: it cannot be made here.
         DataError: what can be made here is another one.
     """
-    options = {**stored["options"], **stored.get("paths", {})}
-    extractor = create(stored["name"], options)
+    (name, options), *transforms = (
+        (one["name"], {**one["options"], **one.get("paths", {})}) for one in (stored, *stored.get("transforms", ()))
+    )
+    extractor = create(name, options, transforms=transforms)
     demand(extractor, recipe_fingerprint(stored))
     return extractor
 
@@ -172,16 +208,16 @@ def demand(extractor: Extractor, wanted: str) -> None:
         )
 
 
-def _looked_at(extractor: Extractor) -> list[_Seen]:
+def _looked_at(one: Extractor | Transform) -> list[_Seen]:
     """Its files as they are now."""
     seen = []
-    for path in files_of(extractor):
+    for path in files_of(one):
         try:
             status = Path(path).stat()
         except OSError as error:
             raise ConfigError(
                 f"the file cannot be read ({error.strerror})",
-                where=f"features.options of {extractor.name}: {path}",
+                where=f"features.options of {one.name}: {path}",
                 remedy="look at the path; it must lie on a disk of this machine",
             ) from error
         seen.append(_Seen(str(path), status.st_size, status.st_mtime_ns))

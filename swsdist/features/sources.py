@@ -23,13 +23,26 @@ class Named(Protocol):
     @property
     def track(self) -> str | None: ...
 
+    @property
+    def transforms(self) -> Sequence[NamedTransform]: ...
+
+
+class NamedTransform(Protocol):
+    """What a config says of a transform."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> dict[str, object]: ...
+
 
 class Source(NamedTuple):
     """An extractor that a config names.
 
     Attributes:
         name, options: as the config has them.
-        extractor: made of them.
+        extractor: made of them, with its transforms.
         fingerprint: of its recipe.
         tracks: names in the store, and columns of the extractor; one, or as many as it yields in a pass.
     """
@@ -39,6 +52,17 @@ class Source(NamedTuple):
     extractor: Extractor
     fingerprint: str
     tracks: tuple[Columns, ...]
+    transforms: tuple[tuple[str, dict[str, object]], ...] = ()
+
+    @property
+    def payload(self) -> dict[str, object]:
+        """What a task needs to make the extractor again with `planned`."""
+        return {
+            "name": self.name,
+            "options": self.options,
+            "recipe": self.fingerprint,
+            "transforms": [list(each) for each in self.transforms],
+        }
 
     def columns(self, track: Columns) -> tuple[str, ...]:
         """Names of a track's dimensions."""
@@ -59,7 +83,8 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
     """
     found = []
     for one in features:
-        extractor = create(one.name, one.options)
+        transforms = tuple((each.name, dict(each.options)) for each in one.transforms)
+        extractor = create(one.name, one.options, transforms=transforms)
         yielded = tracks_of(extractor)
         if len(yielded) == 1:
             tracks: tuple[Columns, ...] = (yielded[0]._replace(name=one.track or one.name),)
@@ -67,7 +92,8 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
             tracks = tuple(
                 each._replace(name=f"{one.track}.{each.name}" if one.track else each.name) for each in yielded
             )
-        found.append(Source(one.name, dict(one.options), extractor, recipe_fingerprint(identity(extractor)), tracks))
+        known = recipe_fingerprint(identity(extractor))
+        found.append(Source(one.name, dict(one.options), extractor, known, tracks, transforms))
     names = [track.name for source in found for track in source.tracks]
     for name in names:
         if names.count(name) > 1:
@@ -97,13 +123,15 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def planned(name: str, options: dict[str, object], recipe: str) -> Extractor:
-    """The extractor that a task was planned with, as it is on this machine.
+def planned(
+    name: str, options: dict[str, object], recipe: str, transforms: Sequence[tuple[str, dict[str, object]]] = ()
+) -> Extractor:
+    """The extractor that a task was planned with (`Source.payload`), as it is on this machine.
 
     Raises:
         DataError: here it is another one.
     """
-    extractor = create(name, options)
+    extractor = create(name, options, transforms=transforms)
     demand(extractor, recipe)
     return extractor
 

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.xdist_group("docs")
 RUN = ("bash", "python")
 _SECONDS = 300
 _INSTALLED = (
+    "transform-features.md",
     "README.md",
     "add-a-distance.md",
     "add-a-feature-extractor.md",

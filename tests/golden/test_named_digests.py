@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.project import projection
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
@@ -28,7 +31,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget
 from swsdist.methods.first_pass.registry import create as create_first_pass
 from swsdist.methods.first_pass.search import run
-from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, READERS, RECURRENCES, WRITERS
+from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, READERS, RECURRENCES, TRANSFORMS, WRITERS
 from swsdist.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
@@ -79,6 +82,11 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "csv": (1, "053b0c1611f792182dd52fc0015f1318e178df17e5845029c9f8f39c361fb3e5"),
         "parquet": (1, "c78d7954695d1ebbc35c764c79339c09e80c45e18706ef390177e19b9e92946a"),
         "kaldi": (1, "ff3235f501bbdbfc452233f1b98847042ac0d7c51185edeff8815525998ff888"),
+    },
+    "transform": {
+        "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
+        "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
+        "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
     },
 }
 #: A list in each form, as other programs write it.
@@ -163,6 +171,22 @@ def of_writer(name: str) -> list[bytes]:
     return [repr(read).encode() if read else content]
 
 
+def of_transform(name: str) -> list[bytes]:
+    """Frames; of logarithms, which differ from machine to machine in their last places, 10000ths."""
+    with TemporaryDirectory() as place:
+        shape = Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors")
+        options: dict[str, Any] = {"columns": {"keep": ["c4", 0, 1]}, "log": {"floor": 0.001}}.get(name, {})
+        if name == "project":
+            matrix = scenes.features(3, DIMENSION, 4)
+            projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz", "columns": 3}
+        made = TRANSFORMS[name].load()(**options)
+        becomes = made.becomes(shape)
+        frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
+    values = np.rint(frames * 10_000).astype("<i8") if name == "log" else frames.astype("<f4")
+    return [repr(becomes).encode(), values.tobytes()]
+
+
 KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (DISTANCES, of_distance),
     (RECURRENCES, of_recurrence),
@@ -170,6 +194,7 @@ KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (EXPORTS, of_export),
     (READERS, of_reader),
     (WRITERS, of_writer),
+    (TRANSFORMS, of_transform),
 ]
 
 

@@ -74,8 +74,7 @@ class Index(Stage):
                 work=work,
                 payload={
                     "documents": rows,
-                    "features": {"name": source.name, "options": source.options},
-                    "recipe": source.fingerprint,
+                    "features": source.payload,
                     "partition": partition,
                 },
             )
@@ -208,7 +207,7 @@ class Index(Stage):
 
 def _granted(task: Task, context: Context) -> Extractor:
     """The extractor of a task, told what this worker was given."""
-    extractor = planned(**task.payload["features"], recipe=task.payload["recipe"])
+    extractor = planned(**task.payload["features"])
     use(extractor, context.granted)
     return extractor
 

@@ -257,9 +257,13 @@ class SearchInputs(ChainInputs):
 
 
 def describe(extractor: dict[str, Any]) -> str:
-    """An extractor in one line."""
-    options = ", ".join(f"{key}={value}" for key, value in extractor["options"].items())
-    return f"{extractor['name']} version {extractor['version']} ({options})"
+    """An extractor in one line, with its transforms."""
+
+    def told(one: dict[str, Any]) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
+        return f"{one['name']} version {one['version']} ({options})"
+
+    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))
 
 
 def identities(paths: list[str], storage: Any) -> list[str]:

@@ -46,10 +46,10 @@ def _granted(task: Task, context: Context) -> list[Source]:
     """The extractors of a task, told what this worker was given, and their tracks."""
     found = []
     for given in task.payload["sources"]:
-        extractor = planned(given["name"], given["options"], given["recipe"])
+        extractor = planned(**given["extractor"])
         use(extractor, context.granted)
         tracks = tuple(Columns(*track) for track in given["tracks"])
-        found.append(Source(given["name"], given["options"], extractor, given["recipe"], tracks))
+        found.append(Source(extractor.name, {}, extractor, given["extractor"]["recipe"], tracks))
     return found
 
 
@@ -101,12 +101,7 @@ class Queries(Stage):
         made_by: Any = own.extractor_fingerprint if len(own.sources) == 1 else own.recipes
         settings = {
             "sources": [
-                {
-                    "name": source.name,
-                    "options": source.options,
-                    "recipe": source.fingerprint,
-                    "tracks": [list(track) for track in source.tracks],
-                }
+                {"extractor": source.payload, "tracks": [list(track) for track in source.tracks]}
                 for source in own.sources
             ],
             "search": search.model_dump(mode="json"),

@@ -20,6 +20,7 @@ from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.measures import check_measure
 from swsdist.testing.conformance.method import check_method
 from swsdist.testing.conformance.recurrence import check_recurrence
+from swsdist.testing.conformance.transform import check_transform
 
 __all__ = [
     "check_chain",
@@ -32,5 +33,6 @@ __all__ = [
     "check_reader",
     "check_recurrence",
     "check_step",
+    "check_transform",
     "check_writer",
 ]

@@ -40,6 +40,7 @@ from swsdist.features.interface import (
     use,
 )
 from swsdist.features.registry import create, identity, installed
+from swsdist.features.transforms.interface import Transformed
 from swsdist.needs import Needs
 
 Samples = NDArray[np.float32]
@@ -191,8 +192,11 @@ def _check_made_again(extractor: Extractor) -> None:
 def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     """As `create` does it; an extractor that is not installed yet by its class."""
     if extractor.name in installed():
-        made = create(extractor.name, options)
-        _require(create(extractor.name, options) is made, extractor, "it is made more than once a process")
+        behind = extractor.transforms if isinstance(extractor, Transformed) else ()
+        transforms = [(one.name, one.describe()) for one in behind]
+        made = create(extractor.name, options, transforms=transforms)
+        again = create(extractor.name, options, transforms=transforms)
+        _require(again is made, extractor, "it is made more than once a process")
         return made
     return type(extractor)(**options)
 

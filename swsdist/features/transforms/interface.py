@@ -1,0 +1,114 @@
+"""What a transform is, and an extractor with some behind it.
+
+A transform maps each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a query
+and the same frame of a document become the same. What needs the frames around one is an extractor's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError
+from swsdist.features.interface import Batched, Extractor, Kind, columns_of, files_of, kind_of, tracks_of
+
+
+class Shape(NamedTuple):
+    """What frames are: names of their columns, and what the numbers are."""
+
+    columns: tuple[str, ...]
+    kind: Kind
+
+
+@runtime_checkable
+class Transform(Protocol):
+    """Frames in, as many frames out.
+
+    A method `files`, paths that its numbers depend on, is optional.
+
+    Attributes:
+        name: its name in configs.
+        version: raised whenever the same frames and options give other bytes.
+    """
+
+    name: str
+    version: int
+
+    def becomes(self, given: Shape) -> Shape:
+        """What frames of a shape become.
+
+        Raises:
+            ConfigError: it does not take such frames.
+        """
+        ...
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame do not depend on the others.
+
+        Raises:
+            DataError: the numbers are not what it takes.
+        """
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """All options with their values, as plain JSON."""
+        ...
+
+
+class Transformed:
+    """An extractor and the transforms behind it, which is an extractor again (`features.interface.Extractor`).
+
+    Args:
+        inner: the extractor, of one track.
+        transforms: in their order.
+
+    Raises:
+        ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
+    """
+
+    def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
+        if len(tracks_of(inner)) > 1:
+            raise ConfigError(
+                f"{inner.name} yields several tracks, which cannot be transformed on the way into the store",
+                where="features.transforms",
+                remedy="leave the transforms out",
+            )
+        self.inner, self.transforms = inner, tuple(transforms)
+        shape = Shape(columns_of(inner), kind_of(inner))
+        for transform in transforms:
+            shape = transform.becomes(shape)
+        self.columns, self.kind = shape
+        self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
+        self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
+        self.context = inner.context
+        # What is optional is there or not, as it is of the extractor.
+        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
+            if hasattr(inner, optional):
+                setattr(self, optional, getattr(inner, optional))
+        if isinstance(inner, Batched):
+            self.extract_batch = self._extract_batch
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Transformed frames of a stretch of samples."""
+        return self._applied(self.inner.extract(samples))
+
+    def _extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        assert isinstance(self.inner, Batched)
+        return [self._applied(frames) for frames in self.inner.extract_batch(stretches)]
+
+    def _applied(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        for transform in self.transforms:
+            frames = transform.apply(frames)
+        return frames
+
+    def describe(self) -> dict[str, object]:
+        """Options of the extractor; those of the transforms are theirs."""
+        return self.inner.describe()
+
+    def files(self) -> list[Path]:
+        """Files of all of them."""
+        return [path for one in (self.inner, *self.transforms) for path in files_of(one)]

@@ -1,0 +1,39 @@
+"""ln(x + floor): posteriors to logits."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from swsdist.errors import DataError
+from swsdist.features.transforms.interface import Shape
+from swsdist.options import Options
+
+
+class Log(Options):
+    """The natural logarithm of each number and a floor together."""
+
+    floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-10
+
+    name: ClassVar[str] = "log"
+    version: ClassVar[int] = 1
+
+    def becomes(self, given: Shape) -> Shape:
+        """Logits of posteriors; of anything else features."""
+        return given._replace(kind="logits" if given.kind == "posteriors" else "features")
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Float32 (frames, columns); a number below 0 is an error."""
+        if len(frames) and float(frames.min()) < 0:
+            raise DataError(
+                f"there is no logarithm of {frames.min():g}", where="features.transforms: log", remedy="leave it out"
+            )
+        made: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
+        return made
+
+    def describe(self) -> dict[str, object]:
+        """Its options."""
+        return self.model_dump(mode="json")

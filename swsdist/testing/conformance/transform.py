@@ -1,0 +1,79 @@
+"""Is a transform right? It maps each frame by itself, always to the same bytes, and tells what its frames are."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError
+from swsdist.features.interface import KINDS, Kind, files_of
+from swsdist.features.transforms.interface import Shape, Transform
+from swsdist.registries import TRANSFORMS
+from swsdist.testing import scenes
+
+#: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
+_TOLERANCE = 0.01
+
+
+def check_transform(
+    name: str, options: dict[str, object] | None = None, columns: int = 6, kind: Kind = "features"
+) -> None:
+    """Check a registered transform.
+
+    Args:
+        name: it is registered under.
+        options: it is made of.
+        columns, kind: of the frames that it is given; of `posteriors` they are.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    options = options or {}
+    made: Transform = TRANSFORMS[name].load()(**options)
+
+    def require(holds: bool, complaint: str) -> None:
+        assert holds, f"transform {name}: {complaint}"
+
+    require(TRANSFORMS[name].version >= 1, f"its version is {TRANSFORMS[name].version}, the first is 1")
+    require(made.name == name, f"it calls itself {made.name}")
+    require(made.version == TRANSFORMS[name].version, f"its version is {made.version}, its entry's is another")
+    described = made.describe()
+    require(json.loads(json.dumps(described)) == described, "its options are not plain JSON")
+    require(TRANSFORMS[name].load()(**described).describe() == described, "it cannot be made of its description")
+    for path in files_of(made):
+        require(path.is_file(), f"its file {path} is not there")
+
+    given = Shape(tuple(f"c{k}" for k in range(columns)), kind)
+    shape = made.becomes(given)
+    require(made.becomes(given) == shape, "what frames become is not the same the second time")
+    require(shape.kind in KINDS, f"frames become {shape.kind!r}, not one of {', '.join(KINDS)}")
+    require(len(set(shape.columns)) == len(shape.columns) > 0, f"columns are called {shape.columns}")
+
+    values = scenes.posteriors if kind == "posteriors" else scenes.features
+    frames = values(3, 200, columns).astype(np.float32)
+    kept = frames.tobytes()
+    whole = made.apply(frames)
+    require(frames.tobytes() == kept, "it changes what it is given")
+    require(isinstance(whole, np.ndarray) and whole.dtype == np.float32, "it does not make float32")
+    require(whole.shape == (200, len(shape.columns)), f"of 200 frames it makes {whole.shape}")
+    require(bool(np.isfinite(whole).all()), "not all that it makes is finite")
+    require(made.apply(frames).tobytes() == whole.tobytes(), "it makes something else the second time")
+    require(made.apply(frames[:0]).shape == (0, len(shape.columns)), "of no frames it does not make none")
+    for first, last in ((0, 1), (7, 8), (3, 20), (0, 131), (131, 200)):
+        alone = made.apply(frames[first:last])
+        require(_same(alone, whole[first:last]), f"frames {first} to {last - 1} by themselves become others")
+    order = np.random.default_rng(1).permutation(200)
+    require(_same(made.apply(frames[order]), whole[order]), "a frame depends on its neighbours")
+    if shape.kind == "posteriors":
+        wrong = np.abs(whole.sum(axis=1, dtype=np.float64) - 1).max() > _TOLERANCE or whole.min() < 0
+        require(not wrong, "what it calls posteriors does not sum to 1")
+    try:
+        made.becomes(Shape(given.columns[:1], kind))
+    except ConfigError as error:
+        require(bool(error.remedy), "what it says of frames that it does not take has no remedy")
+
+
+def _same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+    return np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()

@@ -1,0 +1,196 @@
+"""The suite for transforms, on those of this package and on wrong ones; and extractors with transforms behind them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from swsdist.config import load_config
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.interface import Kind, columns_of, kind_of
+from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.log import Log
+from swsdist.features.transforms.project import Project, projection
+from swsdist.io.filesystem import Folder
+from swsdist.registries import TRANSFORMS
+from swsdist.registry import Entry
+from swsdist.testing.conformance import check_extractor, check_transform
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """A projection of six columns to four."""
+    projection(RNG.normal(size=6), RNG.normal(size=(6, 4)), RNG.uniform(0.1, 300, 6)).save(
+        Folder(str(tmp_path)), "a.npz"
+    )
+    return str(tmp_path / "a.npz")
+
+
+def wide(tmp_path: Path, columns: int = 39) -> str:
+    projection(RNG.normal(size=columns), RNG.normal(size=(columns, 5))).save(Folder(str(tmp_path)), "wide.npz")
+    return str(tmp_path / "wide.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kind"),
+    [
+        ("log", {}, "posteriors"),
+        ("log", {"floor": 0.01}, "posteriors"),
+        ("columns", {"keep": [3, 1]}, "features"),
+        ("columns", {"keep": ["c5"]}, "posteriors"),
+        ("project", {}, "features"),
+        ("project", {"columns": 2}, "features"),
+    ],
+)
+def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str) -> None:
+    check_transform(name, {"model": model, **options} if name == "project" else options, kind=kind)
+
+
+class Mine(Log):
+    name: ClassVar[str] = "mine"
+
+
+class Neighbours(Mine):
+    def apply(self, frames: Any) -> Any:
+        return (frames - frames.sum(axis=0)).astype(np.float32)
+
+
+class Wide(Mine):
+    def apply(self, frames: Any) -> Any:
+        return frames.astype(np.float64)
+
+
+class InPlace(Mine):
+    def apply(self, frames: Any) -> Any:
+        frames += 1
+        return frames
+
+
+class Unsummed(Mine):
+    def becomes(self, given: Shape) -> Shape:
+        return given
+
+    def apply(self, frames: Any) -> Any:
+        return (frames * 2).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("made", "version", "complaint"),
+    [
+        ("Neighbours", 1, "frames 0 to 0 by themselves become others"),
+        ("Wide", 1, "it does not make float32"),
+        ("InPlace", 1, "it changes what it is given"),
+        ("Unsummed", 1, "does not sum to 1"),
+        ("Mine", 2, "its entry's is another"),
+        ("Mine", 0, "its version is 0"),
+    ],
+)
+def test_a_wrong_one_is_caught(added: Any, made: str, version: int, complaint: str) -> None:
+    added(TRANSFORMS, "mine", Entry(f"{__name__}:{made}", version))
+    with pytest.raises(AssertionError, match=complaint):
+        check_transform("mine", kind="posteriors")
+
+
+def test_another_packages(added: Any) -> None:
+    added(TRANSFORMS, "mine", Entry(f"{__name__}:Mine", 1))
+    check_transform("mine", kind="posteriors")
+    with pytest.raises(ConfigError, match="there is no transform 'lgo'; did you mean log"):
+        create("mfcc", {}, transforms=[("lgo", {})])
+
+
+def test_the_projection_is_that_of_numpy_and_exact(model: str, tmp_path: Path) -> None:
+    made = Project(model=model)
+    assert made.becomes(Shape(tuple("abcdef"), "logits")) == Shape(("p0", "p1", "p2", "p3"), "features")
+    with np.load(model) as file:
+        mean, deviation, matrix = (file[name] for name in ("mean", "deviation", "projection"))
+    frames = (RNG.normal(size=(300, 6)) * deviation + mean).astype(np.float32)
+    expected = (frames - mean) @ matrix
+    found = made.apply(frames)
+    # A step of a column is 2^-12 of its deviation, and one of the matrix 2^-20 of its largest number.
+    step = np.abs(deviation[:, None] * matrix)
+    assert np.abs(found - expected).max() <= (step.sum(axis=0).max() + 30 * step.max()) * 2**-12
+    # Sums do not depend on their order: another BLAS, or none, gives the same.
+    order = RNG.permutation(6)
+    projection(mean[order], matrix[order], deviation[order]).save(Folder(str(tmp_path)), "turned.npz")
+    turned = Project(model=str(tmp_path / "turned.npz"))
+    assert turned.apply(np.ascontiguousarray(frames[:, order])).tobytes() == found.tobytes()
+
+
+def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
+    shape = Shape(tuple("abcdef"), "features")
+    with pytest.raises(ConfigError, match="takes 6 columns, and there are 2"):
+        Project(model=model).becomes(Shape(("a", "b"), "features"))
+    with pytest.raises(ConfigError, match="makes 4 columns, 5 are wanted"):
+        Project(model=model, columns=5).becomes(shape)
+    with pytest.raises(ConfigError, match="the model is missing"):
+        Project(model=str(tmp_path / "no.npz")).becomes(shape)
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    with pytest.raises(ConfigError, match="it is not a model"):
+        Project(model=str(tmp_path / "bad.npz")).becomes(shape)
+    projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
+    with pytest.raises(ConfigError, match="make no projection"):
+        Project(model=str(tmp_path / "flat.npz")).becomes(shape)
+
+
+def test_no_logarithm_of_a_negative_number() -> None:
+    with pytest.raises(DataError, match="no logarithm of -1"):
+        Log().apply(np.array([[1, -1]], np.float32))
+
+
+def test_columns_that_are_not_there() -> None:
+    for keep in (["c39"], [39]):
+        with pytest.raises(ConfigError, match="there is no column"):
+            create("mfcc", {}, transforms=[("columns", {"keep": keep})])
+
+
+def test_an_extractor_with_transforms_is_an_extractor(tmp_path: Path) -> None:
+    model = wide(tmp_path, 12)
+    transforms = [("columns", {"keep": [*range(1, 13)]}), ("project", {"model": model, "columns": 3})]
+    made = create("mfcc", {}, transforms=transforms)
+    assert create("mfcc", {}, transforms=transforms) is made
+    assert (made.dimension, columns_of(made), kind_of(made)) == (3, ("p0", "p1", "p2"), "features")
+    check_extractor(made)
+    plain = create("mfcc", {})
+    samples = RNG.normal(size=16000).astype(np.float32)
+    frames = Project(model=model, columns=3).apply(np.ascontiguousarray(plain.extract(samples)[:, 1:13]))
+    assert made.extract(samples).tobytes() == frames.tobytes()
+
+
+def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None:
+    first = wide(tmp_path)
+    made = create("mfcc", {}, transforms=[("project", {"model": first})])
+    (tmp_path / "copy").mkdir()
+    copy = tmp_path / "copy" / "other.npz"
+    copy.write_bytes(Path(first).read_bytes())
+    same = create("mfcc", {}, transforms=[("project", {"model": str(copy)})])
+    assert identity(same) == identity(made)
+    stored = json.loads(json.dumps(recipe(same)))
+    assert stored["transforms"][0]["paths"] == {"model": str(copy)}
+    assert recipe_fingerprint(stored) == recipe_fingerprint(identity(made))
+    assert recipe(made_by(stored)) == stored
+    assert recipe_fingerprint(identity(create("mfcc", {}))) != recipe_fingerprint(stored)
+    assert "transforms" not in identity(create("mfcc", {}))
+    wide(tmp_path)  # another model under the same name
+    assert recipe_fingerprint(
+        identity(create("mfcc", {}, transforms=[("project", {"model": first})]))
+    ) != recipe_fingerprint(stored)
+
+
+def test_paths_are_relative_to_the_config(tmp_path: Path) -> None:
+    text = """run: r
+corpus: {documents: d.csv}
+features:
+  - name: mfcc
+    transforms: [{name: project, options: {model: m.npz}}]
+"""
+    for one in (text, text.replace("  - name", "    name")):
+        (tmp_path / "c.yaml").write_text(one)
+        (features,) = load_config(tmp_path / "c.yaml").features
+        assert features.transforms[0].options == {"model": str(tmp_path / "m.npz")}
