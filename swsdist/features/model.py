@@ -79,7 +79,15 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
     try:
         data = folder.read_bytes(name)
     except FileNotFoundError:
-        raise DataError("the model is missing", where=where, remedy="fit it again, or put it back") from None
+        raise DataError(
+            "the model is missing",
+            where=where,
+            remedy="fit it again, put it back, or name its new place in the config and run again",
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"the model cannot be read ({error.strerror or error})", where=where, remedy="name a file that can be read"
+        ) from None
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {each: np.asarray(file[each]) for each in file.files}

@@ -136,7 +136,9 @@ def _identity(one: Extractor | Transform) -> dict[str, object]:
     """Name, version and options; of a file that an option names its content."""
     contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
     options = {
-        name: f"sha256:{contents[value]}" if isinstance(value, str) and value in contents else value
+        name: f"sha256:{contents[str(Path(value))]}"
+        if isinstance(value, str) and str(Path(value)) in contents
+        else value
         for name, value in one.describe().items()
     }
     found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
@@ -158,7 +160,8 @@ def recipe(extractor: Extractor) -> dict[str, object]:
 
 def _paths(one: Extractor | Transform) -> dict[str, object]:
     contents = {str(path) for path in files_of(one)}
-    paths = {name: value for name, value in one.describe().items() if isinstance(value, str) and value in contents}
+    described = one.describe().items()
+    paths = {name: value for name, value in described if isinstance(value, str) and str(Path(value)) in contents}
     return {"paths": paths} if paths else {}
 
 

@@ -122,7 +122,13 @@ class Course:
         return [receipt.tells(kind) for receipt in self.receipts(step)]
 
     def parts(self, step: str, table: str) -> list[Part]:
-        """Files of a table in the folder that the step writes to."""
+        """Files of a table in the folder that the step writes to.
+
+        Raises:
+            KeyError: its stage makes no table of that name.
+        """
+        if table not in (tables := self.chain.step(step).stage.tables):
+            raise KeyError(f"{step} makes no table {table!r}; it makes {', '.join(tables)}")
         return [part for receipt in self.receipts(step) for part in receipt.parts(table)]
 
     def notices(self) -> list[str]:

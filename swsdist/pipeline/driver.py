@@ -152,7 +152,7 @@ def _run_step(
         if todo:
             _refuse(name, choice, todo, planned)
             _begin(first, courses, planned, machinery, progress, todo)
-            for needs, tasks in _by_needs(first, courses, todo, owner):
+            for needs, tasks in _by_needs(steps, courses, todo, owner):
                 for task, result in machinery.run(first, tasks, needs):
                     results[task.place, task.fingerprint] = result
                     if isinstance(result, Receipt):
@@ -184,14 +184,14 @@ def _run_step(
 
 
 def _by_needs(
-    step: Step,
+    steps: Mapping[str, Step],
     courses: Mapping[str, Course],
     todo: Mapping[tuple[str, str], Task],
     owner: Mapping[tuple[str, str], str],
 ) -> list[tuple[tuple[Needs, ...], list[Task]]]:
     """Tasks that need the same: one plan of a ledger may search on a GPU, and another on CPUs."""
     found: dict[tuple[Needs, ...], list[Task]] = {}
-    of = {key: step.stage.needs(courses[key].config) for key in set(owner.values())}
+    of = {key: steps[key].stage.needs(courses[key].config) for key in set(owner.values())}
     for key, task in todo.items():
         found.setdefault(of[owner[key]], []).append(task)
     return list(found.items())

@@ -59,10 +59,13 @@ class Plan:
     state: dict[str, str] = field(default_factory=dict)
 
     def tables(self) -> tuple[Any, ...]:
-        """What names its tables: two plans with equal ones show the same. A step whose tables are elsewhere (in a store) is
-        told by the state."""
-        steps = {name: step.tasks for name, step in self.steps.items() if not step.place}
+        """What names its tables: two plans with equal ones show the same."""
+        steps = {name: step.tasks for name, step in self.steps.items() if not self.told(step.place)}
         return self.chain, self.state, steps
+
+    def told(self, place: str) -> bool:
+        """Whether the state tells what there is in a step's folder: a store, which may be shared, or compacted."""
+        return bool(place) and place in self.state.values()
 
 
 def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
@@ -74,8 +77,9 @@ def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
         for step, planned in plan.steps.items():
             key = fingerprint(list(planned.tasks))[:16]
             lists[key] = list(planned.tasks)
-            steps[step] = {**planned.__dict__, "tasks": key}
-        values[name] = {**plan.__dict__, "steps": steps}
+            steps[step] = {**planned.__dict__, "tasks": key, "place": _relative(planned.place, run)}
+        state = {key: _relative(value, run) for key, value in plan.state.items()}
+        values[name] = {**plan.__dict__, "steps": steps, "state": state}
     text = json.dumps({"schema": SCHEMA, "plans": values, "tasks": lists}, indent=1, ensure_ascii=False)
     run.write_bytes(NAME, text.encode())
 
@@ -98,12 +102,24 @@ def load_plans(run: Folder) -> dict[str, Plan]:
         lists, plans = values["tasks"], {}
         for name, plan in values["plans"].items():
             steps = {
-                step: PlannedStep(**{**planned, "tasks": tuple(lists[planned["tasks"]])})
+                step: PlannedStep(
+                    **{**planned, "tasks": tuple(lists[planned["tasks"]]), "place": _absolute(planned["place"], run)}
+                )
                 for step, planned in plan.pop("steps").items()
             }
-            plans[name] = Plan(**plan, steps=steps)
+            state = {key: _absolute(value, run) for key, value in plan.pop("state").items()}
+            plans[name] = Plan(**plan, steps=steps, state=state)
     except (KeyError, TypeError, ValueError):
         raise StoreError(
             "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
         ) from None
     return plans
+
+
+def _relative(place: str, run: Folder) -> str:
+    """A folder below that of the run is written as it lies to it, since the run may be moved."""
+    return f".{place[len(run.root) :]}" if place.startswith(f"{run.root}/") else place
+
+
+def _absolute(place: str, run: Folder) -> str:
+    return f"{run.root}{place[1:]}" if place.startswith("./") else place

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import DataError, StoreError
+from swsdist.errors import DataError, StoreError, UserError
 from swsdist.features.model import load_model
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
@@ -128,7 +128,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
     The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
     shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them.
     """
-    store = Store(folder)
+    store = _maintained(folder)
     manifest = store.manifest
     rows = store.documents().to_pylist()
     place = {(row["doc_id"], row["channel"]): (row["shard"], k) for k, row in enumerate(rows)}
@@ -212,11 +212,27 @@ def refit(folder: Folder) -> Refitted:
 
     Searches of the store are done again where they use them, and results change.
     """
-    store = Store(folder)
+    store = _maintained(folder)
     documents = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
     name_of = {(row["doc_id"], row["channel"]): row["shard"] for row in documents}
     _committed(store, list(store.manifest.shards), name_of, anew=True)
     return Refitted(int(store.manifest.counts["statistics_gone"]), len(documents))
+
+
+def _maintained(folder: Folder) -> Store:
+    """A store that may be written to.
+
+    Raises:
+        UserError: it is one of queries: searches read the states of its groups.
+    """
+    store = Store(folder)
+    if store.manifest.of_queries:
+        raise UserError(
+            "this is a run's store of queries, which the run alone writes to",
+            where=folder.path(),
+            remedy="name the store of the documents; what is no longer needed here is removed with the run",
+        )
+    return store
 
 
 def _remove_unused(folder: Folder, manifest: Manifest) -> None:

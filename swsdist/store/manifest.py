@@ -45,6 +45,9 @@ SCHEMA = "swsdist-store/2"
 #: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
 StoreKind = str
 
+#: What the source of a store of queries begins with: it is made of groups, which are states of it.
+GROUPS = "groups:"
+
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
 
@@ -142,7 +145,8 @@ class Manifest:
         models: pinned models by name; `statistics.TRACK` of each track.
         counts: documents, frames, seconds, rejected; and `statistics_gone`, how many of the documents that the collection's
             statistics were taken from are no longer there, or are others now.
-        source: fingerprint of the state that a derived store was made of, else None.
+        source: fingerprint of the state that it was made of; of a store of queries `groups:` and a fingerprint; else
+            None.
         provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
     """
 
@@ -190,6 +194,11 @@ class Manifest:
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
         return next(shard for shard in self.shards if shard.name == name)
+
+    @property
+    def of_queries(self) -> bool:
+        """Whether it is a store of queries, which its run alone writes to."""
+        return (self.source or "").startswith(GROUPS)
 
     @property
     def tables(self) -> tuple[str, ...]:

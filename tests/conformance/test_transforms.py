@@ -12,6 +12,7 @@ import pytest
 from swsdist.config import load_config
 from swsdist.errors import ConfigError, DataError
 from swsdist.features.interface import Kind, columns_of, kind_of
+from swsdist.features.model import Model
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.log import Log
@@ -34,7 +35,9 @@ def model(tmp_path: Path) -> str:
 
 
 def wide(tmp_path: Path, columns: int = 39) -> str:
-    projection(RNG.normal(size=columns), RNG.normal(size=(columns, 5))).save(Folder(str(tmp_path)), "wide.npz")
+    projection(RNG.normal(size=columns), RNG.normal(size=(columns, 5)), np.full(columns, 50.0)).save(
+        Folder(str(tmp_path)), "wide.npz"
+    )
     return str(tmp_path / "wide.npz")
 
 
@@ -137,6 +140,21 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
     with pytest.raises(ConfigError, match="make no projection"):
         Project(model=str(tmp_path / "flat.npz")).becomes(shape)
+    for name, matrix in (("none.npz", np.zeros((6, 0))), ("huge.npz", np.full((6, 2), 1e300))):
+        projection(np.zeros(6), matrix, np.full(6, 1e300)).save(Folder(str(tmp_path)), name)
+        with pytest.raises(ConfigError, match="make no projection"):
+            Project(model=str(tmp_path / name)).becomes(shape)
+    Model("projection", 1, {"mean": np.zeros(6)}).save(Folder(str(tmp_path)), "part.npz")
+    with pytest.raises(ConfigError, match="it has no deviation: it is not a projection"):
+        Project(model=str(tmp_path / "part.npz")).becomes(shape)
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(ConfigError, match=r"the model cannot be read \(Is a directory\)"):
+        Project(model=str(tmp_path / "folder.npz")).becomes(shape)
+    projection(np.zeros(2), np.eye(2), np.ones(2)).save(Folder(str(tmp_path)), "narrow.npz")
+    narrow = Project(model=str(tmp_path / "narrow.npz"))
+    assert narrow.apply(np.array([[1024, 0]], np.float32)).tolist() == [[1024, 0]]
+    with pytest.raises(DataError, match="a frame's column 1 is more than 1024 deviations from the mean"):
+        narrow.apply(np.array([[5, 0], [0, -1025]], np.float32))
 
 
 def test_no_logarithm_of_a_negative_number() -> None:
@@ -145,8 +163,9 @@ def test_no_logarithm_of_a_negative_number() -> None:
 
 
 def test_columns_that_are_not_there() -> None:
-    for keep in (["c39"], [39]):
-        with pytest.raises(ConfigError, match="there is no column"):
+    wrong = [(["c39"], "there is no column"), ([39], "there is no column"), (["c1", 1], "a column stands in it twice")]
+    for keep, complaint in [*wrong, ([True], "valid integer"), ([2.0], "valid integer"), ([], "at least 1 item")]:
+        with pytest.raises(ConfigError, match=complaint):
             create("mfcc", {}, transforms=[("columns", {"keep": keep})])
 
 

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 import soundfile
 
 from swsdist.chains.search.queries import examples_in
+from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
+from swsdist.methods.query.extraction import GROUP_MOST
+from swsdist.pipeline.inspection.status import status
 from swsdist.store.deriving import derive_shard, derived_fingerprint
-from swsdist.store.maintaining import check
+from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import Made, commit, shard_of
 from swsdist.store.reading import Store
 
@@ -68,6 +72,8 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any, tmp_path:
     rows = {row["doc_id"]: row for row in queries.documents().to_pylist()}
     assert (rows["whole"]["sha256"], rows["part"]["sha256"]) == (documents.documents()["sha256"][0].as_py(), "")
     assert rows["part"]["duration"] == 1.5
+    seconds = {row["query_id"]: row["duration"] for row in scene.report()["per_query"]}
+    assert seconds == {name: row["duration"] for name, row in rows.items()}
     # What makes a store of documents into another makes one of queries into another.
     derived = []
     for number, store in enumerate((documents, queries)):
@@ -124,3 +130,52 @@ def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
     assert {name for name in held if name.startswith(("queries-", "search-"))} <= scene.receipts().keys()
     assert again.outcome.course.ended["queries"].done == 0
     assert list(check(queries)) == []
+
+
+def test_what_the_run_alone_writes_to(scene: Any) -> None:
+    scene.run()
+    _, queries = stores(scene)
+    for change in (lambda: compact(queries.folder, 1.0), lambda: refit(queries.folder)):
+        with pytest.raises(UserError, match="this is a run's store of queries"):
+            change()
+    with pytest.raises(UserError, match=r"index\.store: .*: this is a run's store of queries"):
+        scene.run(f"index.store={scene.folder / 'run' / 'queries'}", run="other")
+
+
+def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
+    scene.run()
+    digest = scene.digest()
+    folder = scene.folder / "run" / "queries"
+    for damage in (
+        lambda: (folder / "manifest.json").write_text("{"),
+        lambda: (folder / "manifest.json").unlink(),
+        lambda: [path.unlink() for path in folder.glob("documents-*")],
+    ):
+        damage()
+        assert scene.run().outcome.did == 0
+        assert list(check(stores(scene)[1])) == []
+        assert scene.digest() == digest
+
+
+def test_a_report_tells_of_the_queries_that_were_asked(scene: Any) -> None:
+    """Queries of which none can be used lead to no search: only their own tasks tell two plans apart."""
+    path = str(sorted((scene.corpus / "queries").iterdir())[0])
+    for turn in ("a", "b", "a", "b"):
+        groups = [{"query_id": f"good{k:03d}", "example": "1", "path": path} for k in range(GROUP_MOST)]
+        # Ids that sort last are a group of their own.
+        ask(scene, [*groups, *({"query_id": f"zz{k}", "example": "1", "path": f"none-{turn}.wav"} for k in range(3))])
+        scene.run("calibrate.fit=none", "corpus.references=null", "report.exports=[]", "reduce.nbest.least=2")
+        bad = {row["path"].rpartition("/")[2] for row in scene.report()["rejected_inputs"]}
+        assert bad == {f"none-{turn}.wav"}
+        assert {row["id"] for row in stores(scene)[1].rejected().to_pylist()} == {"zz0", "zz1", "zz2"}
+
+
+def test_a_run_that_was_moved(scene: Any) -> None:
+    scene.run()
+    before = {stage.stage: (stage.done, stage.tasks) for stage in status(Folder(str(scene.folder / "run"))).stages}
+    digest = scene.digest()
+    (scene.folder / "run").rename(scene.folder / "elsewhere")
+    moved = Folder(str(scene.folder / "elsewhere"))
+    assert {stage.stage: (stage.done, stage.tasks) for stage in status(moved).stages} == before
+    assert status(moved).state == "done"
+    assert scene.digest("elsewhere") == digest

@@ -40,14 +40,23 @@ def test_a_run_with_a_projection(scene: Any) -> None:
     scene.run(*sets, "index.shards=5", "executor.kind=serial", run="five")
     assert scene.digest() == scene.digest("five")
     row = {"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}
+    options = {"streams": [{"track": "pca", "normalise": "none"}]}
     found = swsdist.search(
         str(scene.folder / "run" / "store"),
         pandas.DataFrame([row]),
-        options={"streams": [{"track": "pca", "normalise": "none"}]},
+        options=options,
     )
     assert len(found) > 0
+    # A model that was moved is the same: nothing is computed, and a search by hand finds it.
+    moved = scene.folder / "moved.npz"
+    (scene.folder / "pca.npz").rename(moved)
+    transforms[0]["options"]["model"] = str(moved)
+    sets = (f"features={json.dumps(features)}", sets[1])
+    assert scene.run(*sets).outcome.did == 0
+    again = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
+    assert again.equals(found)
     # Another model is another track, and the one that has not changed stays.
-    projection(frames.mean(axis=0) + 1, axes[:, ::-1], frames.std(axis=0)).save(Folder(str(scene.folder)), "pca.npz")
+    projection(frames.mean(axis=0) + 1, axes[:, ::-1], frames.std(axis=0)).save(Folder(str(scene.folder)), "moved.npz")
     before = store.manifest.shards[0].files
     assert scene.run(*sets).outcome.course.ended["index"].done == 1
     after = Store(store.folder).manifest.shards[0].files

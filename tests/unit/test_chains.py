@@ -268,6 +268,8 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
 
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="make makes no table 'number'; it makes numbers"):
+        go(config(tmp_path)).course.parts("make", "number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
     with pytest.raises(UserError, match="the plans of a ledger have one run folder"):

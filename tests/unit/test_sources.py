@@ -32,8 +32,8 @@ def layers(monkeypatch: pytest.MonkeyPatch) -> None:
     """`layers` is such an extractor."""
     made = sources.create
 
-    def create(name: str, options: dict[str, Any]) -> Any:
-        return Layers(**options) if name == "layers" else made(name, options)
+    def create(name: str, options: dict[str, Any], **others: Any) -> Any:
+        return Layers(**options) if name == "layers" else made(name, options, **others)
 
     monkeypatch.setattr(sources, "create", create)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 
@@ -141,7 +142,11 @@ class Index(Stage):
             there = {shard for shard, files in state.files.items() if name in files}
             tables[name] = [_current(documents, wanted, "doc_id", "channel", there)]
             same = same and tables[name][0].num_rows == documents.num_rows
-        unchanged = old is not None and [[track.name, track.fingerprint] for track in old.tracks] == own.recipes
+        # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
+        recipes = [[track.name, recipe(source.extractor)] for source in own.sources for track in source.tracks]
+        unchanged = old is not None and json.loads(json.dumps(recipes)) == [
+            [one.name, one.recipe] for one in old.tracks
+        ]
         # Of plans that share a store, the first commits what the others find there.
         new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint])]
         if old is not None and same and unchanged and not new and not old.provisional:

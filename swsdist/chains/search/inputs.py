@@ -203,6 +203,12 @@ class SearchInputs(ChainInputs):
         self.manifest, self.held = None, State()
         if manifest is None:
             return self.held
+        if manifest.of_queries:
+            raise UserError(
+                "this is a run's store of queries",
+                where=f"index.store: {self.store.path()}",
+                remedy="name another folder for the store of the documents",
+            )
         recipes = dict(self.recipes)
         kept = [track.name for track in manifest.tracks if recipes.get(track.name) == track.fingerprint]
         others = [track for track in manifest.tracks if track.name in recipes and track.name not in kept]

@@ -13,10 +13,11 @@ from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.errors import UserError
+from swsdist.errors import StoreError, UserError
 from swsdist.features.interface import Columns, kind_of, needs_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, planned, sources_of, together
+from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import examples_of, groups, write_group
@@ -27,11 +28,11 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registries import METHODS, RECURRENCES
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Shard, commit, load, require, write_state
+from swsdist.store.manifest import GROUPS, REJECTED_DOCUMENTS, Made, Shard, commit, load, require, write_state
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import shard_name
-from swsdist.types import DOCUMENTS, FRAMES, QUERIES
+from swsdist.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
 
 
 def _example(row: dict[str, Any]) -> int:
@@ -151,12 +152,16 @@ class Queries(Stage):
         """Make the groups of this plan the store's state, if they are not."""
         own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
-        old = load(folder)
+        source, listing = GROUPS + fingerprint(states, own.recipes), inputs.ledger.listing(inputs.place)
+        try:
+            old = load(folder)
+        except StoreError:  # damaged; it is made of the groups again
+            old = None
         names = {
             shard_name(receipt.fingerprint) for receipt in inputs.mine.receipts if receipt.tells(Extracted).examples
         }
-        tracks = [[track.name, track.fingerprint] for track in old.tracks] if old is not None else []
-        if not names or (old is not None and {shard.name for shard in old.shards} == names and tracks == own.recipes):
+        kept = old is not None and old.source == source and all(name in listing for name in old.tables)
+        if kept or not names:
             return
         groups = [Store(folder, require(folder, name)) for name in states]
         # A group that was made under another name of its track is told by its place.
@@ -186,7 +191,8 @@ class Queries(Stage):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        commit(folder, made, groups[0].manifest.tick, shards, rejected)
+        commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source)
+        inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the examples, whatever the groups."""
@@ -217,6 +223,20 @@ def read_group(context: Context, name: str) -> pa.Table:
 
 def examples_in(course: Course) -> pa.Table:
     """All examples of a plan that searches spoken queries: EXAMPLES."""
+    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(course))])
+
+
+def seconds_in(course: Course) -> dict[str, float]:
+    """Seconds of all examples of each query that was searched; of one that is text there are none."""
+    found: dict[str, float] = {}
+    for group in _groups_in(course):
+        for row in Tracks(group).documents(columns=["doc_id", "duration"]).to_pylist():
+            found[row["doc_id"]] = found.get(row["doc_id"], 0.0) + row["duration"]
+    return found
+
+
+def _groups_in(course: Course) -> Iterator[Store]:
     folder = course.ledger.folder(course.place(course.chain.step("queries")))
-    states = [part.name for part in course.parts("queries", "groups")]
-    return pa.concat_tables(examples_of(Store(folder, require(folder, name))) for name in states)
+    for part in course.parts("queries", "groups"):
+        if part.name.endswith(".json"):
+            yield Store(folder, require(folder, part.name))

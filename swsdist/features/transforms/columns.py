@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeInt, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from swsdist.errors import ConfigError
 from swsdist.features.transforms.interface import Shape
@@ -16,7 +16,7 @@ from swsdist.options import Options
 class Columns(Options):
     """Columns of the frames, in the order that is given; numbers count from 0."""
 
-    keep: Annotated[tuple[NonNegativeInt | str, ...], Field(min_length=1)]
+    keep: Annotated[tuple[Annotated[int, Field(ge=0, strict=True)] | str, ...], Field(min_length=1)]
 
     name: ClassVar[str] = "columns"
     version: ClassVar[int] = 1
@@ -33,6 +33,10 @@ class Columns(Options):
                     where="features.transforms: columns, keep",
                     remedy=f"there are: {', '.join(given.columns)}, or 0 to {len(given.columns) - 1}",
                 )
+        if len(set(places)) < len(places):
+            raise ConfigError(
+                "a column stands in it twice", where="features.transforms: columns, keep", remedy="name it once"
+            )
         self._places[:] = [one for one in places if isinstance(one, int)]
         return Shape(tuple(given.columns[place] for place in self._places), "features")
 

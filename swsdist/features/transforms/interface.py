@@ -81,6 +81,12 @@ class Transformed:
         shape = Shape(columns_of(inner), kind_of(inner))
         for transform in transforms:
             shape = transform.becomes(shape)
+            if len(set(shape.columns)) < len(shape.columns):
+                raise ConfigError(
+                    f"{transform.name} makes several columns of one name",
+                    where="features.transforms",
+                    remedy="mend the transform: names of columns differ",
+                )
         self.columns, self.kind = shape
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop

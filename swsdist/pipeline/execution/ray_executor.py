@@ -331,12 +331,13 @@ class RayExecutor:
 
     def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:
         """The receipt that this very process wrote of a task: one of an earlier run may be there whose outputs are gone."""
+        folder = self._context.folder(task)
         try:
-            text = self._context.folder(task).read_bytes(receipt_name(task.stage, task.fingerprint))
-        except FileNotFoundError:
+            receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
+            whole = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
-        receipt = Receipt.from_json(text)
-        return receipt if (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+        return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 
 #: Stands for an actor's first answer in its list of calls.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from swsdist.config import Config
 from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.plan import ONLY, load_plans
+from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans
 from swsdist.pipeline.task import Receipt, Task
 
 
@@ -27,7 +25,6 @@ def recorded(run: Folder, name: str = ONLY) -> Course:
     ledger = Ledger(run)
     # Where it lies is where it is looked at, wherever it was made.
     values = {**plan.config, "run": run.root, "storage": dict(run.storage)}
-    made_in = str(plan.config["run"]).rstrip("/") + "/"
     config = Config.model_validate(values)
     course = begin(name, config, ledger, Choice())
     course.plan = plan
@@ -35,25 +32,21 @@ def recorded(run: Folder, name: str = ONLY) -> Course:
         planned = plan.steps.get(step.name)
         if planned is None:
             break
-        place = planned.place
-        if (place + "/").startswith(made_in):
-            place = f"{run.root}/{place[len(made_in) :]}".rstrip("/")
-        course.ended[step.name] = Ended(_receipts(course, step, planned.tasks, place, planned.planned))
+        course.ended[step.name] = Ended(_receipts(course, step, planned, plan.told(planned.place)))
     course.chain.own.recall(plan.state)
     return course
 
 
-def _receipts(course: Course, step: Step, names: Iterable[str], place: str, planned: int) -> list[Receipt]:
-    found, left = [], 0
-    for name in names:
-        receipt = course.ledger.receipt(Task(step.stage.name, name, "", 0, {}, place=place))
+def _receipts(course: Course, step: Step, planned: PlannedStep, told: bool) -> list[Receipt]:
+    found = []
+    for name in planned.tasks:
+        receipt = course.ledger.receipt(Task(step.stage.name, name, "", 0, {}, place=planned.place))
         if receipt is not None:
             found.append(receipt)
-        elif not place:
-            left += 1  # what lies in a store may have been compacted since: the store's state tells what there is
-    if left or (len(found) + left < planned and not place):
+    # What lies in a store may have been compacted since: the store's state tells what there is.
+    if len(found) < planned.planned and not told:
         raise StoreError(
-            f"stage {step.name} is not done: {planned - len(found)} of {planned} tasks are left",
+            f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
             where=course.run.path(),
             remedy="run it again to its end; then it has a digest",
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Bucket
 from swsdist.pipeline.course import Course
 from swsdist.report import data as report
@@ -22,10 +23,7 @@ def scored_rows(
     terms: dict[str, str | None] = {}
     for row in own.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
-    durations: dict[str, float] = {}
-    for table in course.read("queries", "examples", ["query_id", "duration"]):
-        for row in table.to_pylist() if "duration" in table.column_names else ():  # text has none
-            durations[row["query_id"]] = durations.get(row["query_id"], 0.0) + row["duration"]
+    durations = seconds_in(course)
     detections: Counter[str] = Counter()
     for table in course.read("decide", "scored", ["query_id"]):
         for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
