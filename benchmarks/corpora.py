@@ -40,7 +40,8 @@ class Corpus:
         tables = {"documents": str(self.documents), "queries": str(self.queries)}
         if self.references is not None:
             tables["references"] = str(self.references)
-        return config_from_dict({"run": str(run), "corpus": tables, **sections})
+        # Queries as they are: what is measured is the search of them.
+        return config_from_dict({"run": str(run), "corpus": tables, "queries": {"trim": "none"}, **sections})
 
     def rows(self) -> list[dict[str, Any]]:
         """Documents, with absolute paths."""

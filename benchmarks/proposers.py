@@ -85,7 +85,12 @@ class Scene:
     """Mboshi dev, its full search, and what a search of it is worth."""
 
     def __init__(self, scratch: Path) -> None:
-        places = (f"run={scratch / 'run'}", f"index.store={scratch / 'store'}", "executor.kind=serial")
+        places = (
+            f"run={scratch / 'run'}",
+            f"index.store={scratch / 'store'}",
+            "executor.kind=serial",
+            "queries.trim=none",
+        )
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
         outcome = run_stages(config, Choice(until="queries"), Progress())
         self.state: SearchInputs = outcome.course.chain.own

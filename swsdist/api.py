@@ -116,6 +116,7 @@ def search(
     *,
     options: Mapping[str, object] | None = None,
     top: int = 20,
+    trim: bool = True,
 ) -> pd.DataFrame:
     """Search spoken examples in a store, in this process, without a run folder.
 
@@ -125,6 +126,7 @@ def search(
             `swsdist.types.QUERIES`).
         options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`.
         top: detections kept per query.
+        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error.
 
     Returns:
         Best first within each query: query_id, doc_id, channel, start, end, score (q-norm), cost, frames, example.
@@ -135,12 +137,18 @@ def search(
     from swsdist.methods.direct import search_store
 
     opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = search_store(opened, queries, options or {}, top).to_pandas()
+    frame: pd.DataFrame = search_store(opened, queries, options or {}, top, trim).to_pandas()
     return frame
 
 
 def curve(
-    store: str | Store, query: str, doc_id: str, *, channel: int = 1, options: Mapping[str, object] | None = None
+    store: str | Store,
+    query: str,
+    doc_id: str,
+    *,
+    channel: int = 1,
+    options: Mapping[str, object] | None = None,
+    trim: bool = True,
 ) -> pd.DataFrame:
     """How well a spoken query fits if it ends at each frame of a document: what the search looks for the best places of.
 
@@ -149,6 +157,7 @@ def curve(
         query: `hello.wav`, or `talk.flac:12.3-13.1` (a place, s).
         doc_id, channel: of the document.
         options: keys of the config's section `search`.
+        trim: as for `search`.
 
     Returns:
         A row for each frame: start and end (s) of the path that ends with it, score (before q-norm), cost, frames; all but
@@ -162,7 +171,7 @@ def curve(
     from swsdist.methods.direct import curve_in_store
 
     opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = curve_in_store(opened, query, doc_id, channel, options or {}).to_pandas()
+    frame: pd.DataFrame = curve_in_store(opened, query, doc_id, channel, options or {}, trim).to_pandas()
     return frame
 
 
@@ -174,15 +183,17 @@ def warping_path(
     *,
     channel: int = 1,
     options: Mapping[str, object] | None = None,
+    trim: bool = True,
 ) -> pd.DataFrame:
     """Which frame of a document meets which frame of a query, in the detection that ends at a time.
 
     Args:
-        store, query, doc_id, channel, options: as for `curve`.
+        store, query, doc_id, channel, options, trim: as for `curve`.
         end: the detection's end, s.
 
     Returns:
-        A row for each cell of the path: query_frame, frame, query_time and time (s, where they begin), distance.
+        A row for each cell of the path: query_frame, frame, query_time and time (s, where they begin; of the
+            query as it was searched), distance.
 
     Raises:
         AudioError: the query cannot be used.
@@ -193,7 +204,7 @@ def warping_path(
     from swsdist.methods.direct import path_in_store
 
     opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = path_in_store(opened, query, doc_id, end, channel, options or {}).to_pandas()
+    frame: pd.DataFrame = path_in_store(opened, query, doc_id, end, channel, options or {}, trim).to_pandas()
     return frame
 
 

@@ -23,7 +23,7 @@ _CORPUS = click.option(
     help="Corpus file, for the config's corpus.",
 )
 _RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
-_STRICT = click.option("--strict", is_flag=True, help="End with exit code 4 if any input was rejected.")
+_STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
 
 
@@ -182,7 +182,8 @@ def _tell(result: RunResult) -> int:
         print(f"nothing left to do: {result.folder} is up to date{report}")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
-    for warning in outcome.course.notices():
+    warnings = outcome.course.notices()
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     rejected = result.rejected()
     for kind, reason, count, first in rejected:
@@ -192,6 +193,12 @@ def _tell(result: RunResult) -> int:
             f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
             remedy="mend the cause and run again: what was computed is kept",
+        )
+    if warnings and outcome.course.config.strict:
+        raise IncompleteError(
+            f"{len(warnings)} warnings; the first: {warnings[0]}",
+            where=result.folder,
+            remedy="see the warnings above; without --strict they are no errors",
         )
     if rejected and outcome.course.config.strict:
         count = sum(row[2] for row in rejected)

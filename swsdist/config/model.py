@@ -51,6 +51,16 @@ class Features(Section):
         return self.track or self.name
 
 
+class Queries(Section):
+    """What is done to spoken queries before they are searched."""
+
+    trim: Literal["auto", "none"] = Field(
+        "auto",
+        description="cut off what is not speech at both ends of a recorded query, and reject one without speech; an end that "
+        "was given (start, end) stays",
+    )
+
+
 class Index(Section):
     """How the store is cut into shards."""
 
@@ -142,6 +152,7 @@ class Config(Section):
     corpus: Corpus
     features: Annotated[tuple[Features, ...], ONE_OR_MORE] = (Features(),)
     index: Index = Index()
+    queries: Queries = Queries()
     search: Search = Search()
     reduce: Reduce = Reduce()
     calibrate: Calibrate = Calibrate()
@@ -153,7 +164,7 @@ class Config(Section):
     storage: dict[str, object] = effort(
         {}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment"
     )
-    strict: bool = effort(False, "end with exit code 4 if any input was rejected")
+    strict: bool = effort(False, "end with exit code 4 if any input was rejected, and take warnings for errors")
 
     @model_validator(mode="after")
     def _tracks_have_names(self) -> Config:

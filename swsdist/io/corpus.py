@@ -32,6 +32,7 @@ import pyarrow.compute as pc
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError, TableError, UserError
 from swsdist.io.filesystem import Folder, is_remote, locate
+from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
 from swsdist.types import CORPUS, QUERIES, REFERENCES
 
@@ -49,13 +50,19 @@ _TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nulla
 _PART = pa.schema([CORPUS.field("doc_id")])
 
 
-def read_documents(source: str, storage: Mapping[str, object] | None = None, talkers: str | None = None) -> pa.Table:
+def read_documents(
+    source: str,
+    storage: Mapping[str, object] | None = None,
+    talkers: str | None = None,
+    notices: Notices | None = None,
+) -> pa.Table:
     """The documents of a table or a folder.
 
     Args:
         source: CSV, Parquet, or folder of audio; local or `s3://`.
         storage: options for s3fs.
         talkers: table of the speakers of documents that do not tell theirs.
+        notices: told of what is odd.
 
     Returns:
         table CORPUS, in the table's order, or by path and channel.
@@ -64,13 +71,13 @@ def read_documents(source: str, storage: Mapping[str, object] | None = None, tal
         UserError: there is no such table or folder, or nothing in it.
         TableError: a row of a table is impossible.
     """
-    documents = _documents(source, storage)
+    documents = _documents(source, storage, notices)
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
-def _documents(source: str, storage: Mapping[str, object] | None) -> pa.Table:
-    if _is_table(source):
-        table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage)
+def _documents(source: str, storage: Mapping[str, object] | None, notices: Notices | None) -> pa.Table:
+    if is_table(source):
+        table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
         return _filled(source, _absolute(table, source), "documents")
     recordings = _recordings(source, storage)
     rows: list[dict[str, object]] = []
@@ -134,6 +141,7 @@ def read_queries(
     documents: pa.Table,
     examples: Literal["primary", "all"] = "primary",
     storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
 ) -> pa.Table:
     """The query examples of a table or a folder.
 
@@ -142,6 +150,7 @@ def read_queries(
         documents: table CORPUS, which a `doc_id` of a query is looked up in.
         examples: `primary` keeps of each query the example of least number.
         storage: options for s3fs.
+        notices: told of what is odd.
 
     Returns:
         table QUERIES, in the table's order, or by path; a row without a path is text, its term.
@@ -150,7 +159,7 @@ def read_queries(
         UserError: there is no such table or folder, or nothing in it.
         TableError: a row of the table is impossible, or names an unknown document.
     """
-    if not _is_table(source):
+    if not is_table(source):
         rows = [
             {"query_id": query_id, "example": 1, "path": path, "channel": 1}
             for query_id, path in _recordings(source, storage).items()
@@ -159,7 +168,7 @@ def read_queries(
     # An empty channel is 1 of a file, but of a document it is the document's.
     channel = QUERIES.get_field_index("channel")
     lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
-    table = read_table(source, lenient, key=("query_id", "example"), storage=storage)
+    table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
     table = _filled(source, _absolute(table, source), "queries")
     if examples == "primary":
         least = table.group_by("query_id").aggregate([("example", "min")])
@@ -181,7 +190,11 @@ def read_queries(
 
 
 def read_references(
-    path: str, documents: pa.Table, queries: pa.Table, storage: Mapping[str, object] | None = None
+    path: str,
+    documents: pa.Table,
+    queries: pa.Table,
+    storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
 ) -> pa.Table:
     """The true occurrences.
 
@@ -190,6 +203,7 @@ def read_references(
         documents: table CORPUS; all documents named must be in it.
         queries: table QUERIES; all queries named must be in it.
         storage: options for s3fs.
+        notices: told of what is odd.
 
     Returns:
         table REFERENCES, in the table's order.
@@ -198,7 +212,7 @@ def read_references(
         UserError: there is no such table.
         TableError: a row is impossible, stands there twice, or names an unknown query or document.
     """
-    table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
+    table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage, notices=notices)
     unknown = pc.invert(pc.is_in(table["query_id"], pc.unique(queries["query_id"])))
     row = pc.index(unknown, True).as_py()
     if row >= 0:
@@ -285,7 +299,8 @@ def _finder(documents: pa.Table) -> Callable[[str], dict[int, _Document]]:
     return find
 
 
-def _is_table(source: str) -> bool:
+def is_table(source: str) -> bool:
+    """Whether documents or queries are named by a table, and not by a folder of recordings; a local one must be there."""
     if is_remote(source):
         return source.lower().endswith(_TABLES)
     local = Path(source)

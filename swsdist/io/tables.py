@@ -30,6 +30,7 @@ import pyarrow.parquet
 from swsdist.errors import TableError
 from swsdist.io.compressed import opened, short
 from swsdist.io.nist.xml import LATEST
+from swsdist.io.notices import Notices
 
 _COUNTED_FROM_ONE = ("channel", "example")
 _NOT_NEGATIVE = ("start", "duration")
@@ -37,7 +38,12 @@ _SECONDS = ("start", "end", "duration")
 
 
 def read_table(
-    path: str, schema: pa.Schema, *, key: Sequence[str] = (), storage: Mapping[str, object] | None = None
+    path: str,
+    schema: pa.Schema,
+    *,
+    key: Sequence[str] = (),
+    storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
 ) -> pa.Table:
     """A user's table in one of our schemas, rows in their order.
 
@@ -46,14 +52,26 @@ def read_table(
         schema: what columns to take, and their types.
         key: columns that no two rows may agree in, all together.
         storage: options for s3fs.
+        notices: told of columns that are not read although they look like one that is, and is absent; and of an `end` where
+            there is no `start`, which is not read either.
 
     Raises:
         UserError: there is no such file.
         TableError: a column is missing, or a value is impossible; with the line.
-        DataError: it is packed and damaged.
+        DataError: it is packed and damaged; or there is something to be told, and notices are errors.
     """
     source = _Source.read(path, storage)
     raw = source.columns(schema)
+    absent = [field.name for field in schema if field.name not in raw.column_names]
+    if "start" in absent and "end" in raw.column_names:
+        raw = raw.drop_columns(["end"])
+        if notices is not None:
+            remedy = "a place has both: add the start, or call that column something else"
+            notices.add("column 'end' without 'start', which is not read", where=source.first, remedy=remedy)
+    for name, meant in _alike(source.names(), absent, schema) if notices is not None and absent else ():
+        assert notices is not None
+        message = f"column {short(name)!r}, which is not read, and no column {meant!r}"
+        notices.add(message, where=source.first, remedy=f"if it is meant, call it {meant!r}")
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
     _check_spans(source, table)
@@ -141,6 +159,17 @@ class _Source:
                 yield begin, record
             begin = reader.line_num + 1
 
+    @property
+    def first(self) -> str:
+        """Where the names of the columns stand, for messages."""
+        return self.path if self.is_parquet else f"{self.path}, line 1"
+
+    def names(self) -> list[str]:
+        """All columns of the file."""
+        if self.is_parquet:
+            return list(pa.parquet.ParquetFile(pa.BufferReader(self.data)).schema_arrow.names)
+        return self._header()
+
     def _header(self) -> list[str]:
         try:
             _, header = next(self._records(), (1, []))
@@ -166,8 +195,7 @@ class _Source:
                 remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
             else:
                 remedy = f"add it; the columns found are: {short(', '.join(found), 1000) or 'none'}"
-            where = self.path if self.is_parquet else f"{self.path}, line 1"
-            raise TableError(f"there is no column {field.name!r}", where=where, remedy=remedy)
+            raise TableError(f"there is no column {field.name!r}", where=self.first, remedy=remedy)
         return [name for name in schema.names if name in found]
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
@@ -196,6 +224,34 @@ class _Source:
 
 
 _QUOTES = "look for a quote that is opened and not closed"
+
+
+#: What others call our columns.
+_OTHERS = {
+    "start": {"begin", "beg", "tbeg", "onset", "starttime", "startsec", "from", "xmin"},
+    "end": {"stop", "tend", "offset", "endtime", "endsec", "to", "xmax"},
+    "duration": {"dur", "length", "seconds"},
+    "speaker": {"spk", "spkid", "speakerid", "talker", "speakername"},
+    "channel": {"chan", "ch", "track"},
+    "example": {"exampleid", "instance", "repetition"},
+    "path": {"file", "filename", "wav", "audio", "audiopath", "audiofilename"},
+    "doc_id": {"doc", "document", "documentid", "utt", "uttid", "utterance", "recording", "recordingid"},
+    "term": {"text", "word", "words", "phrase", "kw", "keyword", "transcript"},
+}
+
+
+def _alike(names: Sequence[str], absent: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Columns of a file that are not read, each with an absent one of the schema that may be meant."""
+    for name in names:
+        if name in schema.names:
+            continue
+        plain = re.sub(r"[^a-z0-9]", "", name.lower())
+        for meant in absent:
+            known = meant.replace("_", "")
+            close = difflib.SequenceMatcher(None, plain, known).ratio() >= 0.85
+            if plain == known or plain in _OTHERS.get(meant, ()) or close:
+                yield name, meant
+                break
 
 
 def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
-from swsdist.methods.query.extraction import extract, prepared
+from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
 from swsdist.reduce.examples import reduce_examples
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -50,7 +50,12 @@ def parse_query(text: str) -> dict[str, object]:
 
 
 def search_store(
-    store: Store, queries: str | pa.Table | Iterable[object], options: Mapping[str, object], top: int
+    store: Store,
+    queries: str | pa.Table | Iterable[object],
+    options: Mapping[str, object],
+    top: int,
+    trim: bool = True,
+    told: Callable[[Cut], None] | None = None,
 ) -> pa.Table:
     """Detections of a few queries, best first within each query.
 
@@ -59,6 +64,8 @@ def search_store(
         queries: text as `parse_query` takes it, several of them, or a table (pandas or arrow) of examples.
         options: keys of the config's section `search`.
         top: detections kept per query.
+        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error.
+        told: is told what was cut off.
 
     Returns:
         DETECTIONS without `decision` and `system`; scores are q-normed.
@@ -69,9 +76,12 @@ def search_store(
     """
     rows = _rows(queries)
     settings = settings_of(options)
-    extracted = extracted_from(store, rows, settings)
+    extracted = extracted_from(store, rows, settings, trim)
+    if told is not None:
+        for cut in extracted.cuts:
+            told(cut)
     method = Dtw(settings)
-    prepared = method.prepare(extracted, store)
+    prepared = method.prepare(extracted.examples, store)
 
     def candidates() -> Iterable[pa.Table]:
         for unit in method.plan(store):
@@ -113,21 +123,24 @@ def settings_of(options: Mapping[str, object]) -> Search:
     return settings
 
 
-def extracted_from(store: Store, rows: list[dict[str, object]], settings: Search | None = None) -> pa.Table:
-    """Features of queries by the extractor of a store, EXAMPLES.
+def extracted_from(
+    store: Store, rows: list[dict[str, object]], settings: Search | None = None, trim: bool = True
+) -> Extracted:
+    """Features of queries by the extractor of a store.
 
     Args:
         store: an open store.
         rows: of QUERIES.
         settings: whose recurrence bounds a query's length; without, all that any can hold.
+        trim: as for `search_store`.
 
     Raises:
         DataError: a query cannot be used.
     """
-    extracted = extract(rows, _extractors(store), store.folder, settings)
+    extracted = extract(rows, _extractors(store), store.folder, settings, trim)
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
-    return extracted.examples
+    return extracted
 
 
 def _extractors(store: Store) -> list[Extractor]:
@@ -162,7 +175,9 @@ def columns() -> list[str]:
     return [name for name in DETECTIONS.names if name not in ("decision", "system")]
 
 
-def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object]) -> pa.Table:
+def curve_in_store(
+    store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object], trim: bool = True
+) -> pa.Table:
     """The curve of a spoken query in a document of a store.
 
     Args:
@@ -170,6 +185,7 @@ def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options:
         query: as `parse_query` takes it.
         doc_id, channel: of the document.
         options: keys of the config's section `search`.
+        trim: as for `search_store`.
 
     Returns:
         A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
@@ -180,7 +196,7 @@ def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options:
         ConfigError: an option is not valid.
         StoreError: there is no such document.
     """
-    one = _Pair(store, query, doc_id, channel, options)
+    one = _Pair(store, query, doc_id, channel, options, trim)
     found = curve(one.query, one.document, one.distance, *one.recurrence)
     shift, none = store.manifest.shift, found.frames == 0
     last = np.arange(len(found.cost))
@@ -196,7 +212,7 @@ def curve_in_store(store: Store, query: str, doc_id: str, channel: int, options:
 
 
 def path_in_store(
-    store: Store, query: str, doc_id: str, end: float, channel: int, options: Mapping[str, object]
+    store: Store, query: str, doc_id: str, end: float, channel: int, options: Mapping[str, object], trim: bool = True
 ) -> pa.Table:
     """The warping path of a detection.
 
@@ -217,7 +233,7 @@ def path_in_store(
     """
     if not (end > 0 and math.isfinite(end)):
         raise UserError(f"no path ends at {end} s", where="end", remedy="give the end of a detection, in s")
-    one = _Pair(store, query, doc_id, channel, options)
+    one = _Pair(store, query, doc_id, channel, options, trim)
     shift = store.manifest.shift
     cells = path(one.query, one.document, seconds_to_frame(end, shift) - 1, one.distance, *one.recurrence)
     first = int(cells[0, 1])
@@ -236,10 +252,12 @@ def path_in_store(
 class _Pair:
     """A query and a document of a store, prepared as the search prepares them."""
 
-    def __init__(self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object]) -> None:
+    def __init__(
+        self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object], trim: bool
+    ) -> None:
         config = settings_of(options)
         manifest = store.manifest
-        extracted = extracted_from(store, [parse_query(query)])
+        extracted = extracted_from(store, [parse_query(query)], trim=trim).examples
         tracks = Tracks(store)
         placed = config.placed(tracks.places)
         self.query = prepared(extracted, tracks.statistics(), placed, tracks.dimension)[0].frames

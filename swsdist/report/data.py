@@ -165,6 +165,7 @@ class Counts:
     documents: Annotated[int, _says("documents searched")]
     queries: Annotated[int, _says("queries searched")]
     examples: Annotated[int, _says("query examples searched")]
+    trimmed: Annotated[int, _says("of these, examples of which background around the speech was cut off")] = 0
     detections: Annotated[int, _says("detections in the scored list")]
     references: Annotated[int | None, _says("true occurrences; null: no references were given")]
     rejected: Annotated[int, _says("inputs and tasks in rejected.parquet")]
@@ -230,6 +231,7 @@ class QueryRow:
     query_id: Annotated[str, _says("the query")]
     term: Annotated[str | None, _says("its text, where known")] = None
     duration: Annotated[float | None, _says("s of its examples that were searched")] = None
+    cut: Annotated[float | None, _says("s of background cut off around the speech of its examples")] = None
     detections: Annotated[int, _says("its detections in the scored list")]
     ntrue: Annotated[int | None, _says("true occurrences")] = None
     ncorr: Annotated[int | None, _says("hits of the decisions")] = None
@@ -298,6 +300,8 @@ class ReportData:
     unscored: str | None = None
     #: What the decision about a query looked at; see `swsdist.steps.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
+    #: What was odd, and what was left out.
+    warnings: tuple[str, ...] = ()
     stages: tuple[StageRow, ...] = ()
     hardware: tuple[NodeType, ...] = ()
     nodes: tuple[NodeRow, ...] = ()

@@ -126,7 +126,10 @@ def _queries(data: ReportData) -> _Table:
     terms = any(q.term for q in data.queries)
     scored = data.measures is not None
     columns = [_Column("query", False), *([_Column("term", False)] if terms else [])]
-    columns += [_Column("s", help="seconds of its examples"), _Column("detections")]
+    columns += [_Column("s", help="seconds of its examples")]
+    trimmed = any(q.cut for q in data.queries)
+    columns += [_Column("cut", help="seconds of background cut off around their speech")] if trimmed else []
+    columns += [_Column("detections")]
     if scored:
         columns += [
             _Column("true", help="true occurrences"),
@@ -140,7 +143,8 @@ def _queries(data: ReportData) -> _Table:
         ]
     rows = []
     for q in data.queries[:MOST_QUERIES]:
-        row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2), _whole(q.detections)]
+        row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
+        row += [*([fixed(q.cut, 2)] if trimmed else []), _whole(q.detections)]
         if scored:
             row += [*map(_whole, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
             row += [fixed(q.twv), fixed(q.best_twv)]

@@ -68,6 +68,7 @@ class ReportJson(BaseModel):
         description="what the decision about a query looked at: `own query`, `other queries`, `references`; evaluations that "
         "demand independent decisions allow the first only"
     )
+    warnings: list[str] = Field(description="what was odd in the inputs, and what was left out")
     isf: float | None = Field(description="indexing speed factor: CPU s per s of audio")
     ssf: float | None = Field(description="searching speed factor: CPU s / (query s x audio s)")
     ssf_hours: float | None = Field(description="the same with hours: 3600 x ssf")
@@ -109,6 +110,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "measures": data.measures,
         "unscored": data.unscored,
         "looked_at": data.looked_at,
+        "warnings": data.warnings,
         **{name: getattr(cost, name) for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb")},
         "pl": cost.pl,
         "pl_hours": cost.pl_hours,

@@ -98,7 +98,9 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         SummaryRow("PL", short(cost.pl), f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}"),
         SummaryRow("wall time", span(cost.wall_s), _ray(data)),
         SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents"),
-        SummaryRow("queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s"),
+        SummaryRow(
+            "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
+        ),
         SummaryRow("detections", str(counts.detections), _references(counts.references)),
         SummaryRow(
             "rejected",
@@ -119,6 +121,14 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     )
     rows.append(SummaryRow("report", data.page_path))
     return tuple(rows)
+
+
+def _trimmed(data: ReportData) -> str:
+    """What was cut off queries."""
+    if not data.counts.trimmed:
+        return ""
+    seconds = sum(query.cut or 0.0 for query in data.queries)
+    return f"; of {data.counts.trimmed} the background around the speech was cut off, {short(seconds)} s"
 
 
 def _measure_rows(found: Measures) -> list[SummaryRow]:

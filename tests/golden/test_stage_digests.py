@@ -121,6 +121,7 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
             "run": str(root / "run"),
             "corpus": {"documents": str(root / "docs.csv"), "queries": str(root / "queries.csv"), "examples": "all"}
             | {"references": str(root / "refs.csv")},
+            "queries": {"trim": "none"},
             "features": {"name": "reshape"},
             "index": {"shards": 3},
             "search": {"normalise": "none", "candidate_window": 5},

@@ -26,6 +26,12 @@ BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
 STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'columns': [13, 26]}])}"
 
 
+@pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """A corpus that may be changed."""
+    return own_corpus
+
+
 def ask(scene: Any, rows: list[dict[str, str]]) -> None:
     """Let these be the queries; there are no references to them."""
     with (scene.corpus / "queries.csv").open("w", newline="") as file:
@@ -56,7 +62,7 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any, tmp_path:
             {"query_id": "part", "example": "1", **place},
         ],
     )
-    scene.run(BOTH, STREAMS)
+    scene.run(BOTH, STREAMS, "queries.trim=none")
     documents, queries = stores(scene)
     assert list(check(queries)) == []
     assert (queries.manifest.kind, queries.manifest.tick) == (documents.manifest.kind, documents.manifest.tick)
@@ -108,7 +114,7 @@ def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
     soundfile.write(scene.corpus / "queries" / "short.wav", samples[: round(0.035 * rate)], rate)
     good = {"query_id": "good", "example": "1", "path": str(path.relative_to(scene.corpus))}
     ask(scene, [{"query_id": "bad", "example": "1", "path": "queries/short.wav"}, good])
-    outcome = scene.run(BOTH, STREAMS).outcome
+    outcome = scene.run(BOTH, STREAMS, "queries.trim=none").outcome
     (row,) = scene.rejected()
     assert (row["kind"], row["id"], row["part"], row["reason"]) == ("query", "bad", 1, "too-short")
     _, queries = stores(scene)

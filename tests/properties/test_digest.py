@@ -47,6 +47,7 @@ def run(place: Path, folder: Path, **sections: dict[str, Any]) -> dict[str, str]
         "run": str(folder),
         "corpus": {name: str(place / f"{table}.csv") for name, table in
                    (("documents", "docs"), ("queries", "queries"), ("references", "refs"))} | {"examples": "all"},
+        "queries": {"trim": "none"},
         "features": FEATURES,
         "report": {"exports": []},
         "executor": {"kind": "serial"},

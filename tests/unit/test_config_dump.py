@@ -37,8 +37,8 @@ def test_errors_from_python_values() -> None:
     assert str(caught.value).splitlines()[:3] == [
         "config: 2 errors",
         "  corpus.queries: a config holds no object",
-        "  sistem: no such key; did you mean system? Allowed here: run, system, corpus, features, index, search, "
-        "reduce, calibrate, score, report, executor, chain, options, storage, strict",
+        "  sistem: no such key; did you mean system? Allowed here: run, system, corpus, features, index, queries, "
+        "search, reduce, calibrate, score, report, executor, chain, options, storage, strict",
     ]
 
 

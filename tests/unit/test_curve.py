@@ -146,14 +146,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) -> None:
     store, query = str(place / "run" / "store"), str(place / "hello.wav")
     options = {"recurrence": name, "documents_by": documents_by} | ({"band": 4} if name == "segmental" else {})
-    hits = swsdist.search(store, query, options=options, top=9)
+    hits = swsdist.search(store, query, options=options, top=9, trim=False)
     best = hits.iloc[0]
     assert (best["doc_id"], abs(best["end"] - 1.3) < 0.1) == ("d1", True)
     for hit in hits.to_dict("records"):
-        found = swsdist.curve(store, query, hit["doc_id"], options=options)
+        found = swsdist.curve(store, query, hit["doc_id"], options=options, trim=False)
         row = found[np.isclose(found["end"], hit["end"])].iloc[0]
         assert (row["cost"], row["frames"], row["start"]) == (hit["cost"], hit["frames"], hit["start"])
-        cells = swsdist.warping_path(store, query, hit["doc_id"], hit["end"], options=options)
+        cells = swsdist.warping_path(store, query, hit["doc_id"], hit["end"], options=options, trim=False)
         assert cells["time"].iloc[0] == hit["start"]
         assert cells["time"].iloc[-1] == pytest.approx(hit["end"] - 0.01)
         assert cells["query_frame"].iloc[0] == 0
@@ -162,7 +162,7 @@ def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) 
 
 
 def test_columns_and_missing_values(place: Path) -> None:
-    found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1")
+    found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
     assert list(found.columns) == ["start", "end", "score", "cost", "frames"]
     assert found["end"].iloc[0] == 0.01
     # A query of n frames needs n / 2 frames of the document.
@@ -176,17 +176,17 @@ def test_columns_and_missing_values(place: Path) -> None:
 def test_mistakes(place: Path) -> None:
     store, query = str(place / "run" / "store"), str(place / "hello.wav")
     with pytest.raises(StoreError, match="no document 'd9', channel 1"):
-        swsdist.curve(store, query, "d9")
+        swsdist.curve(store, query, "d9", trim=False)
     with pytest.raises(StoreError, match="no document 'd1', channel 2"):
-        swsdist.warping_path(store, query, "d1", 1.0, channel=2)
+        swsdist.warping_path(store, query, "d1", 1.0, channel=2, trim=False)
     with pytest.raises(ConfigError, match="the recurrence asymmetric takes no band"):
-        swsdist.curve(store, query, "d1", options={"recurrence": "asymmetric", "band": 3})
+        swsdist.curve(store, query, "d1", options={"recurrence": "asymmetric", "band": 3}, trim=False)
     with pytest.raises(UserError, match="no path ends at frame 0"):
-        swsdist.warping_path(store, query, "d1", 0.01)
+        swsdist.warping_path(store, query, "d1", 0.01, trim=False)
     with pytest.raises(UserError, match="no frame"):
-        swsdist.warping_path(store, query, "d1", 99.0)
+        swsdist.warping_path(store, query, "d1", 99.0, trim=False)
     for end in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(UserError, match=f"no path ends at {end} s"):
-            swsdist.warping_path(store, query, "d1", end)
+            swsdist.warping_path(store, query, "d1", end, trim=False)
     with pytest.raises(DataError):
-        swsdist.curve(store, str(place / "none.wav"), "d1")
+        swsdist.curve(store, str(place / "none.wav"), "d1", trim=False)

@@ -81,7 +81,7 @@ def test_a_file_whose_name_looks_like_a_place(tmp_path: Path) -> None:
 
 
 def test_a_cut_is_found_where_it_was_cut(store: Store, place: Path) -> None:
-    found = swsdist.search(store, str(place / "hello.wav"))
+    found = swsdist.search(store, str(place / "hello.wav"), trim=False)
     assert isinstance(found, pd.DataFrame)
     assert list(found.columns) == columns()
     first = found.iloc[0]
@@ -93,7 +93,7 @@ def test_a_cut_is_found_where_it_was_cut(store: Store, place: Path) -> None:
 
 def test_a_place_finds_itself(store: Store, place: Path) -> None:
     text = f"{place / 'audio' / 'd2.wav'}:1.0-1.6"
-    found = swsdist.search(store, [text, str(place / "hello.wav")], top=3)
+    found = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
     assert found.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
     assert found[found["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
 
@@ -103,10 +103,10 @@ def test_a_table_of_queries(store: Store, place: Path) -> None:
     table = pd.DataFrame(
         {"query_id": ["q", "q", "p"], "path": [talk] * 3, "start": [1.0, 2.0, 0.5], "end": [1.6, 2.5, 1.1]}
     )
-    found = swsdist.search(store, table, top=4)
+    found = swsdist.search(store, table, top=4, trim=False)
     assert sorted(set(found["query_id"])) == ["p", "q"]
     assert {1, 2} >= set(found[found["query_id"] == "q"]["example"])
-    same = search_store(store, pa.Table.from_pandas(table, preserve_index=False), {}, 4)
+    same = search_store(store, pa.Table.from_pandas(table, preserve_index=False), {}, 4, trim=False)
     assert same.to_pandas().equals(found)
 
 
@@ -120,13 +120,13 @@ def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path
         "executor": {"kind": "serial"},
     }
     swsdist.run(config, choice=Choice(until="index"))
-    one = swsdist.search(str(tmp_path / "run" / "store"), str(place / "hello.wav"), top=50)
-    assert one.equals(swsdist.search(store, str(place / "hello.wav"), top=50))
+    one = swsdist.search(str(tmp_path / "run" / "store"), str(place / "hello.wav"), top=50, trim=False)
+    assert one.equals(swsdist.search(store, str(place / "hello.wav"), top=50, trim=False))
 
 
 def test_options_count(store: Store, place: Path) -> None:
-    plain = swsdist.search(store, str(place / "hello.wav"), top=1)
-    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, top=1)
+    plain = swsdist.search(store, str(place / "hello.wav"), top=1, trim=False)
+    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, top=1, trim=False)
     assert squared.iloc[0]["doc_id"] == "d2"
     assert squared.iloc[0]["cost"] != plain.iloc[0]["cost"]
 
@@ -137,7 +137,7 @@ def test_several_examples(store: Store, place: Path, how: str) -> None:
     places = [(1.0, 1.6), (1.02, 1.58), (0.98, 1.62)]
     path = str(place / "audio" / "d2.wav")
     rows = pd.DataFrame([{"query_id": "q", "path": path, "start": start, "end": end} for start, end in places])
-    hits = swsdist.search(store, rows, options={"examples": how}, top=3)
+    hits = swsdist.search(store, rows, options={"examples": how}, top=3, trim=False)
     assert len(hits) == 3
     assert hits["score"].is_monotonic_decreasing
     best = hits.iloc[0]
@@ -158,19 +158,19 @@ def test_several_examples(store: Store, place: Path, how: str) -> None:
 )
 def test_wrong_options(store: Store, place: Path, options: dict[str, Any], where: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        swsdist.search(store, str(place / "hello.wav"), options=options)
+        swsdist.search(store, str(place / "hello.wav"), options=options, trim=False)
     assert caught.value.where == where
 
 
 def test_a_query_that_cannot_be_used(store: Store, place: Path) -> None:
     with pytest.raises(DataError, match="no such file") as caught:
-        swsdist.search(store, str(place / "gone.wav"))
+        swsdist.search(store, str(place / "gone.wav"), trim=False)
     assert str(place / "gone.wav") in str(caught.value)
     with pytest.raises(DataError, match="not a place in the recording"):
-        swsdist.search(store, f"{place / 'hello.wav'}:1-9")
+        swsdist.search(store, f"{place / 'hello.wav'}:1-9", trim=False)
 
 
 def test_a_table_without_what_it_needs(store: Store) -> None:
     with pytest.raises(UserError, match="has the columns name") as caught:
-        swsdist.search(store, pd.DataFrame({"name": ["x"]}))
+        swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
     assert "query_id and path" in str(caught.value)

@@ -12,6 +12,7 @@ import pytest
 
 from swsdist.errors import DataError, TableError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table, write_csv
 from swsdist.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
 
@@ -107,7 +108,7 @@ def test_refused_spans(tmp_path, start, end, message):
 
 def test_an_end_without_start_is_measured_from_zero(tmp_path):
     with pytest.raises(TableError, match=r"end 0\.0 is not after start 0\.0"):
-        read_table(csv(tmp_path, "query_id,path,end\nq,a,0\n"), QUERIES)
+        read_table(csv(tmp_path, "query_id,path,start,end\nq,a,,0\n"), QUERIES)
 
 
 def test_parquet(tmp_path):
@@ -194,3 +195,43 @@ def test_long_values_are_not_shown_in_full(tmp_path):
 def test_times_beyond_all_recordings(tmp_path):
     with pytest.raises(TableError, match=r"line 2: duration 1e\+300 is beyond all recordings"):
         read_table(csv(tmp_path, "doc_id,path,duration\na,b,1e300\n"), CORPUS)
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("query_id,path,Start,End", [("Start", "start"), ("End", "end")]),
+        ("query_id,path,begin,stop,Speaker_ID", [("begin", "start"), ("stop", "end"), ("Speaker_ID", "speaker")]),
+        ("query_id,path,speakr,terms", [("speakr", "speaker"), ("terms", "term")]),
+        ("query_id,path,start,end,begin", []),  # nothing is missing that it could be
+        ("query_id,path,note,source_utt,duration", []),
+    ],
+)
+def test_columns_that_look_like_one_that_is_missing(tmp_path, header: str, told: list[tuple[str, str]]) -> None:
+    notices = Notices()
+    values = ["a", "a", *map(str, range(1, len(header.split(",")) - 1))]
+    path = csv(tmp_path, f"{header}\n{','.join(values)}\n")
+    read_table(path, QUERIES, notices=notices)
+    assert [notice.message for notice in notices.found.values()] == [
+        f"column {name!r}, which is not read, and no column {meant!r}" for name, meant in told
+    ]
+    assert all(notice.first == f"{path}, line 1" for notice in notices.found.values())
+    if told:
+        with pytest.raises(DataError, match=f"call it '{told[0][1]}' .an error because of --strict"):
+            read_table(path, QUERIES, notices=Notices(strict=True))
+
+
+def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
+    path, notices = csv(tmp_path, "query_id,path,end\nq,a,0.5\n"), Notices()
+    table = read_table(path, QUERIES, notices=notices)
+    assert table["end"].to_pylist() == [None]
+    (notice,) = notices.found.values()
+    assert "column 'end' without 'start'" in str(notice)
+    both = read_table(csv(tmp_path, "query_id,path,start,end\nq,a,,0.5\n"), QUERIES)
+    assert both["end"].to_pylist() == [0.5]
+    # In Parquet too.
+    parquet = str(tmp_path / "q.parquet")
+    pq.write_table(pa.table({"query_id": ["q"], "path": ["a"], "end": [0.5], "Speaker": ["s"]}), parquet)
+    notices = Notices()
+    assert read_table(parquet, QUERIES, notices=notices)["end"].to_pylist() == [None]
+    assert [notice.first for notice in notices.found.values()] == [parquet, parquet]

@@ -116,7 +116,7 @@ def test_extract_goes_on_after_a_bad_one(recording: str, tmp_path: Path) -> None
         query(recording, query_id="d", channel=2),
         query(recording, query_id="e"),
     ]
-    found = extract(rows, EXTRACTOR, Folder(str(tmp_path)))
+    found = extract(rows, EXTRACTOR, Folder(str(tmp_path)), trim=False)
     assert found.examples.schema.equals(EXAMPLES)
     assert found.examples["query_id"].to_pylist() == ["a", "e"]
     assert found.examples["duration"].to_pylist() == pytest.approx([1.0, 4.0], abs=0.01)

@@ -12,12 +12,21 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.audio.reader import probe
+from swsdist.chains.search.oddities import (
+    given_seconds,
+    tell_of_durations,
+    tell_of_lengths,
+    tell_of_places,
+    tell_of_references,
+    tell_of_speakers,
+)
 from swsdist.config import Config
 from swsdist.errors import AudioError, UserError
 from swsdist.features.interface import frame_shift
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.store.manifest import File, Manifest, load, require, state_name
@@ -57,13 +66,16 @@ class SearchInputs(ChainInputs):
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
+        #: What is odd in the tables.
+        self.noted = Notices(strict=config.strict)
+        self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
 
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
         """Those of a config, shared where they are the same."""
-        values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage"})
+        values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage", "strict"})
         values["store"] = config.store
         return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
@@ -72,7 +84,8 @@ class SearchInputs(ChainInputs):
     @cached_property
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
-        return read_documents(self.config.corpus.documents, self.config.storage, self.config.corpus.talkers)
+        given = self.config.corpus
+        return read_documents(given.documents, self.config.storage, given.talkers, self.noted)
 
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
@@ -89,7 +102,7 @@ class SearchInputs(ChainInputs):
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
         return read_queries(
-            self.config.corpus.queries, self.documents, self.config.corpus.examples, self.config.storage
+            self.config.corpus.queries, self.documents, self.config.corpus.examples, self.config.storage, self.noted
         )
 
     @cached_property
@@ -106,7 +119,7 @@ class SearchInputs(ChainInputs):
         path = self.config.corpus.references
         if path is None:
             return None
-        return read_references(path, self.documents, self.queries, self.config.storage)
+        return read_references(path, self.documents, self.queries, self.config.storage, self.noted)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -185,6 +198,44 @@ class SearchInputs(ChainInputs):
             _ = self.references
         if "search" in steps:
             self.config.search.placed(self.tracks)
+        self.look()
+
+    def look(self) -> None:
+        """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.
+
+        Raises:
+            DataError: there is something to be told, and warnings are errors.
+        """
+        corpus, storage = self.config.corpus, self.config.storage
+        read = {name for name in ("queries", "references") if name in vars(self)} - self._looked
+        self._looked |= read
+        if "queries" in read and corpus.queries is not None:
+            if self.config.search.queries_by == "speaker":
+                tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
+            tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
+        if "references" in read and corpus.references is not None and self.references is not None:
+            tell_of_references(self.references, given_seconds(self.documents), corpus.references, storage, self.noted)
+
+    def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
+        """The same with the durations that were measured.
+
+        Args:
+            spoken: seconds of each query example that was searched.
+        """
+        corpus, storage, found = self.config.corpus, self.config.storage, Notices()
+        if self.manifest is None:
+            return found
+        table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
+        keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+        measured = dict(zip(keys, table["duration"].to_pylist(), strict=True))
+        tell_of_durations(self.documents, measured, corpus.documents, storage, found)
+        if corpus.queries is not None and "queries" in vars(self):
+            tell_of_lengths(spoken, measured, corpus.queries, found)
+        if corpus.references is not None and "references" in vars(self) and self.references is not None:
+            known = given_seconds(self.documents)  # told already
+            rest = {key: seconds for key, seconds in measured.items() if key not in known}
+            tell_of_references(self.references, rest, corpus.references, storage, found)
+        return found
 
     # -- the store ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.audio import speech
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Extracted
@@ -94,6 +95,8 @@ class Queries(Stage):
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
+        trim = inputs.config.queries.trim == "auto"
+        refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         for row in own.examples:
             by_query.setdefault(row["query_id"], []).append(row)
@@ -106,6 +109,7 @@ class Queries(Stage):
                 for source in own.sources
             ],
             "search": search.model_dump(mode="json"),
+            "trim": trim,
         }
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
@@ -127,19 +131,22 @@ class Queries(Stage):
             write_silence(path, sources[0].extractor.sample_rate)
             row = dict.fromkeys(QUERIES.names)
             row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
-            write_group(Folder(place), "warm", [row], sources)
+            write_group(Folder(place), "warm", [row], sources, trim=False)
 
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples, and the state that holds them."""
         settings = Search.model_validate(task.payload["search"])
         folder, name = context.folder(task), task.fingerprint
-        group = write_group(folder, name, task.payload["examples"], _granted(task, context), settings)
+        group = write_group(
+            folder, name, task.payload["examples"], _granted(task, context), settings, task.payload["trim"]
+        )
         examples = group.examples
         told = Extracted(
             examples.num_rows,
             sorted(set(examples["query_id"].to_pylist())),
             sum(examples["frames"].to_pylist()),
             sum(examples["duration"].to_pylist()),
+            [list(cut) for cut in group.cuts],
         )
         state = write_state(folder, group.manifest)
         parts = [Part("groups", state.name, state.size, state.sha256)]
@@ -226,12 +233,13 @@ def examples_in(course: Course) -> pa.Table:
     return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(course))])
 
 
-def seconds_in(course: Course) -> dict[str, float]:
-    """Seconds of all examples of each query that was searched; of one that is text there are none."""
-    found: dict[str, float] = {}
+def seconds_in(course: Course) -> dict[tuple[str, int], float]:
+    """Seconds of each query example that was searched; of text there are none."""
+    found: dict[tuple[str, int], float] = {}
     for group in _groups_in(course):
-        for row in Tracks(group).documents(columns=["doc_id", "duration"]).to_pylist():
-            found[row["doc_id"]] = found.get(row["doc_id"], 0.0) + row["duration"]
+        table = Tracks(group).documents(columns=["doc_id", "channel", "duration"])
+        keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+        found.update(zip(keys, table["duration"].to_pylist(), strict=True))
     return found
 
 

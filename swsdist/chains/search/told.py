@@ -14,12 +14,18 @@ class Indexed(NamedTuple):
 
 
 class Extracted(NamedTuple):
-    """The examples of a group of queries that can be searched, with their queries, frames and seconds."""
+    """The examples of a group of queries that can be searched, with their queries, frames and seconds.
+
+    Attributes:
+        examples, query_ids, frames, seconds: as they say.
+        cuts: query, example, and s that were cut off before and after its speech.
+    """
 
     examples: int
     query_ids: list[str]
     frames: int
     seconds: float
+    cuts: list[list[Any]] = []
 
 
 class Searched(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
+from swsdist.audio.speech import find_speech
 from swsdist.config.search import Search
 from swsdist.errors import AudioError
 from swsdist.features.blocks import in_blocks, regrouped
@@ -41,16 +42,29 @@ from swsdist.types import EXAMPLES, REJECTED
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512
 
+#: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
+_LONGEST_HEARD = 600.0
+
 #: Frames of an example that is averaged with others: a table of two such has 2^24 places.
 LONGEST_AVERAGED = 1 << 12
 
 
+class Cut(NamedTuple):
+    """What was cut off an example: s before and after its speech."""
+
+    query_id: str
+    example: int
+    before: float
+    after: float
+
+
 class Extracted(NamedTuple):
-    """Features of examples (EXAMPLES), those that could not be used (REJECTED), and seconds of the former."""
+    """Features of examples (EXAMPLES), those that could not be used (REJECTED), seconds of the former, and what was cut off."""
 
     examples: pa.Table
     rejected: pa.Table
     seconds: float
+    cuts: tuple[Cut, ...]
 
 
 class Group(NamedTuple):
@@ -61,12 +75,14 @@ class Group(NamedTuple):
         outputs: its files: frames and documents of each track, and one of what was rejected.
         examples: EXAMPLES.
         rejected: REJECTED_DOCUMENTS of kind `query`.
+        cuts: what was cut off.
     """
 
     manifest: Manifest
     outputs: tuple[Output, ...]
     examples: pa.Table
     rejected: pa.Table
+    cuts: tuple[Cut, ...]
 
 
 def groups(query_ids: list[str]) -> list[list[str]]:
@@ -86,7 +102,11 @@ def groups(query_ids: list[str]) -> list[list[str]]:
 
 
 def extract(
-    rows: list[dict[str, Any]], extractor: Extractor | Sequence[Extractor], folder: Folder, search: Search | None = None
+    rows: list[dict[str, Any]],
+    extractor: Extractor | Sequence[Extractor],
+    folder: Folder,
+    search: Search | None = None,
+    trim: bool = True,
 ) -> Extracted:
     """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
 
@@ -96,6 +116,7 @@ def extract(
         folder: gives the storage options.
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
             if there are several, must not be too long for that either; by default what a config has by default.
+        trim: cut off what is not speech at both ends of a whole recording; one without speech is rejected.
     """
     extractors = [extractor] if isinstance(extractor, Extractor) else list(extractor)
     sources = [
@@ -103,9 +124,9 @@ def extract(
         for k, one in enumerate(extractors)
     ]
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
-        group = write_group(Folder(place, folder.storage), "queries", rows, sources, search)
+        group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim)
     rejected = group.rejected.select(REJECTED.names)
-    return Extracted(group.examples, rejected, sum(group.examples["duration"].to_pylist()))
+    return Extracted(group.examples, rejected, sum(group.examples["duration"].to_pylist()), group.cuts)
 
 
 def write_group(
@@ -114,6 +135,7 @@ def write_group(
     rows: list[dict[str, Any]],
     sources: Sequence[Source],
     search: Search | None = None,
+    trim: bool = True,
 ) -> Group:
     """Compute the features of a group's examples, and publish them as a shard of a store of queries.
 
@@ -124,9 +146,10 @@ def write_group(
         fingerprint: of this task; names the outputs.
         rows: of QUERIES, with the `identity` of each file where it is known.
         sources: extractors, and the tracks that each yields.
-        search: as for `extract`.
+        search, trim: as for `extract`.
     """
-    reading = _reading(search or Search(), Counter(row["query_id"] for row in rows))
+    cuts: dict[tuple[str, int], Cut] = {}
+    reading = _reading(search or Search(), Counter(row["query_id"] for row in rows), cuts if trim else None)
     wanted = [_as_document(row) for row in rows]
     outputs: list[Output] = []
     tracks: list[Track] = []
@@ -170,7 +193,10 @@ def write_group(
         models={},
         counts={},
     )
-    return Group(manifest, (*outputs, refused), examples_of(Store(folder, manifest)), table)
+    examples = examples_of(Store(folder, manifest))
+    used = zip(examples["query_id"].to_pylist(), examples["example"].to_pylist(), strict=True)
+    made_of = tuple(cut for key in used if (cut := cuts.get(key)) is not None and (cut.before or cut.after))
+    return Group(manifest, (*outputs, refused), examples, table, made_of)
 
 
 def examples_of(store: Store) -> pa.Table:
@@ -211,8 +237,29 @@ def _as_document(row: dict[str, Any]) -> dict[str, Any]:
     return document if whole else {**document, "sha256": ""}
 
 
-def _reading(search: Search, several: Mapping[str, int]) -> Reading:
-    """How examples are read; some queries have several."""
+def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
+    """How examples are read; some queries have several. What is cut off is put into `cuts`; None: nothing is."""
+    places: dict[tuple[str, int], tuple[float | None, float | None]] = {}
+
+    def trimmed(row: dict[str, Any], rate: int, folder: Folder) -> dict[str, Any]:
+        key, start, end = (row["query_id"], row["example"]), row["start"], row["end"]
+        if cuts is None or (start is not None and end is not None):
+            return row
+        if key not in places:  # what the first extractor hears is what the others are given
+            place = find_speech(np.concatenate(list(_heard(row, rate, folder))), rate)
+            if place is None:
+                raise AudioError(
+                    "there is no speech in the query: silence, hum, noise or clicks only",
+                    where=row["path"],
+                    reason="no-speech",
+                    remedy="record it again, name the place of the speech (start, end), or set queries.trim: none",
+                )
+            # An end that was given stays, and so does one of which nothing is cut: it may lie beyond what was listened to.
+            before = place.start if start is None else 0.0
+            after = place.duration - place.end if end is None else 0.0
+            places[key] = before if before else start, place.end + (start or 0.0) if after else end
+            cuts[key] = Cut(*key, round(before, 3), round(after, 3))
+        return {**row, "start": places[key][0], "end": places[key][1]}
 
     def read(
         document: dict[str, Any], extractor: Extractor, folder: Folder
@@ -225,12 +272,26 @@ def _reading(search: Search, several: Mapping[str, int]) -> Reading:
                 reason="not-spoken",
                 remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
             )
+        row = trimmed(row, extractor.sample_rate, folder)
         average = search.examples == "template" and several[row["query_id"]] > 1
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
         return _duration(row, frames, extractor)
 
     return read
+
+
+def _heard(row: dict[str, Any], rate: int, folder: Folder) -> Iterator[NDArray[np.float32]]:
+    """Samples of a recorded query; of one that is far too long only as many as show it."""
+    left = round(_LONGEST_HEARD * rate)
+    parts = read_blocks(
+        row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=folder.storage
+    )
+    for block in parts:
+        yield block[:left]
+        left -= len(block)
+        if left <= 0:
+            return
 
 
 def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor) -> float:

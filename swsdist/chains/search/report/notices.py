@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
 
 
 def notices(course: Course) -> list[str]:
-    """Exports that were left out, queries that cannot be scored, statistics of recordings that are gone."""
+    """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
     own: SearchInputs = course.chain.own
-    found = [warning for told in course.told("export", Exported) for warning in told.warnings]
+    own.look()
+    again = own.look_again(seconds_in(course))
+    found = [str(notice) for notices in (own.noted, again) for notice in notices.found.values()]
+    found += [warning for told in course.told("export", Exported) for warning in told.warnings]
     for told in course.told("score", Measured):
         if told.left_out:
             found.append(

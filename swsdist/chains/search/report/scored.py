@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
-from swsdist.chains.search.told import Bucket
+from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.pipeline.course import Course
 from swsdist.report import data as report
 
@@ -23,7 +23,13 @@ def scored_rows(
     terms: dict[str, str | None] = {}
     for row in own.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
-    durations = seconds_in(course)
+    durations: dict[str, float] = {}
+    for (query_id, _), seconds in seconds_in(course).items():
+        durations[query_id] = durations.get(query_id, 0.0) + seconds
+    cuts: dict[str, float] = {}
+    for group in course.told("queries", Extracted):
+        for query_id, _, before, after in group.cuts:
+            cuts[query_id] = cuts.get(query_id, 0.0) + before + after
     detections: Counter[str] = Counter()
     for table in course.read("decide", "scored", ["query_id"]):
         for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
@@ -40,6 +46,7 @@ def scored_rows(
             **{"query_id": query_id, **rates.get(query_id, {})},
             term=terms.get(query_id),
             duration=durations.get(query_id),
+            cut=round(cuts[query_id], 3) if query_id in cuts else None,
             detections=detections[query_id],
         )
         for query_id in sorted({*terms, *rates})

@@ -1,0 +1,115 @@
+"""What does not fit together in the tables of a corpus, and can still be searched: told with a count and the first case.
+
+Before the work the durations that a table or a header gives are what there is; afterwards those that were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.io.corpus import is_table
+from swsdist.io.notices import Notices
+from swsdist.io.tables import place
+
+#: Seconds, by document and channel.
+Seconds = Mapping[tuple[str, int], float]
+
+#: A duration may differ so much (s), and by this part of it: tables are rounded, and decoders pad.
+_ROUNDED, _PART = 0.1, 0.01
+#: A reference may end so much beyond its recording (s).
+_BEYOND = 0.5
+
+
+def tell_of_durations(documents: pa.Table, measured: Seconds, where: str, storage: Any, notices: Notices) -> None:
+    """Durations of the documents' table (CORPUS) that the audio contradicts."""
+    wrong = []
+    keys = zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
+    for row, (key, said) in enumerate(zip(keys, documents["duration"].to_pylist(), strict=True)):
+        found = measured.get(key)
+        if said is not None and found is not None and abs(said - found) > max(_ROUNDED, _PART * found):
+            wrong.append((row, said, found))
+    if wrong:
+        row, said, found = wrong[0]
+        notices.add(
+            "durations in the table of documents that the audio contradicts",
+            where=f"{_at(where, row, documents, storage)}: {said:g} s, and there are {found:.2f} s",
+            remedy="correct or drop the column: it cuts the work into shards, and counts the trials",
+            count=len(wrong),
+        )
+
+
+def tell_of_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
+    """References (REFERENCES) that end after their recording; all of them by the same thousand are milliseconds."""
+    keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
+    ends = references["end"].to_pylist()
+    known = [k for k, key in enumerate(keys) if key in seconds]
+    outside = [k for k in known if ends[k] > seconds[keys[k]] + _BEYOND]
+    if not outside:
+        return
+    thousandths = all(ends[k] / 1000 <= seconds[keys[k]] + _BEYOND for k in outside)
+    milliseconds = len(outside) > 0.5 * len(known) and thousandths
+    row = outside[0]
+    notices.add(
+        "references that end after their recording",
+        where=f"{place(where, row, storage)}: to {ends[row]:g} s, and there are {seconds[keys[row]]:.2f} s",
+        remedy="they look like milliseconds: give seconds"
+        if milliseconds
+        else "look at their times and recordings: what lies outside cannot be found",
+        count=len(outside),
+    )
+
+
+def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
+    """Speakers of queries that no document has, although documents have speakers."""
+    known = set(documents["speaker"].to_pylist()) - {None}
+    asked = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
+    strange = [name for name in asked if name not in known]
+    if known and strange:
+        notices.add(
+            "speakers of queries that no document has",
+            where=f"{where}: {strange[0]!r}; documents have {sorted(known)[0]!r}",
+            remedy="if they are the same people, call them the same: a query is normalised by its speaker's documents",
+            count=len(strange),
+        )
+
+
+def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
+    """Queries that are places in recordings which are searched: each finds itself."""
+    searched = set(zip(documents["path"].to_pylist(), documents["channel"].to_pylist(), strict=True))
+    own = [row for row in queries.to_pylist() if row["path"] is not None and (row["path"], row["channel"]) in searched]
+    if own:
+        notices.add(
+            "query examples that are cut from a recording which is searched: each finds itself",
+            where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}",
+            remedy="if that should not count, leave those places out of the references, or the recordings out of the documents",
+            count=len(own),
+        )
+
+
+def tell_of_lengths(spoken: Mapping[tuple[str, int], float], seconds: Seconds, where: str, notices: Notices) -> None:
+    """Query examples that are longer than all documents: they can hardly be in one."""
+    longest = max(seconds.values(), default=0.0)
+    longer = [key for key, length in spoken.items() if length > longest > 0]
+    if longer:
+        (query_id, example), length = longer[0], spoken[longer[0]]
+        notices.add(
+            "query examples that are longer than all documents",
+            where=f"{where}: {query_id!r}, example {example}, {length:.2f} s; the longest document has {longest:.2f} s",
+            remedy="cut them to what is looked for",
+            count=len(longer),
+        )
+
+
+def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
+    return place(where, row, storage) if is_table(where) else str(documents["path"][row])
+
+
+def given_seconds(documents: pa.Table) -> dict[tuple[str, int], float]:
+    """Durations that the documents' table gives."""
+    known = documents.filter(pc.is_valid(documents["duration"]))
+    keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
+    return dict(zip(keys, known["duration"].to_pylist(), strict=True))

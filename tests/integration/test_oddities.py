@@ -1,0 +1,124 @@
+"""What does not fit together in the tables of a corpus is told, with a count and the first case; --strict makes it an error."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from swsdist.errors import DataError
+
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """A corpus that may be changed."""
+    return own_corpus
+
+
+def change(scene: Any, table: str, how: Callable[[Rows], Any]) -> None:
+    """Rewrite a table of the corpus."""
+    path: Path = scene.corpus / f"{table}.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    how(rows)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def every(**values: str) -> Callable[[Rows], Any]:
+    return lambda rows: [row.update(values) for row in rows]
+
+
+def warnings(scene: Any, *sets: str) -> list[str]:
+    """Of a run, as its report repeats them."""
+    result = scene.run("calibrate.fit=none", "report.exports=[]", *sets)
+    found: list[str] = scene.report()["warnings"]
+    assert found == result.outcome.course.notices()
+    return found
+
+
+def test_nothing_is_told_of_a_corpus_that_fits(scene: Any) -> None:
+    assert warnings(scene) == []
+    assert scene.go("strict=true", run="strict").returncode == 0
+
+
+def test_durations_that_the_audio_contradicts(scene: Any) -> None:
+    def change_two(rows: Rows) -> None:
+        rows[2]["duration"], rows[5]["duration"] = "7200", "60"
+
+    real = soundfile.info(scene.corpus / "audio" / "d003.flac").duration
+    change(scene, "docs", change_two)
+    (warning,) = (one for one in warnings(scene) if "audio contradicts" in one)
+    assert warning.startswith("2 durations in the table of documents that the audio contradicts")
+    assert f"docs.csv, line 4: 7200 s, and there are {real:.2f} s" in warning
+    done = scene.go("strict=true", run="strict")
+    assert done.returncode == 4
+    assert "the audio contradicts" in done.stderr
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_references_outside_of_their_recording(scene: Any, told: bool) -> None:
+    """Whether the table tells how long documents are, or only the audio."""
+    if not told:
+        change(scene, "docs", lambda rows: [row.pop("duration", None) for row in rows])
+    change(scene, "refs", lambda rows: rows[1].update(start="500.0", end="500.7"))
+    (warning,) = warnings(scene)
+    assert warning.startswith("1 references that end after their recording")
+    assert "refs.csv, line 3: to 500.7 s" in warning
+    assert "look at their times and recordings" in warning
+
+
+def test_references_in_milliseconds(scene: Any) -> None:
+    def thousandfold(rows: Rows) -> None:
+        for row in rows:
+            row["start"], row["end"] = (str(1000 * float(row[name])) for name in ("start", "end"))
+
+    change(scene, "refs", thousandfold)
+    (warning,) = warnings(scene)
+    assert "they look like milliseconds: give seconds" in warning
+    with pytest.raises(DataError, match="references that end after their recording"):  # before any work
+        scene.run("strict=true", run="strict")
+    assert not (scene.folder / "strict" / "store").exists()
+
+
+def test_speakers_that_do_not_match(scene: Any) -> None:
+    change(scene, "docs", every(speaker="Anna"))
+    change(scene, "queries", every(speaker="anna"))
+    (warning,) = warnings(scene)
+    assert warning.startswith("1 speakers of queries that no document has")
+    assert "'anna'; documents have 'Anna'" in warning
+    assert warnings(scene, "search.queries_by=collection") == []
+    change(scene, "docs", every(speaker=""))  # nothing is known of them
+    assert warnings(scene) == []
+
+
+def test_queries_cut_from_what_is_searched(scene: Any) -> None:
+    def cut(rows: Rows) -> None:
+        rows[0].update(path="", doc_id="d002", start="1.0", end="1.6")
+        rows[3].update(path="audio/d004.flac", start="1.0", end="1.7")
+
+    change(scene, "queries", cut)
+    (warning,) = (one for one in warnings(scene, "corpus.examples=all") if "cut from" in one)
+    assert warning.startswith("2 query examples that are cut from a recording which is searched: each finds itself")
+    assert "d002.flac" in warning
+
+
+def test_queries_longer_than_all_documents(scene: Any) -> None:
+    lengths = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
+    longest = max(lengths, key=lengths.__getitem__)
+    change(scene, "queries", lambda rows: rows[0].update(path=f"audio/{longest}.flac"))
+    change(scene, "docs", lambda rows: rows.remove(next(row for row in rows if row["doc_id"] == longest)))
+    change(scene, "refs", lambda rows: [rows.remove(row) for row in [*rows] if row["doc_id"] == longest])
+    (warning,) = (one for one in warnings(scene, "queries.trim=none") if "longer" in one)
+    assert warning.startswith("1 query examples that are longer than all documents")
+    assert (
+        f"'q001', example 1, {lengths[longest] - 0.01:.2f} s; the longest document has" in warning
+    )  # its last frame's end
