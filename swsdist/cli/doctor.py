@@ -1,10 +1,15 @@
-"""The doctor: is this machine fit?"""
+"""Is this machine fit, and do a config's inputs fit together?"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.finding import Finding
 
 
 @click.command()
@@ -15,8 +20,45 @@ def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
     """Machine, versions, exact BLAS, extractors, GPU, Ray, S3: what works and what does not."""
     from swsdist.pipeline.inspection.diagnosis import diagnose
 
-    bad = 0
-    for finding in diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, ray, os.environ):
-        bad += not finding.good
-        print(f"{'ok ' if finding.good else 'BAD'}  {finding.name:<12} {finding.text}")
+    bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, ray, os.environ))
     return 2 if bad else 0
+
+
+@click.command()
+@click.argument("config", type=click.Path(exists=True, dir_okay=False))
+@click.option("--corpus", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Corpus file.")
+@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+@click.option("--strict", is_flag=True, help="Warnings are errors.")
+def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool) -> int:
+    """Read all of CONFIG's inputs that is cheap to read, and tell what is wrong or odd before the first hour of work.
+
+    Tables, headers of all recordings, the queries themselves, options, models, the store; nothing is written.
+    """
+    from swsdist.config import load_config
+    from swsdist.errors import UserError
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.course import Choice, begin
+    from swsdist.pipeline.ledger import Ledger
+    from swsdist.pipeline.plan import ONLY
+
+    loaded = load_config(config, sets, corpus=corpus, run=run_folder)
+    strict = strict or loaded.strict
+    loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
+    course = begin(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), Choice())
+    if course.chain.check is None:
+        raise UserError(f"the chain {course.chain.name} has nothing to check", where="chain", remedy="run it")
+    bad, odd = _print(course.chain.check(course.chain.own))
+    if bad:
+        return 2
+    return 4 if odd and strict else 0
+
+
+def _print(findings: Iterable[Finding]) -> tuple[int, int]:
+    """Show findings as they come; how many are bad, and how many odd."""
+    marks = {True: "ok  ", False: "BAD ", None: "odd "}
+    count = {True: 0, False: 0, None: 0}
+    for finding in findings:
+        count[finding.good] += 1
+        print(f"{marks[finding.good]} {finding.name:<12} {finding.text}", flush=True)
+    return count[False], count[None]

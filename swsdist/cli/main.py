@@ -19,6 +19,7 @@ from swsdist.errors import SwsdistError
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
 COMMANDS = {
     "init": ("start", "init", "Write a commented config to start from."),
+    "check": ("doctor", "check", "Tell what is wrong or odd in a config's inputs, before any work."),
     "run": ("running", "run", "From audio to report: do what is left of a config."),
     "index": ("running", "index", "Make or extend the feature store."),
     "search": ("searching", "search", "Search: a config's queries, or a few given ones in a store."),

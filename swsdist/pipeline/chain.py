@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from swsdist.errors import UserError
 from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.stage import Stage
 
 #: `step:table` of the same chain, or a table of another run.
@@ -82,6 +83,7 @@ class Chain:
             None where there is nothing new.
         report_files: names in the run folder that it writes; without them, or when the plan changes, it is asked again.
         notices: warnings about what a plan has made, of its course.
+        check: looks at what is cheap to read before any work, of `own`; yields findings.
         rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
     """
 
@@ -92,6 +94,7 @@ class Chain:
     report_files: tuple[str, ...] = ()
     notices: Callable[..., list[str]] | None = None
     rejected: Callable[..., pa.Table] | None = None
+    check: Callable[..., Iterator[Finding]] | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

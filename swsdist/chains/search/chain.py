@@ -11,6 +11,7 @@ A first pass that reads an index of its own has the stage that makes it in front
 from __future__ import annotations
 
 from swsdist.chains.search.align import Align
+from swsdist.chains.search.check import check
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
@@ -89,7 +90,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ),
     )
     own = SearchInputs.of(config, ledger)
-    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows)
+    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check)
 
 
 def _made(target: str) -> list[Stage]:

@@ -7,20 +7,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 from swsdist.accounts.hardware import describe, versions
 from swsdist.errors import SwsdistError
 from swsdist.features.registry import installed
 from swsdist.io.filesystem import Folder
-
-
-class Finding(NamedTuple):
-    """The result of one check."""
-
-    name: str
-    good: bool
-    text: str
+from swsdist.pipeline.finding import Finding
 
 
 def diagnose(

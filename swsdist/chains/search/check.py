@@ -1,0 +1,208 @@
+"""What of a config's inputs can be told before any work, for `swsdist check`: tables, headers, and the queries themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.speech import find_speech
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.oddities import (
+    given_seconds,
+    tell_of_durations,
+    tell_of_lengths,
+    tell_of_references,
+)
+from swsdist.errors import AudioError, SwsdistError
+from swsdist.features.interface import columns_of, frame_shift, kind_of
+from swsdist.io.filesystem import is_remote, locate
+from swsdist.io.notices import Notices
+from swsdist.pipeline.finding import Finding
+
+#: Headers are read side by side: on S3 each waits for the network.
+_PROBES = 16
+#: Seconds of a query that are listened to.
+_HEARD = 600.0
+
+
+def check(own: SearchInputs) -> Iterator[Finding]:
+    """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
+    checking, complaints = _Checking(own), set[str]()
+    for name, look in checking.parts():
+        told = len(own.noted.found)
+        try:
+            found = [*look()]
+            own.look()
+        except SwsdistError as error:
+            text = str(error).replace("\n  remedy:", "; remedy:")
+            # What one part cannot read, others that need it cannot either.
+            found = [] if text in complaints else [Finding(name, False, text)]
+            complaints.add(text)
+        yield from found
+        for notice in list(own.noted.found.values())[told:]:
+            yield Finding(name, None, str(notice))
+
+
+class _Checking:
+    """The parts of a check; later ones use what earlier ones have read."""
+
+    def __init__(self, own: SearchInputs) -> None:
+        self._own = own
+        self._corpus, self._storage = own.config.corpus, own.config.storage
+        self._seconds: dict[tuple[str, int], float] = {}
+
+    def parts(self) -> Iterator[tuple[str, Callable[[], Iterator[Finding]]]]:
+        yield "documents", self._documents
+        if self._corpus.queries is not None:
+            yield "queries", self._queries
+        if self._corpus.references is not None:
+            yield "references", self._references
+        yield "features", self._features
+        yield "store", self._store
+        yield "calibration", self._calibration
+        yield "run", self._run
+
+    def _documents(self) -> Iterator[Finding]:
+        table, notices = self._own.documents, Notices()
+        paths = dict.fromkeys(table["path"].to_pylist())
+        found = _probed(list(paths), self._storage)
+        bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
+        for row in table.select(["doc_id", "channel", "path"]).to_pylist():
+            if isinstance(length := found[row["path"]], float):
+                self._seconds[row["doc_id"], row["channel"]] = length
+        tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
+        hours = sum(self._seconds.values()) / 3600
+        yield Finding("documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h")
+        yield from _unusable("documents", bad, len(paths))
+        yield from (Finding("documents", None, str(notice)) for notice in notices.found.values())
+
+    def _queries(self) -> Iterator[Finding]:
+        table, trim = self._own.queries, self._own.config.queries.trim == "auto"
+        lengths: dict[tuple[str, int], float] = {}
+        bad: list[tuple[str, AudioError]] = []
+        cut = texts = 0
+        for row in table.to_pylist():
+            if row["path"] is None:
+                texts += 1
+                continue
+            try:
+                length, trimmed = _heard(row, trim, self._storage)
+            except AudioError as error:
+                bad.append((f"{row['query_id']}, example {row['example']}", error))
+                continue
+            lengths[row["query_id"], row["example"]] = length
+            cut += trimmed
+        text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
+        text += f"; of {cut} the background around the speech is cut off" if cut else ""
+        text += f"; {texts} are text" if texts else ""
+        yield Finding("queries", bool(lengths or texts), text)
+        yield from _unusable("queries", bad, table.num_rows)
+        notices = Notices()
+        tell_of_lengths(lengths, self._seconds, str(self._corpus.queries), notices)
+        yield from (Finding("queries", None, str(notice)) for notice in notices.found.values())
+
+    def _references(self) -> Iterator[Finding]:
+        table, notices = self._own.references, Notices()
+        assert table is not None
+        known = given_seconds(self._own.documents)
+        rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
+        tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
+        asked = set(self._own.queries["query_id"].to_pylist())
+        never = asked - set(table["query_id"].to_pylist())
+        text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
+        text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
+        yield Finding("references", True, text)
+        yield from (Finding("references", None, str(notice)) for notice in notices.found.values())
+
+    def _features(self) -> Iterator[Finding]:
+        for source in self._own.sources:
+            for track in source.tracks:
+                width = track.stop - track.first
+                shift = 1000 * frame_shift(source.extractor)
+                kind = kind_of(source.extractor)
+                text = f"{track.name}: {width} {kind} each {shift:g} ms ({', '.join(columns_of(source.extractor)[:3])}, ...)"
+                yield Finding("features", True, text)
+        if self._corpus.queries is not None:
+            self._own.config.search.placed(self._own.tracks)
+
+    def _store(self) -> Iterator[Finding]:
+        state = self._own.load_state()
+        manifest = self._own.manifest
+        if manifest is None:
+            text = f"{self._own.store.path()}: there is none yet"
+        else:
+            left = len(self._own.wanted.keys() - state.known.keys())
+            text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; {left} are to be indexed"
+        yield Finding("store", True, text)
+
+    def _calibration(self) -> Iterator[Finding]:
+        settings = self._own.config.calibrate
+        if settings.fit in ("none", "crossfit", "oracle"):
+            return
+        folder, name = locate(settings.fit, self._storage)
+        there = folder.exists(name)
+        yield Finding("calibration", there, settings.fit if there else f"{settings.fit}: there is no such file")
+
+    def _run(self) -> Iterator[Finding]:
+        root = self._own.config.run
+        if is_remote(root):
+            return
+        place = Path(root)
+        while not place.exists():
+            place = place.parent
+        writable = place.is_dir() and os.access(place, os.W_OK)
+        yield Finding("run", writable, root if writable else f"{root}: {place} cannot be written to")
+
+
+def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, float | AudioError]:
+    """Seconds of each recording by its header, or why it cannot be read."""
+
+    def one(path: str) -> float | AudioError:
+        try:
+            return probe(path, storage).duration
+        except AudioError as error:
+            return error
+
+    with ThreadPoolExecutor(_PROBES) as pool:
+        return dict(zip(paths, pool.map(one, paths), strict=True))
+
+
+def _heard(row: Mapping[str, Any], trim: bool, storage: Mapping[str, Any]) -> tuple[float, bool]:
+    """Seconds of an example as it will be searched, and whether any of it is cut off.
+
+    Raises:
+        AudioError: it cannot be used.
+    """
+    rate, taken = 16_000, 0
+    blocks = []
+    for block in read_blocks(
+        row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=storage
+    ):
+        blocks.append(block)
+        taken += len(block)
+        if taken > _HEARD * rate:
+            break
+    length = taken / rate
+    if not trim or (row["start"] is not None and row["end"] is not None):
+        return length, False
+    place = find_speech(np.concatenate(blocks) if blocks else np.empty(0, np.float32), rate)
+    if place is None:
+        raise AudioError(
+            "there is no speech in the query", where=row["path"], reason="no-speech", remedy="record it again"
+        )
+    kept = (place.end if row["end"] is None else length) - (place.start if row["start"] is None else 0.0)
+    return kept, kept < length
+
+
+def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int) -> Iterator[Finding]:
+    if bad:
+        first = str(bad[0][1]).replace("\n  remedy:", "; remedy:")
+        yield Finding(
+            name, None, f"{len(bad)} of {of} cannot be used and will be rejected; the first: {bad[0][0]}: {first}"
+        )

@@ -1,0 +1,95 @@
+"""swsdist check: all that is wrong or odd, at once, before any work; nothing is written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from commands import Command
+
+
+@pytest.fixture
+def own(corpus: Path, tmp_path: Path) -> Path:
+    """The corpus and its config, to be changed; it has not been run."""
+    for name in ("corpus", "config.yaml"):
+        (shutil.copytree if (corpus / name).is_dir() else shutil.copy)(corpus / name, tmp_path / name)
+    return tmp_path
+
+
+def lines(out: str, mark: str) -> list[str]:
+    """Findings with a mark: ok, odd, BAD."""
+    return [line.split(None, 1)[1] for line in out.splitlines() if line.startswith(f"{mark} ")]
+
+
+def test_what_fits(own: Path, swsdist: Command) -> None:
+    before = sorted(own.rglob("*"))
+    out = swsdist("check", "config.yaml", "--strict", cwd=own).out
+    assert [line.split()[0] for line in lines(out, "ok")] == [
+        "documents",
+        "queries",
+        "references",
+        "features",
+        "store",
+        "run",
+    ]
+    assert "8 of 8" in out
+    assert len(out.splitlines()) == 6
+    assert sorted(own.rglob("*")) == before
+    swsdist("run", "config.yaml", cwd=own)
+    assert "8 documents; 0 are to be indexed" in swsdist("check", "config.yaml", cwd=own).out
+
+
+def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
+    audio = sorted((own / "corpus" / "audio").iterdir())
+    audio[0].unlink()
+    audio[1].write_bytes(b"no audio")
+    rate = soundfile.info(audio[2]).samplerate
+    soundfile.write(own / "corpus" / "queries" / "empty.wav", np.zeros(rate), rate)
+    table = own / "corpus" / "queries.csv"
+    header, *rows = table.read_text().splitlines()
+    width = header.count(",")
+    values = dict.fromkeys(header.split(","), "") | {"query_id": "empty", "example": "1", "path": "queries/empty.wav"}
+    table.write_text("\n".join([header, *rows, ",".join(values.values())]) + "\n")
+    assert width == len(values) - 1
+    refs = own / "corpus" / "refs.csv"
+    head, first, *rest = refs.read_text().splitlines()
+    fields = dict(zip(head.split(","), first.split(","), strict=True)) | {"start": "900.0", "end": "901.0"}
+    refs.write_text("\n".join([head, ",".join(fields.values()), *rest]) + "\n")
+    out = swsdist("check", "config.yaml", "--set", "calibrate.fit=gone.json", cwd=own, code=2).out
+    odd = lines(out, "odd")
+    assert any(
+        "2 of 8 cannot be used and will be rejected; the first:" in line and str(audio[0]) in line for line in odd
+    )
+    assert any("there is no speech in the query" in line for line in odd)
+    assert any(line.startswith("references") and "1 references that end after their recording" in line for line in odd)
+    (bad,) = lines(out, "BAD")
+    assert bad.startswith("calibration")
+    assert "gone.json: there is no such file" in bad
+    # Without the bad thing the work can be done; --strict wants all of it right.
+    swsdist("check", "config.yaml", cwd=own)
+    swsdist("check", "config.yaml", "--strict", cwd=own, code=4)
+
+
+def test_one_mistake_is_told_once(own: Path, swsdist: Command) -> None:
+    out = swsdist("check", "config.yaml", "--set", "corpus.documents=none.csv", cwd=own, code=2).out
+    assert len(lines(out, "BAD")) == 1
+    assert "there is no such table or folder" in out
+    out = swsdist("check", "config.yaml", "--set", "features.name=mfc", cwd=own, code=2).out
+    (bad,) = lines(out, "BAD")
+    assert "did you mean mfcc" in bad
+
+
+def test_a_store_of_other_features(own: Path, swsdist: Command) -> None:
+    swsdist("index", "config.yaml", cwd=own)
+    other = ["--set", "index.store=run/store", "--set", "features.options={n_mfcc: 7}", "--set", "run=other"]
+    out = swsdist("check", "config.yaml", *other, cwd=own, code=2).out
+    assert "the store holds other features" in lines(out, "BAD")[0]
+
+
+def test_a_run_folder_that_cannot_be(own: Path, swsdist: Command) -> None:
+    (own / "file").write_text("")
+    out = swsdist("check", "config.yaml", "--set", "run=file/run", cwd=own, code=2).out
+    assert any(line.startswith("run") for line in lines(out, "BAD"))
