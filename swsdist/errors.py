@@ -57,6 +57,10 @@ class ConfigError(UserError):
     """A configuration is not valid."""
 
 
+class UnreachableError(UserError):
+    """A server does not answer. It may pass, so a task that meets it is tried again."""
+
+
 class LockedError(UserError):
     """Another process is working in the same folder."""
 

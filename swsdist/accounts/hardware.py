@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypedDict
@@ -67,4 +68,8 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
+    with suppress(ImportError, OSError):
+        import soundfile
+
+        found["libsndfile"] = soundfile.__libsndfile_version__
     return found

@@ -185,7 +185,10 @@ def _channel(
     """Finite samples of one channel, frames first to last (None: to the end)."""
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
-        sound.seek(position)
+        try:
+            sound.seek(position)
+        except soundfile.LibsndfileError as error:
+            raise truncated(path, f"there is nothing to be read at the place ({plain(error)})") from error
     for piece in _pieces(sound, path, position):
         part = piece[max(0, first - position) : None if last is None else last - position, channel - 1]
         finite = np.isfinite(part)

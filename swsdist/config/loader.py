@@ -51,10 +51,6 @@ REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/co
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-#: Names of options for S3 whose values are nobody else's business.
-_SECRET = re.compile(r"(?i)(^|_)key($|_)|secret|token|password")
-
-
 def load_config(
     path: str | Path, sets: Sequence[str] = (), *, corpus: str | None = None, run: str | None = None
 ) -> Config:
@@ -133,18 +129,40 @@ def section_values(sets: Sequence[str], section: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def without_secrets(config: Config) -> Config:
-    """The same config without the keys, tokens and passwords in `storage`, for files that people pass on.
+#: Options for s3fs, and for the clients that it makes, that may be written into files; all others may hold a secret.
+_TOLD: dict[str, object] = {
+    **dict.fromkeys(("anon", "endpoint_url", "use_ssl", "requester_pays", "version_aware", "cache_regions"), True),
+    **dict.fromkeys(("default_block_size", "default_fill_cache", "max_concurrency", "fixed_upload_size"), True),
+    "client_kwargs": dict.fromkeys(("endpoint_url", "region_name", "api_version", "use_ssl", "verify"), True),
+    "config_kwargs": {
+        **dict.fromkeys(("region_name", "signature_version", "connect_timeout", "read_timeout"), True),
+        "max_pool_connections": True,
+        "retries": {"max_attempts": True, "total_max_attempts": True, "mode": True},
+        "s3": {"addressing_style": True, "payload_signing_enabled": True, "use_accelerate_endpoint": True},
+    },
+    "s3_additional_kwargs": dict.fromkeys(("ACL", "ServerSideEncryption", "StorageClass", "RequestPayer"), True),
+}
+#: A name and password in a URL.
+_USER_INFO = re.compile(r"(\w+://)[^/@]*@")
 
-    Whoever reads such a file back has them in the environment, where S3 clients look for them.
+
+def without_secrets(config: Config) -> Config:
+    """The same config with only those parts of `storage` that are known to hold no secret, for files that people pass on.
+
+    Whoever reads such a file back has keys and tokens in the environment, where S3 clients look for them.
     """
 
-    def kept(value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        return {name: kept(one) for name, one in value.items() if not _SECRET.search(str(name))}
+    def kept(values: Mapping[str, object], allowed: Mapping[str, object]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, value in values.items():
+            inner = allowed.get(name)
+            if isinstance(inner, Mapping) and isinstance(value, Mapping):
+                found[name] = kept(value, inner)
+            elif inner is True and isinstance(value, bool | int | float | str):
+                found[name] = _USER_INFO.sub(r"\1", value) if isinstance(value, str) else value
+        return found
 
-    return config.model_copy(update={"storage": kept(config.storage)})
+    return config.model_copy(update={"storage": kept(config.storage, _TOLD)})
 
 
 def dump_config(config: Config) -> str:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
-from swsdist.errors import UserError
+from swsdist.errors import UnreachableError, UserError
 
 #: Temporary files of a local folder lie here, beside their targets, so that publishing is a rename.
 TEMPORARY = ".tmp"
@@ -356,8 +356,8 @@ def _explained(url: str) -> Iterator[None]:
             where=url,
             remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage: {anon: true}` for a public bucket",
         ) from error
-    except (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError) as error:
-        raise UserError(
+    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:  # none, closed, timed out
+        raise UnreachableError(
             f"the S3 server does not answer ({error})",
             where=url,
             remedy="look at storage.endpoint_url, AWS_ENDPOINT_URL and the network",

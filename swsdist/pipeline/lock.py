@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from swsdist.errors import LockedError, UserError
+from swsdist.errors import LockedError
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -96,7 +96,7 @@ class Lock:
 
     def beat(self) -> None:
         """Say that the holder lives."""
-        with suppress(OSError, UserError):  # it may pass; if it does not, the tasks will say so
+        with suppress(Exception):  # it may pass; if it does not, the tasks will say so
             if self.held():
                 self._folder.write_bytes(NAME, self._text())
 

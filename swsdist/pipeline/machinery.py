@@ -8,18 +8,22 @@ from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import StoreError
+from swsdist.errors import StoreError, UnreachableError
 from swsdist.io.filesystem import TEMPORARY, Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
-from swsdist.pipeline.execution.executor import Executor, Serial
+from swsdist.pipeline.execution.executor import UNREACHABLE, Executor, Serial
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds after which a temporary file that did not change is nobody's.
 _ABANDONED = 3600.0
+
+
+#: Tasks that fail one after the other since a server does not answer, before the run ends.
+_SILENT = 8
 
 
 class Machinery:
@@ -96,7 +100,24 @@ class Machinery:
     def run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do tasks where the step's tasks run; `needs` are alternatives, the best first."""
+        """Do tasks where the step's tasks run; `needs` are alternatives, the best first.
+
+        Raises:
+            UnreachableError: so many tasks failed one after the other since a server does not answer: the rest would too.
+        """
+        silent = 0
+        for task, result in self._run(step, tasks, needs):
+            silent = silent + 1 if isinstance(result, Failure) and result.reason == UNREACHABLE else 0
+            yield task, result
+            if silent >= _SILENT and isinstance(result, Failure):
+                raise UnreachableError(
+                    f"{silent} tasks failed one after the other: {result.message.splitlines()[0]}",
+                    remedy="run again when the server answers: what was computed is kept",
+                )
+
+    def _run(
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:

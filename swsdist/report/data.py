@@ -300,6 +300,8 @@ class ReportData:
     unscored: str | None = None
     #: What the decision about a query looked at; see `swsdist.steps.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
+    #: Fingerprint of the tables, queries and config that it shows.
+    made_of: str = ""
     #: What was odd, and what was left out.
     warnings: tuple[str, ...] = ()
     stages: tuple[StageRow, ...] = ()

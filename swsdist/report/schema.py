@@ -61,6 +61,7 @@ class ReportJson(BaseModel):
     system: str = Field(description="name of the system")
     created: str = Field(description="when the report was made, ISO 8601, UTC")
     digest: str = Field(description="SHA-256 over the rows of the run's tables, as `swsdist digest` prints")
+    made_of: str = Field(description="fingerprint of the tables, the config and the queries' texts that it shows")
     protocol: Protocol | None = Field(description="operating point and rules of counting")
     measures: Measures | None = Field(description="how well the queries were found; null: not scored")
     unscored: str | None = Field(description="why `measures` is null")
@@ -106,6 +107,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "system": data.system,
         "created": data.created,
         "digest": data.digest,
+        "made_of": data.made_of,
         "protocol": data.protocol,
         "measures": data.measures,
         "unscored": data.unscored,

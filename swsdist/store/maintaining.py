@@ -197,6 +197,7 @@ def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int],
         models=others,
         source=manifest.source,
         kind=manifest.kind,
+        libraries=manifest.libraries,
     )
 
 

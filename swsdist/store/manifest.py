@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from swsdist.accounts.hardware import versions
 from swsdist.errors import StoreError
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
@@ -148,6 +149,7 @@ class Manifest:
         source: fingerprint of the state that it was made of; of a store of queries `groups:` and a fingerprint; else
             None.
         provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
+        libraries: versions that its parts were made with, by name; of those that frames depend on. They are in no fingerprint.
     """
 
     fingerprint: str
@@ -160,6 +162,7 @@ class Manifest:
     counts: dict[str, float]
     source: str | None = None
     provisional: bool = False
+    libraries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     schema: str = field(default=SCHEMA)
 
     def track(self, name: str | None = None) -> Track:
@@ -189,7 +192,8 @@ class Manifest:
             Shard(**{**shard, "files": {name: File(**file) for name, file in shard["files"].items()}})
             for shard in values["shards"]
         )
-        return cls(**{**values, "tracks": tracks, "shards": shards})
+        libraries = {name: tuple(known) for name, known in values.get("libraries", {}).items()}
+        return cls(**{**values, "tracks": tracks, "shards": shards, "libraries": libraries})
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
@@ -315,6 +319,7 @@ def commit(
     models: Mapping[str, str] | None = None,
     source: str | None = None,
     kind: StoreKind = "frames",
+    libraries: Mapping[str, Sequence[str]] | None = None,
 ) -> Manifest:
     """Make this the state of the store.
 
@@ -328,6 +333,7 @@ def commit(
         models: files of further pinned models by name, which are there already.
         source: fingerprint of the state that the store is made of.
         kind: what the shards hold.
+        libraries: versions that its parts were made with; by default those that are here.
     """
     tracks, shards = [made] if isinstance(made, Made) else list(made), tuple(shards)
     fitted = {
@@ -366,12 +372,25 @@ def commit(
         },
         source=source,
         provisional=provisional,
+        libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
         parquet.publish(folder, track.documents, _by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
+
+
+def made_with() -> dict[str, str]:
+    """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms."""
+    here = versions()
+    names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
+    return {name: here[name] for name in names if name in here}
+
+
+def with_these(libraries: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Versions that a store's parts were made with, and those that are here, where parts were made now."""
+    return {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with().items()}
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

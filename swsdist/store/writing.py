@@ -29,6 +29,9 @@ from swsdist.types import DOCUMENTS, FRAMES
 #: BLOCK_FRAMES; what it returns is the duration in seconds.
 Reading = Callable[[dict[str, Any], Extractor, Folder], Generator[NDArray[np.float32], None, float]]
 
+#: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.identities`).
+_NO_FILE = ("missing", "unreadable")
+
 #: Bytes of features in a row group: what a reader holds at least.
 ROW_GROUP_BYTES = 8_000_000
 
@@ -148,8 +151,10 @@ def write_tracks(
             ]
             for document in documents:
                 try:
+                    _demand_file(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
+                    _raise_what_may_pass(document, error)
                     rejected.append(rejection(document, error, kind))
                     continue
                 for rows, one in zip(live, taken, strict=True):
@@ -223,6 +228,33 @@ def whole_recording(
 
     yield from in_blocks(extractor, counted())
     return samples / extractor.sample_rate
+
+
+def _demand_file(document: dict[str, Any]) -> None:
+    """What was not there, or could not be read, when the work was planned is rejected, whatever became of it since.
+
+    Raises:
+        AudioError: it was not there.
+    """
+    if document["identity"].startswith(_NO_FILE):
+        missing = document["identity"] == "missing"
+        raise AudioError(
+            "there is no such file" if missing else f"the file is {document['identity']}",
+            where=document["path"],
+            reason="missing" if missing else "unreadable",
+            remedy="look at the path, and what it is relative to" if missing else "look at its permissions",
+        )
+
+
+def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
+    """A file that was there when the work was planned is not to be rejected since it cannot be read here and now.
+
+    Raises:
+        OSError: it cannot be: the task is tried again, or fails, and is done the next time.
+    """
+    cause = error.__cause__
+    if isinstance(cause, OSError) and document["identity"] and not document["identity"].startswith(_NO_FILE):
+        raise cause
 
 
 class _Told:

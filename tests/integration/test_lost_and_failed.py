@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from commands import in_this_process
 import swsdist
 from swsdist.chains.search.index import Index
 from swsdist.chains.search.reduce import Reduce
+from swsdist.chains.search.report import publish
+from swsdist.config import load_config
 from swsdist.errors import DataError, StoreError, TableError, UserError
 from swsdist.pipeline.course import Choice
 from swsdist.store.maintaining import check
@@ -90,12 +93,34 @@ def test_a_mistake_in_the_last_table_is_told_first(scene: Any) -> None:
 
 
 def test_no_secret_is_written(scene: Any) -> None:
-    sets = ["storage.secret=HUSHHUSH", "storage.client_kwargs.aws_secret_access_key=HUSHHUSH", "storage.anon=false"]
-    result = scene.run(*sets)
+    clients = {
+        "endpoint_url": "https://me:HUSHHUSH@localhost:9000/x",
+        "aws_secret_access_key": "HUSHHUSH",
+        "verify": "/etc/ca.pem",
+        "region_name": "eu-1",
+    }
+    storage = {
+        "anon": False,
+        "secret": "HUSHHUSH",
+        "username": "HUSHHUSH",  # s3fs's other name of the key
+        "endpoint_url": "http://HUSHHUSH@localhost:9000",
+        "client_kwargs": clients,
+        "s3_additional_kwargs": {"SSECustomerKey": "HUSHHUSH", "ServerSideEncryption": "AES256"},
+        "config_kwargs": {"proxies": {"http": "http://me:HUSHHUSH@proxy"}, "s3": {"addressing_style": "path"}},
+        "custom": ["HUSHHUSH", {"deep": "HUSHHUSH"}],
+    }
+    result = scene.run(f"storage={json.dumps(storage)}")
     for file in Path(result.folder).rglob("*"):
         if file.is_file():
             assert b"HUSHHUSH" not in file.read_bytes(), file
-    assert "anon" in (Path(result.folder) / "config.yaml").read_text()
+    told = load_config(Path(result.folder) / "config.yaml").storage
+    assert told == {
+        "anon": False,
+        "endpoint_url": "http://localhost:9000",
+        "client_kwargs": {"endpoint_url": "https://localhost:9000/x", "verify": "/etc/ca.pem", "region_name": "eu-1"},
+        "s3_additional_kwargs": {"ServerSideEncryption": "AES256"},
+        "config_kwargs": {"s3": {"addressing_style": "path"}},
+    }
 
 
 def test_a_report_runs_nothing(scene: Any) -> None:
@@ -120,3 +145,48 @@ def test_a_run_folder_that_is_a_file(scene: Any) -> None:
     (scene.folder / "run").write_text("not a folder")
     with pytest.raises(UserError, match="a folder is needed"):
         scene.run()
+
+
+def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was interrupted is made the next time, though nothing else is left to do."""
+
+    def killed(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def shown() -> tuple[str, str]:
+        return scene.report()["digest"], (scene.folder / "run" / "report.html").read_text()
+
+    scene.run()
+    first, page = shown()
+    other = "search.distance=cosine-squared"
+    for place in ("build", "render_page", "write_report_json"):
+        with monkeypatch.context() as patch:
+            patch.setattr(publish, place, killed)
+            with pytest.raises(KeyboardInterrupt):
+                scene.run(other)
+        result = scene.run(other)
+        assert result.outcome.did == 0
+        assert result.report is not None
+        assert shown()[0] == result.report.digest != first
+        assert shown()[1] != page
+        assert scene.run(other).report is None  # up to date now
+        scene.run()
+        assert shown()[0] == first
+
+
+def test_what_only_the_report_shows_makes_it_anew(own_corpus: Any) -> None:
+    own_corpus.run()
+    assert own_corpus.run("executor.workers=3", "index.shard_hours=2").report is None
+    changed = own_corpus.run("report.pl_lambda=0.5")
+    assert changed.outcome.did == 0
+    assert own_corpus.report()["resources"]["pl_lambda"] == 0.5
+    table = own_corpus.corpus / "queries.csv"
+    header, *rows = table.read_text().splitlines()
+    at = header.split(",").index("term") if "term" in header else None
+    if at is None:
+        table.write_text("\n".join([f"{header},term", *(f"{row},word" for row in rows)]) + "\n")
+    else:
+        cells = [row.split(",") for row in rows]
+        table.write_text("\n".join([header, *(",".join([*row[:at], "word", *row[at + 1 :]]) for row in cells)]) + "\n")
+    assert own_corpus.run("report.pl_lambda=0.5").outcome.did == 0
+    assert {row["term"] for row in own_corpus.report()["per_query"]} == {"word"}

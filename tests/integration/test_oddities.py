@@ -11,6 +11,10 @@ import pytest
 import soundfile
 
 from swsdist.errors import DataError
+from swsdist.io.filesystem import Folder
+from swsdist.store import manifest
+from swsdist.store.maintaining import compact
+from swsdist.store.manifest import load
 
 Rows = list[dict[str, str]]
 
@@ -122,3 +126,22 @@ def test_queries_longer_than_all_documents(scene: Any) -> None:
     assert (
         f"'q001', example 1, {lengths[longest] - 0.01:.2f} s; the longest document has" in warning
     )  # its last frame's end
+
+
+def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of the same sound may differ in their last bits: the store says what made it, and a run compares."""
+    assert warnings(scene) == []
+    store = Folder(str(scene.folder / "run" / "store"))
+    mine = load(store).libraries
+    assert {"numpy", "soxr", "libsndfile"} <= mine.keys()
+    real = manifest.versions()
+    monkeypatch.setattr(manifest, "versions", lambda: {**real, "soxr": "9.9"})
+    assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.did == 0
+    (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.course.notices()
+    assert f"were made with soxr {real['soxr']}, and 9.9 is here" in warning
+    compact(store, 1.0)
+    assert load(store).libraries == mine  # no frame was made
+    (scene.corpus / "audio" / "d008.flac").touch()  # is indexed again
+    (warning,) = warnings(scene)
+    assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
+    assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))}, and 9.9 is here" in warning

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import soundfile
+
+from swsdist.pipeline import machinery
 
 on_ray = pytest.param("ray", marks=pytest.mark.ray)
 SHARDS = ("features.name=saboteur", "index.shards=64", "executor.workers=2")
@@ -129,3 +134,26 @@ def test_a_worker_that_fits_nowhere(scene: Any, cluster: Any) -> None:
     done = scene.go(*cluster.sets, "executor.memory_per_worker_gb=100000")
     assert done.returncode == 2, done.stderr
     assert "no worker fits" in done.stderr
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("workers", [1, 99])
+def test_workers_that_cannot_start(
+    scene: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str], workers: int
+) -> None:
+    """One node's disk is full: the others do the work. If all are, the run says why, and does not try for ever."""
+    monkeypatch.delitem(sys.modules, "saboteur", raising=False)
+    monkeypatch.syspath_prepend(Path(__file__).parent / "saboteur")
+    saboteur = importlib.import_module("saboteur")
+    monkeypatch.setattr(sys, "_is_driver", True, raising=False)
+    monkeypatch.setenv("SABOTAGE", str(cluster.order))
+    monkeypatch.setattr(machinery, "Context", saboteur.Fussy)
+    cluster.order.write_text(json.dumps({"how": "start", "workers": workers}))
+    if workers > 1:
+        with pytest.raises(OSError, match="No space left on device"):
+            scene.run(*cluster.sets, "executor.workers=2", "index.shards=4")
+        return
+    result = scene.run(*cluster.sets, "executor.workers=2", "index.shards=4")
+    assert cluster.order.with_suffix(".0").exists()
+    assert result.outcome.failures == []
+    assert scene.digest() == undisturbed

@@ -227,6 +227,16 @@ def test_places_outside(tmp_path, start, end):
     assert reason(path, start=start, end=end) == "place-outside"
 
 
+def test_a_place_beyond_a_cut(tmp_path):
+    """libsndfile cannot seek there: that is the recording's fault, and no bug."""
+    path = write(tmp_path, "flac", sweep(20, 16000))
+    whole = Path(path).read_bytes()
+    Path(path).write_bytes(whole[: len(whole) // 4])
+    with pytest.raises(AudioError) as caught:
+        read(path, start=15.0, end=16.0)
+    assert caught.value.reason == "truncated"
+
+
 def test_a_rounded_end_is_the_end(tmp_path):
     path = write(tmp_path, "wav16", sweep(0.9996, 16000))
     assert len(read(path, start=0.5, end=1.0)) == round(0.9996 * 16000) - 8000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -274,6 +275,39 @@ def test_what_was_observed_is_atwv() -> None:
     assert found.observed[0] == pytest.approx(values.mean(), rel=1e-14)
     assert found.jackknife.shape == (1, 3)
     assert found.replicates.shape[1] + found.undefined == 50
+
+
+def test_the_jackknife_leaves_each_document_out() -> None:
+    """Against the definition: the value of the list and the documents without it; and nothing of documents x documents."""
+    rng = np.random.default_rng(4)
+    rows = [
+        (
+            f"q{rng.integers(9)}",
+            f"d{rng.integers(40):02d}",
+            float(rng.random()),
+            bool(rng.random() < 0.5),
+            bool(rng.random() < 0.6),
+        )
+        for _ in range(400)
+    ]
+    seconds = rng.integers(5, 60, 40).astype(float)
+    documents = pa.table({"doc_id": [f"d{k:02d}" for k in range(40)], "seconds": seconds})
+    aligned = trials(*sorted(rows))
+    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=3.0, resamples=2)
+    for k in range(40):
+        rest = aligned.filter(pc.not_equal(aligned["doc_id"], f"d{k:02d}"))
+        left = int(np.rint(seconds.sum() - seconds[k]))
+        value = per_term(rest, trials=left, beta=3.0)["twv"].drop_null().to_numpy().mean()
+        assert found.jackknife[0, k] == pytest.approx(value, rel=1e-12)
+    many = 20_000
+    documents = pa.table({"doc_id": [f"d{k}" for k in range(many)], "seconds": np.full(many, 10.0)})
+    counts = DocumentCounts.of(trials(("q", "d7", 0.9, True, True), ("q", "d8", 0.4, True, False)), documents)
+    tracemalloc.start()
+    found = bootstrap_documents([counts], beta=1.0, resamples=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.jackknife.shape == (1, many)
+    assert peak < 100 * 8 * many  # documents x documents are 3.2 GB
 
 
 def test_draws_without_any_reference_are_counted_and_left_out() -> None:

@@ -214,7 +214,7 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     rows = [
         corpus_row("good", write_wav(tmp_path / "good.wav", noise(1, 50))),
         corpus_row("bad", write_wav(tmp_path / "bad.wav", bad)),
-        corpus_row("gone", str(tmp_path / "gone.wav")),
+        {**corpus_row("gone", str(tmp_path / "gone.wav")), "identity": "missing"},
         corpus_row("last", write_wav(tmp_path / "last.wav", noise(2, 1))),
     ]
     store = make_store(tmp_path / "store", [rows])

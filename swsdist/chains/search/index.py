@@ -22,7 +22,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics, with_these
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import documents_name, rejected_name, shard_name, track_file, write_tracks
@@ -199,7 +199,9 @@ class Index(Stage):
         shift = frame_shift(own.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
         failed = bool(ended.failures)
-        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models)
+        libraries = {} if old is None else old.libraries
+        libraries = with_these(libraries) if new or not libraries else libraries
+        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(
             kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}
         )

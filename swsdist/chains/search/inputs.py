@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -334,11 +336,17 @@ def identities(paths: list[str], storage: Any) -> list[str]:
                 info = listed[folder.root].get(name)
                 return info.identity if info is not None else "missing"
         try:
-            return identify(path, storage)
+            known = identify(path, storage)
         except FileNotFoundError:
-            return "missing"
+            return "unreadable: not a file" if not is_remote(path) and Path(path).exists() else "missing"
         except OSError as error:
             return f"unreadable: {error.strerror}"
+        if is_remote(path):
+            return known
+        if not Path(path).is_file():
+            return "unreadable: not a file"
+        # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
+        return known if os.access(path, os.R_OK) else "unreadable: permission denied"
 
     remote = sorted({locate(path, storage)[0].root for path in paths if is_remote(path)})
     if len(remote) * 8 < len(paths):

@@ -4,7 +4,7 @@ An executor is given tasks and yields, in any order, a receipt or a failure for 
 
 - the user's mistake (`UserError`) is the same for every task, so it ends the run;
 - broken data (`DataError`) would be broken again, so the task fails at once;
-- an operating system's or network's error may pass, so the task is tried again, up to `executor.attempts` times;
+- an operating system's or network's error may pass, so the task is tried again after a pause, up to `executor.attempts` times;
 - anything else is a bug: the task fails with its traceback in the journal, and the others go on.
 """
 
@@ -19,11 +19,14 @@ from typing import Protocol
 from swsdist.accounts.hardware import gpus_here
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.errors import DataError, UserError
+from swsdist.errors import DataError, UnreachableError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.worker import Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
+
+#: Reason of a task that failed since a server did not answer.
+UNREACHABLE = "unreachable"
 
 
 class Executor(Protocol):
@@ -52,6 +55,8 @@ class Executor(Protocol):
 
 def verdict(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
+    if isinstance(error, UnreachableError):
+        return "retry"
     if isinstance(error, UserError) or not isinstance(error, Exception):
         return "stop"
     if isinstance(error, OSError | TimeoutError) and not isinstance(error, FileNotFoundError):
@@ -63,13 +68,15 @@ def failure(task: Task, error: Exception, attempts: int) -> Failure:
     """The record of a task that an exception ended."""
     if isinstance(error, DataError):
         return Failure(task, "data", str(error), attempts)
+    if isinstance(error, UnreachableError):
+        return Failure(task, UNREACHABLE, str(error), attempts)
     reason = "system" if isinstance(error, OSError) else "bug"
     return Failure(task, reason, f"{type(error).__name__}: {error}", attempts)
 
 
-def pause(attempt: int) -> None:
-    """Wait before the next attempt: 0.5 s, 1 s, 2 s, ... up to 8 s."""
-    time.sleep(min(8.0, 0.5 * 2 ** (attempt - 1)))
+def pause(attempt: int) -> float:
+    """Seconds to wait before the next attempt: 0.5, 1, 2, ... up to 8."""
+    return float(min(8.0, 0.5 * 2 ** (attempt - 1)))
 
 
 class Serial:
@@ -104,7 +111,7 @@ class Serial:
                 self._journal.write("error", fingerprint=task.fingerprint, traceback=traceback.format_exc())
                 if what == "fail" or attempt == self._settings.attempts:
                     return failure(task, error, attempt)
-            pause(attempt)
+            time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")
 
     def close(self) -> None:

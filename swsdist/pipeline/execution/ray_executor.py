@@ -1,4 +1,4 @@
-"""The Ray executor runs tasks in long-lived actors, here or on a cluster. No other file imports ray.
+"""The Ray executor runs tasks in long-lived actors, here or on a cluster.
 
 By default a private local instance is started, with its own temporary folder, and always shut down; a bare `ray.init()` could
 join somebody else's cluster. With an address (config, or RAY_ADDRESS) the cluster is used and only the actors are ended.
@@ -17,19 +17,12 @@ alike, network namespaces), the host name and Ray's address of the node.
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
-import socket
-import subprocess
-import tempfile
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
@@ -38,15 +31,15 @@ from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import UserError
 from swsdist.needs import Needs
-from swsdist.pipeline.execution import guard
-from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.execution.executor import failure, pause, verdict
+from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
-#: Bytes of the private instance's object store: only tasks and receipts pass through it.
-_OBJECT_STORE = 80_000_000
 _READY_WITHIN = 300.0
+#: Actors that may fail to start while none is up.
+_STARTS = 3
 
 
 class _Actor:
@@ -105,6 +98,8 @@ class RayExecutor:
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
         self._restarts = 0
+        self._unready = 0  # actors that could not get ready
+        self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
         self._instance: Instance | None = None
         self.start_seconds: float | None = None
@@ -212,8 +207,14 @@ class RayExecutor:
         tried: dict[str, int] = {}
         waiting = len(queue)
         while waiting:
+            due = [task for at, task in self._later if at <= time.monotonic()]
+            self._later = [(at, task) for at, task in self._later if task not in due]
+            queue.extend(due)
             self._hand_out(queue, suspects)
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
+            if not refs:
+                time.sleep(0.1)
+                continue
             ready, _ = ray.wait(list(refs), num_returns=1, timeout=1.0)
             if not ready:
                 self._check_starting()
@@ -224,8 +225,14 @@ class RayExecutor:
                 try:
                     value = ray.get(ref, timeout=10)
                 except RayTaskError as error:
+                    if task is _READY:
+                        self._not_ready(error)
+                        for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                            waiting -= 1
+                            yield lost, outcome
+                        continue
                     slot.flying.remove((ref, task))
-                    outcome_or_none = self._raised(task, error, queue, tried)
+                    outcome_or_none = self._raised(task, error, tried)
                     if outcome_or_none is not None:
                         waiting -= 1
                         yield task, outcome_or_none
@@ -282,17 +289,25 @@ class RayExecutor:
                 remedy="look at `ray status`: the cluster may be full",
             )
 
-    def _raised(self, task: Task, error: RayTaskError, queue: deque[Task], tried: dict[str, int]) -> Failure | None:
+    def _raised(self, task: Task, error: RayTaskError, tried: dict[str, int]) -> Failure | None:
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
-        if what == "stop" or task is _READY:
+        if what == "stop":
             raise cause
         self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
         attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
         if what == "fail" or attempts >= self._settings.attempts:
             return failure(task, cause, attempts)
-        queue.append(task)
+        self._later.append((time.monotonic() + pause(attempts), task))
         return None
+
+    def _not_ready(self, error: RayTaskError) -> None:
+        """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        self._unready += 1
+        self._journal.write("error", message="a worker could not start", traceback=str(error))
+        if isinstance(cause, UserError) or (self._unready >= _STARTS and not any(slot.up for slot in self._slots)):
+            raise cause
 
     def _died(
         self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
@@ -323,10 +338,11 @@ class RayExecutor:
             self._new_slot()
         elif not self._slots:
             message = f"no worker is left after {self._restarts} died"
-            for task in [*suspects, *queue]:
+            for task in [*suspects, *queue, *(task for _, task in self._later)]:
                 outcomes.append((task, Failure(task, "killed", message, tried.get(task.fingerprint, 0))))
             suspects.clear()
             queue.clear()
+            self._later.clear()
         return outcomes
 
     def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:
@@ -342,109 +358,3 @@ class RayExecutor:
 
 #: Stands for an actor's first answer in its list of calls.
 _READY = Task("", "", "ready", 0.0, {})
-
-
-class Instance(NamedTuple):
-    """The Ray instance that a driver is connected to: a guarded private one, or a cluster, which has no guard."""
-
-    guard: subprocess.Popen[bytes] | None = None
-
-
-def node_name() -> str:
-    """The name of the node that this process is on; see above."""
-    mine = ray.get_runtime_context().get_node_id()
-    nodes = ray.nodes()
-    host, address = next(
-        ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
-        (socket.gethostname(), ""),
-    )
-    same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
-    return f"{host}@{address}" if len(same) > 1 else str(host)
-
-
-def connect(address: str | None, cpus: int) -> Instance:
-    """Join a cluster, or start a private local instance.
-
-    Args:
-        address: of the cluster; None or `local` for a private instance.
-        cpus: of a private instance; 0 for all of this machine.
-
-    Returns:
-        For `disconnect`.
-
-    Raises:
-        UserError: no cluster answers there.
-    """
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address and address != "local":
-        try:
-            _knock(address)
-            with _own_sigterm():
-                ray.init(address=address, **quiet)
-        except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise UserError(
-                f"no Ray cluster answers ({error})",
-                where=f"executor.address: {address}",
-                remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
-            ) from None
-        return Instance()
-    folder = _private_folder()
-    instance = Instance(guard.start(folder))
-    try:
-        with _own_sigterm():
-            ray.init(
-                address="local",
-                num_cpus=cpus or len(os.sched_getaffinity(0)),
-                object_store_memory=_OBJECT_STORE,
-                include_dashboard=False,
-                _temp_dir=folder,
-                **quiet,
-            )
-    except BaseException:
-        disconnect(instance)
-        raise
-    return instance
-
-
-def disconnect(instance: Instance) -> None:
-    """Leave the cluster, or end the private instance."""
-    ray.shutdown()
-    if instance.guard is not None:
-        instance.guard.communicate(timeout=30)
-
-
-def _knock(address: str) -> None:
-    """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=10).close()
-
-
-@contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """`ray.init` puts a handler of its own in place of ours, with other exit codes: put ours back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    except SystemExit:
-        raise SystemExit(128 + signal.SIGTERM) from None
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-
-
-def _private_folder() -> str:
-    """A new folder in the temporary folder, or in /tmp where that is too long: a Unix socket's path may have 107 bytes."""
-    place = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 24 else "/tmp")
-
-
-def reach(address: str | None) -> dict[str, float]:
-    """Resources of a cluster, or of a private instance that is started and shut down for it."""
-    instance = connect(address, 0)
-    try:
-        return dict(ray.cluster_resources())
-    finally:
-        disconnect(instance)

@@ -86,7 +86,7 @@ def _gpu() -> Finding:
 
 
 def _ray(environ: Mapping[str, str]) -> Finding:
-    from swsdist.pipeline.execution.ray_executor import reach
+    from swsdist.pipeline.execution.ray_instance import reach
 
     clock = time.perf_counter()
     try:

@@ -33,7 +33,7 @@ estimates for confidence intervals in ASR performance evaluation", ICASSP 2004.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -253,8 +253,11 @@ def bootstrap_documents(
     size = len(first.documents)
     observed = values(np.ones((size, 1)))[:, 0]
     replicates = np.concatenate([values(weights) for weights in _weights(size, resamples, seed)], axis=1)
-    left = [values(1.0 - np.eye(size)[:, at]) for at in _pieces(size, size)] if size > 1 else []
-    jackknife = np.concatenate(left, axis=1) if left else np.empty((len(systems), 0))
+    jackknife = np.empty((len(systems), 0))
+    if size > 1:
+        microseconds = first.microseconds.astype(np.float64)
+        trials = np.rint(trials_per_second * (microseconds.sum() - microseconds) / 1e6)
+        jackknife = np.stack([_without_each(one, trials, beta) for one in systems])
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any() or not np.isfinite(observed).all():
         raise UserError(
@@ -266,10 +269,30 @@ def bootstrap_documents(
 
 def _values(system: DocumentCounts, weights: Floats, trials: Floats, beta: float) -> Floats:
     """TWV for each column of weights (D, B), NaN where it is not defined."""
-    total, used = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
-    for low, high in zip(system.begin[:-1], system.begin[1:], strict=True):
-        # Whole numbers below 2^53: exact, whatever the order in which BLAS adds them.
-        ntrue, hits, false_alarms = system.counts[:, low:high] @ weights[system.document[low:high]]
+    # Whole numbers below 2^53: exact, whatever the order in which BLAS adds them.
+    ranges = zip(system.begin[:-1], system.begin[1:], strict=True)
+    sums = (system.counts[:, low:high] @ weights[system.document[low:high]] for low, high in ranges)
+    return _means(sums, trials, beta)
+
+
+def _without_each(system: DocumentCounts, trials: Floats, beta: float) -> Floats:
+    """TWV without each of the documents (D,), NaN where it is not defined: all counts less those of the document."""
+
+    def sums() -> Iterator[Floats]:
+        for low, high in zip(system.begin[:-1], system.begin[1:], strict=True):
+            counts = system.counts[:, low:high]
+            left = np.repeat(counts.sum(axis=1, keepdims=True).astype(np.float64), len(trials), axis=1)
+            for sums_of, taken in zip(left, counts, strict=True):
+                np.subtract.at(sums_of, system.document[low:high], taken)
+            yield left
+
+    return _means(sums(), trials, beta)
+
+
+def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
+    """Means of the queries' values; of each query true occurrences, hits and false alarms, (3, B)."""
+    total, used = np.zeros(len(trials)), np.zeros(len(trials))
+    for ntrue, hits, false_alarms in sums:
         there, nontargets = ntrue > 0, trials - ntrue
         with np.errstate(divide="ignore", invalid="ignore"):
             value = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / np.where(nontargets > 0, nontargets, np.nan)))

@@ -4,24 +4,29 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
     {"how": "kill" | "bug" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
+or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
+
 A recording of one of these lengths, in samples, meets that fate; each other one costs so many CPU seconds more. Queries,
 which are shorter than 2 s, are left alone.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
+from swsdist.pipeline.stage import Context
 
 
 class Saboteur(Mfcc):
@@ -55,3 +60,18 @@ def misbehave(how: str) -> None:
     elif how == "user":
         raise UserError("sabotaged settings", where="features", remedy="do not sabotage")
     raise ValueError(f"unknown order {how!r}")
+
+
+class Fussy(Context):
+    """A context that some of the workers cannot use: their accounts have no place."""
+
+    def __getattribute__(self, name: str) -> Any:
+        order = Path(os.environ["SABOTAGE"])
+        if name == "run" and "ray" in sys.modules and not hasattr(sys, "_is_driver") and order.exists():
+            for number in range(json.loads(order.read_text()).get("workers", 0)):
+                try:
+                    order.with_suffix(f".{number}").touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().__getattribute__(name)

@@ -6,6 +6,7 @@ from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
+from swsdist.store.manifest import made_with
 
 
 def notices(course: Course) -> list[str]:
@@ -20,6 +21,15 @@ def notices(course: Course) -> list[str]:
             found.append(
                 f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
             )
+    if own.manifest is not None:
+        here = made_with()
+        for name, known in own.manifest.libraries.items():
+            if set(known) != {here.get(name)}:
+                there = f"{name} {', '.join(known)}, and {here.get(name, 'none')} is here"
+                found.append(
+                    f"features of {own.store.path()} were made with {there}: frames of the same sound may differ in their last "
+                    "bits; index again for one digest everywhere"
+                )
     if own.manifest is not None and own.manifest.counts["statistics_gone"]:
         found.append(
             f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "

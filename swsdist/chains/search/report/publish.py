@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.report.reporting import build, rejected_rows
+from swsdist.config.section import Section
+from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import ReportData
 from swsdist.report.page import render_page
-from swsdist.report.schema import write_report_json
+from swsdist.report.schema import SCHEMA, write_report_json
 from swsdist.store import parquet
 from swsdist.types import REJECTED
 
@@ -21,7 +24,7 @@ FILES = (JSON, PAGE, REJECTED_NAME)
 
 
 def publish_report(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
-    """Write report.json, report.html and rejected.parquet.
+    """Write rejected.parquet, report.html, and at last report.json, which says what all three were made of.
 
     Args:
         outcome: of the whole run.
@@ -29,20 +32,39 @@ def publish_report(outcome: Outcome, course: Course, force: bool = False) -> Rep
         force: also when nothing was done and the report is there.
 
     Returns:
-        What was written; None if nothing was left to do.
+        What was written; None if the report that is there is of these tables and this config.
     """
     run = course.run
     if "score" not in course.ended:
         return None  # an early stop by choice: there is nothing to report on
-    if not force and outcome.did == 0 and not outcome.failures and run.exists(JSON) and run.exists(PAGE):
+    mine = _made_of(course)
+    if not force and outcome.did == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
-    data = build(outcome, course)
+    data = replace(build(outcome, course), made_of=mine)
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
-    run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     run.write_bytes(PAGE, render_page(data).encode())
+    run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     return data
+
+
+def _made_of(course: Course) -> str:
+    """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
+    own: SearchInputs = course.chain.own
+    terms = own.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
+    sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
+    settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
+    return fingerprint("report", SCHEMA, course.plan.tables(), settings, course.config.system, terms)
+
+
+def _of(run: Folder) -> str | None:
+    """What the report that is there was made of."""
+    try:
+        found = json.loads(run.read_bytes(JSON))["made_of"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _with_times_of(run: Folder, data: ReportData) -> ReportData:

@@ -1,0 +1,173 @@
+"""What the file system or a server does for a while: tried again, or left for the next run; never taken for broken data."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from swsdist.audio import reader
+from swsdist.errors import UnreachableError
+from swsdist.pipeline.execution import executor
+
+SHARDS = "index.shards=4"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses."""
+    monkeypatch.setattr(executor, "pause", lambda attempt: 0.0)
+
+
+@pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """A corpus that may be changed."""
+    return own_corpus
+
+
+def opening(monkeypatch: pytest.MonkeyPatch, doc_id: str, how: Callable[[int], None]) -> list[str]:
+    """Let something happen when a recording is opened; it is told how often it was before."""
+    real, opened = reader.open_path, []
+
+    def open_path(path: str, *others: Any) -> Any:
+        if path.endswith(f"{doc_id}.flac"):
+            opened.append(path)
+            how(len(opened) - 1)
+        return real(path, *others)
+
+    monkeypatch.setattr(reader, "open_path", open_path)
+    return opened
+
+
+def test_a_disk_that_fails_once(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
+    def fails_once(before: int) -> None:
+        if before == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    opened = opening(monkeypatch, "d003", fails_once)
+    result = scene.run(SHARDS)
+    assert len(opened) > 1
+    assert scene.rejected() == []
+    assert result.outcome.failures == []
+    assert scene.digest() == undisturbed
+
+
+def test_a_worker_that_does_not_see_the_file(
+    scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
+) -> None:
+    """Its node lacks the mount: the recording is there, so it must not be rejected for good."""
+
+    def gone(before: int) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    with monkeypatch.context() as patch:
+        opening(patch, "d003", gone)
+        failed = scene.run(SHARDS)
+    (failure,) = failed.outcome.failures
+    assert failure.reason == "system"
+    assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")]
+    scene.run(SHARDS)
+    assert scene.rejected() == []
+    assert scene.digest() == undisturbed
+
+
+def test_a_query_is_not_rejected_either(
+    scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
+) -> None:
+    real = reader.open_path
+
+    def open_path(path: str, *others: Any) -> Any:
+        if "/queries/" in path:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return real(path, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "open_path", open_path)
+        assert len(scene.run().outcome.failures) == 1
+    scene.run()
+    assert scene.digest() == undisturbed
+
+
+def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
+    """They change neither size nor time of a file."""
+    real = os.access
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: not str(path).endswith("d003.flac") and real(path, mode))
+        scene.run(SHARDS)
+        (row,) = scene.rejected()
+        assert (row["id"], row["reason"]) == ("d003", "unreadable")
+        assert "permission denied" in row["message"]
+        assert scene.run(SHARDS).outcome.did == 0
+    scene.run(SHARDS)
+    assert scene.rejected() == []
+    assert scene.digest()["features"] == undisturbed["features"]
+
+
+def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a worker finds it by then: the next run plans with it."""
+    from swsdist.chains.search import inputs
+
+    real = inputs.identities
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            inputs,
+            "identities",
+            lambda paths, storage: [
+                "missing" if path.endswith("d003.flac") else found
+                for path, found in zip(paths, real(paths, storage), strict=True)
+            ],
+        )
+        scene.run(SHARDS)
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"]) == ("d003", "missing")
+    scene.run(SHARDS)
+    assert scene.rejected() == []
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_what_is_no_file(scene: Any, kind: str) -> None:
+    path = scene.corpus / "audio" / "d003.flac"
+    path.unlink()
+    os.mkfifo(path) if kind == "fifo" else path.mkdir()
+    scene.run(SHARDS)
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"]) == ("d003", "unreadable")
+    assert "not a file" in row["message"]
+
+
+class Silent:
+    """A server that does not answer, for a while."""
+
+    asked: ClassVar[int] = 0
+
+    @classmethod
+    def until(cls, number: int) -> Callable[[int], None]:
+        cls.asked = 0
+
+        def how(before: int) -> None:
+            cls.asked += 1
+            if cls.asked <= number:
+                raise UnreachableError("the S3 server does not answer", remedy="look at the network")
+
+        return how
+
+
+def test_a_server_that_answers_again(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
+    opening(monkeypatch, "", Silent.until(2))
+    scene.run(SHARDS)
+    assert Silent.asked > 2
+    assert scene.digest() == undisturbed
+
+
+def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
+    """It is given up after a few tasks; what was computed is kept."""
+    with monkeypatch.context() as patch:
+        opening(patch, "", Silent.until(10**9))
+        with pytest.raises(UnreachableError, match=r"8 tasks failed one after the other: .*does not answer"):
+            scene.run("index.shards=64", "executor.attempts=2")
+    assert Silent.asked == 16
+    scene.run("index.shards=64")
+    assert scene.digest() == undisturbed
