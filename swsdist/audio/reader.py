@@ -21,6 +21,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -255,6 +256,14 @@ def _decoding(
 @contextmanager
 def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
     try:
+        # A pipe would wait for a writer for ever.
+        if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
+            raise AudioError(
+                "it is not a file",
+                where=path,
+                reason="unreadable",
+                remedy="drop it from the corpus, or look at the path",
+            )
         with open_path(path, storage, ahead) as file:
             yield file
     except FileNotFoundError as error:

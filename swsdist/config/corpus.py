@@ -53,6 +53,11 @@ class Corpus(Section):
     examples: Literal["primary", "all"] = Field(
         "primary", description="use only the first example of each query, or all of them, as search.examples says"
     )
+    prefer: tuple[str, ...] = Field(
+        (),
+        description="endings, the best first, for example [wav, flac, mp3]: of files of a folder that differ in their endings "
+        "only one is a document; by default each is one",
+    )
     talkers: IsPath | None = Field(
         None, description="table (doc_id, speaker; optionally channel): who speaks, where the documents do not tell"
     )

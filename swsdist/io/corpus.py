@@ -40,6 +40,8 @@ _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
 _NOT_READ = "aac amr ape m4a mp4 ra raw shn webm wma wv"
 #: Endings of recordings. Those of formats that are not read are rejected with a reason, not passed over.
 ENDINGS = frozenset(f"{_READ} {_NOT_READ}".split())
+#: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
+_BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
 _TABLES = (".csv", ".parquet", ".pq")
 
 # Headers on S3 are read side by side: each waits for the network some times.
@@ -55,6 +57,7 @@ def read_documents(
     storage: Mapping[str, object] | None = None,
     talkers: str | None = None,
     notices: Notices | None = None,
+    prefer: Sequence[str] = (),
 ) -> pa.Table:
     """The documents of a table or a folder.
 
@@ -63,6 +66,7 @@ def read_documents(
         storage: options for s3fs.
         talkers: table of the speakers of documents that do not tell theirs.
         notices: told of what is odd.
+        prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
 
     Returns:
         table CORPUS, in the table's order, or by path and channel.
@@ -71,15 +75,17 @@ def read_documents(
         UserError: there is no such table or folder, or nothing in it.
         TableError: a row of a table is impossible.
     """
-    documents = _documents(source, storage, notices)
+    documents = _documents(source, storage, notices, prefer)
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
-def _documents(source: str, storage: Mapping[str, object] | None, notices: Notices | None) -> pa.Table:
+def _documents(
+    source: str, storage: Mapping[str, object] | None, notices: Notices | None, prefer: Sequence[str] = ()
+) -> pa.Table:
     if is_table(source):
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
         return _filled(source, _absolute(table, source), "documents")
-    recordings = _recordings(source, storage)
+    recordings = _recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
     for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
         for channel in range(1, (info.channels if info else 1) + 1):
@@ -162,7 +168,7 @@ def read_queries(
     if not is_table(source):
         rows = [
             {"query_id": query_id, "example": 1, "path": path, "channel": 1}
-            for query_id, path in _recordings(source, storage).items()
+            for query_id, path in _recordings(source, storage, notices=notices).items()
         ]
         return pa.Table.from_pylist(rows, QUERIES)
     # An empty channel is 1 of a file, but of a document it is the document's.
@@ -329,28 +335,79 @@ def _joined(folder: Folder, path: str) -> str:
     return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
-def _recordings(source: str, storage: Mapping[str, object] | None) -> dict[str, str]:
-    """The recordings of a folder: path by id, sorted by id."""
-    folder = Folder(source, storage or {})
-    names: dict[str, str] = {}
-    for name in folder.listing():
+def _recordings(
+    source: str, storage: Mapping[str, object] | None, prefer: Sequence[str] = (), notices: Notices | None = None
+) -> dict[str, str]:
+    """The recordings of a folder: path by id, sorted by id.
+
+    Args:
+        source: the folder.
+        storage: options for s3fs.
+        prefer: endings, the best first: of files that differ in their endings only the best is taken. Without, all are: the
+            best by `_BEST` is called by its name without ending, the others by their whole names.
+        notices: told of what is left out.
+    """
+    folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
+
+    def unreadable(path: str, error: OSError) -> None:
+        noted.add(
+            "folders that cannot be read, and are left out",
+            where=f"{path} ({error.strerror})",
+            remedy="look at their permissions",
+        )
+
+    listed = folder.listing(unreadable=unreadable)
+    ours = _ours(listed)
+    stems: dict[str, list[str]] = {}
+    for name in listed:
         stem, dot, ending = name.rpartition(".")
         if not dot or ending.lower() not in ENDINGS or any(part.startswith(".") for part in name.split("/")):
             continue
-        if stem in names:
-            raise UserError(
-                f"{names[stem]} and {name} would both be {stem!r}",
-                where=folder.root,
-                remedy="move one of them, or give a table with a doc_id for each",
+        if any(name.startswith(one) for one in ours):
+            continue
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            noted.add(
+                "file names that are not UTF-8, and are left out",
+                where=repr(f"{folder.root}/{name}"),
+                remedy="rename them (convmv -f latin1 -t utf8)",
             )
-        names[stem] = name
-    if not names:
+            continue
+        stems.setdefault(stem, []).append(name)
+    if not stems:
         raise UserError(
             "there is no audio in this folder",
             where=folder.root,
             remedy=f"these endings count: {', '.join(sorted(ENDINGS))}; a table's name ends in .csv or .parquet",
         )
-    return {stem: folder.path(names[stem]) for stem in sorted(names)}
+    names: dict[str, str] = {}
+    for stem, several in stems.items():
+        order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
+        several.sort(key=lambda name: (_rank(name, order), name))
+        names[stem] = several[0]
+        if prefer and len(several) > 1:
+            noted.add(
+                "recordings that are there in a better format, and are left out",
+                where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
+                remedy="that is what corpus.prefer says",
+                count=len(several) - 1,
+            )
+        for name in several[1:] if not prefer else ():
+            names[name] = name
+    return {doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)}
+
+
+def _rank(name: str, order: Sequence[str]) -> int:
+    ending = name.rpartition(".")[2].lower()
+    return order.index(ending) if ending in order else len(order)
+
+
+def _ours(listed: Iterable[str]) -> list[str]:
+    """Folders that swsdist wrote, with a slash at the end: runs, whose clips are no recordings of the archive."""
+    names = set(listed)
+    plans = [name[: -len("plan.json")] for name in names if name == "plan.json" or name.endswith("/plan.json")]
+    return [place for place in plans if place and f"{place}config.yaml" in names]
 
 
 def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> list[AudioInfo | None]:

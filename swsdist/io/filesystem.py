@@ -22,7 +22,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,14 +102,18 @@ class Folder:
         """What changes when the file changes; see `Info`."""
         return self.info(name).identity
 
-    def listing(self, prefix: str = "") -> dict[str, Info]:
+    def listing(self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None) -> dict[str, Info]:
         """All files in the folder `prefix` and below, by name, sorted; empty if there is no such folder.
 
-        One request per thousand files on S3. Temporary files are left out.
+        One request per thousand files on S3. Temporary files are left out, and links to a folder that they lie in.
+
+        Args:
+            prefix: a folder.
+            unreadable: is told of folders that cannot be listed, which are then left out; by default that is an error.
         """
         start = self.local(prefix)
         if start is not None:
-            found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else ""))
+            found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable))
         else:
             url = self.path(prefix).rstrip("/")
             with _explained(url):
@@ -257,15 +261,26 @@ def identify(path: str, storage: Mapping[str, object] | None = None) -> str:
     return folder.identity(name)
 
 
-def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, Info]]:
+def _walk(
+    folder: Path, prefix: str, above: frozenset[tuple[int, int]], unreadable: Callable[[str, OSError], None] | None
+) -> Iterator[tuple[str, Info]]:
     try:
+        status = folder.stat()
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        if unreadable is None:
+            raise
+        unreadable(str(folder), error)
+        return
+    mine = (status.st_dev, status.st_ino)
+    if mine in above:  # a loop of links
         return
     for entry in entries:
         if entry.is_dir():
             if entry.name != TEMPORARY:
-                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
+                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
         else:
             try:
                 status = entry.stat()

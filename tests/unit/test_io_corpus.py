@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import soundfile
 from swsdist.errors import TableError, UserError
 from swsdist.io.corpus import part_of, read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from swsdist.types import CORPUS, QUERIES, REFERENCES
 
 MBOSHI = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mboshi"
@@ -83,10 +87,62 @@ def test_bad_folders(tmp_path):
         read_documents(str(tmp_path / "nothing"))
     with pytest.raises(UserError, match="no audio"):
         read_documents(str(tmp_path))
-    (tmp_path / "a.wav").touch()
-    (tmp_path / "a.flac").touch()
-    with pytest.raises(UserError, match=r"a\.flac and a\.wav would both be 'a'"):
-        read_documents(str(tmp_path))
+
+
+def sounds(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        ending = name.rpartition(".")[2].upper()
+        soundfile.write(folder / name, np.zeros(1600), 16000, format={"MP3": "MP3", "FLAC": "FLAC"}.get(ending, "WAV"))
+
+
+def test_masters_and_access_copies(tmp_path: Path) -> None:
+    """Two files of one stem are two documents, and the master's name stays when a copy is added; or one, by a rule."""
+    sounds(tmp_path, "a.flac", "b/c.wav")
+    assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["a", "b/c"]
+    sounds(tmp_path, "a.mp3", "b/c.mp3", "b/c.flac")
+    found = read_documents(str(tmp_path))
+    ids = ["a", "a.mp3", "b/c", "b/c.flac", "b/c.mp3"]
+    assert found["doc_id"].to_pylist() == ids
+    assert [Path(path).name for path in found["path"].to_pylist()] == ["a.flac", "a.mp3", "c.wav", "c.flac", "c.mp3"]
+    notices = Notices()
+    best = read_documents(str(tmp_path), notices=notices, prefer=["mp3", ".FLAC"])
+    assert [Path(path).name for path in best["path"].to_pylist()] == ["a.mp3", "c.mp3"]
+    assert best["doc_id"].to_pylist() == ["a", "b/c"]
+    (notice,) = notices.found.values()
+    assert notice.count == 3
+    assert "a.flac beside a.mp3" in notice.first
+
+
+def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are not UTF-8, loops, pipes, folders that cannot be read: the rest goes on."""
+    sounds(tmp_path, "good.wav", "deep/good.wav", "secret/hidden.wav")
+    soundfile.write(os.fsencode(tmp_path) + b"/caf\xe9.wav", np.zeros(1600), 16000, format="WAV")
+    os.mkfifo(tmp_path / "pipe.wav")
+    (tmp_path / "deep" / "up").symlink_to(tmp_path)
+    (tmp_path / "dangling.wav").symlink_to(tmp_path / "nowhere.wav")
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("secret"):  # root may read everything
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    notices = Notices()
+    found = read_documents(str(tmp_path), notices=notices)
+    assert found["doc_id"].to_pylist() == ["deep/good", "good", "pipe"]
+    assert dict(zip(found["doc_id"].to_pylist(), found["duration"].to_pylist(), strict=True))["pipe"] is None
+    told = {notice.message: notice.first for notice in notices.found.values()}
+    assert "secret (Permission denied)" in told["folders that cannot be read, and are left out"]
+    assert "caf\\udce9.wav" in told["file names that are not UTF-8, and are left out"]
+
+
+def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
+    sounds(tmp_path, "talk.wav", "runs/one/exports/clips/q001_1.wav", "runs/two/x.wav")
+    for name in ("plan.json", "config.yaml"):
+        (tmp_path / "runs" / "one" / name).write_text("")
+    assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["runs/two/x", "talk"]
 
 
 def test_empty_tables(tmp_path, documents):

@@ -87,7 +87,7 @@ class SearchInputs(ChainInputs):
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
         given = self.config.corpus
-        return read_documents(given.documents, self.config.storage, given.talkers, self.noted)
+        return read_documents(given.documents, self.config.storage, given.talkers, self.noted, given.prefer)
 
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
