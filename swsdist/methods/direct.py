@@ -32,11 +32,13 @@ from swsdist.store.tracks import Tracks
 from swsdist.times import frames_to_seconds, seconds_to_frame
 from swsdist.types import DETECTIONS, QUERIES
 
-_PLACE = re.compile(r"^(?P<path>.+):(?P<start>\d+(?:\.\d*)?)-(?P<end>\d+(?:\.\d*)?)$")
+#: Seconds, or minutes or hours and minutes before them, as a player shows them.
+_TIME = r"(?:\d+:){0,2}\d+(?:\.\d*)?"
+_PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
 
 
 def parse_query(text: str) -> dict[str, object]:
-    """A query as it is typed: `hello.wav`, or a place in a recording, `talk.flac:12.3-13.1` (seconds).
+    """A query as it is typed: `hello.wav`, or a place in a recording, `talk.flac:12.3-13.1` or `talk.flac:1:02:03.5-1:02:04`.
 
     Returns:
         A row of QUERIES whose id is the text.
@@ -45,8 +47,15 @@ def parse_query(text: str) -> dict[str, object]:
     row: dict[str, object] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
     if place is not None:
-        row |= {"path": place["path"], "start": float(place["start"]), "end": float(place["end"])}
+        row |= {"path": place["path"], "start": _seconds(place["start"]), "end": _seconds(place["end"])}
     return row
+
+
+def _seconds(text: str) -> float:
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = 60 * seconds + float(part)
+    return round(seconds, 6)
 
 
 def search_store(

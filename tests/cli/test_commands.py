@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 import soundfile
 
 import swsdist as package
+from swsdist.cli import hits
 from swsdist.config import load_config
 
 # -- run --------------------------------------------------------------------------------------------------------------
@@ -148,6 +151,72 @@ def test_search_in_a_store(swsdist, place: Path) -> None:
     best = same[same["query_id"] == word].iloc[0]
     assert f"{best['score']:.3f}" in shown
     assert best["doc_id"] in shown
+
+
+def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
+    """Its folder stands for its store; it is searched as the run did, and the run's threshold says what is likely."""
+    word, other = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
+    shown = swsdist("search", "run", "--query", word, "--query", other, "--top", "4", cwd=place).out
+    lines = shown.splitlines()
+    assert [line for line in lines if line.startswith("corpus/")] == [line for line in lines if "hits shown" in line]
+    rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
+    assert len(rows) == 8
+    report = json.loads((place / "run" / "report.json").read_text())
+    thresholds = report["measures"]["atwv_thresholds"]
+    least = sum(thresholds) / len(thresholds)
+    assert f"a score of {least:.3f} decided in that run" in shown
+    for _, said, score, *_ in rows:
+        assert said == ("likely" if float(score) >= least else "unsure")
+    csv = ("--query", word, "--csv")
+    assert swsdist("search", "run", *csv, cwd=place).out == swsdist("search", "run/store", *csv, cwd=place).out
+    swsdist("run", "config.yaml", "--run", tmp_path / "squared", "--set", "search.distance=cosine-squared", cwd=place)
+    squared = swsdist("search", tmp_path / "squared", *csv, cwd=place).out
+    assert squared == swsdist("search", "run/store", *csv, "--set", "search.distance=cosine-squared", cwd=place).out
+    values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)
+    assert [list(row) for row in values] == [
+        package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
+    ] * 2
+
+
+def test_queries_from_the_standard_input(process, place: Path) -> None:
+    words = "corpus/queries/q001_1.wav\n\ncorpus/queries/q002_1.wav\n"
+    out = subprocess.run(
+        [sys.executable, "-m", "swsdist.cli.main", "search", "run", "--query", "-", "--top", "1", "--csv"],
+        input=words, cwd=place, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == words.split()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0:00.00"),
+        (59.994, "0:59.99"),
+        (59.996, "1:00.00"),
+        (723.5, "12:03.50"),
+        (3723.456, "1:02:03.46"),
+        (36000, "10:00:00.00"),
+    ],
+)
+def test_times_as_a_clock_shows_them(seconds: float, shown: str) -> None:
+    assert hits.clock(seconds) == shown
+
+
+def test_hits_are_shown_whole_and_once() -> None:
+    name = "a/very/long/name/of/a/recording/that/no/terminal/of/eighty/columns/holds/to/its/end/2016-02-18-11-17-35"
+    one = {"query_id": "q", "doc_id": name, "start": 1.0, "end": 1.5, "score": 5.25}
+    rows = [
+        {**one, "channel": 1},
+        {**one, "channel": 2},
+        {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
+    ]
+    first, head, best, rest, _, note = hits.lines(rows, None)
+    assert first == "q: 2 hits shown, 1 likely"
+    assert head.split() == ["score", "place", "channel", "document"]
+    assert best.split() == ["1", "likely", "5.250", "0:01.00", "-", "0:01.50", "1", "+", "2", name]
+    assert rest.split() == ["2", "unsure", "2.000", "1:06:40.00", "-", "1:06:40.50", "2", name]
+    assert best.index(name) == rest.index(name) == head.index("document")
+    assert "a score of 4" in note
 
 
 def test_search_with_settings(swsdist, place: Path) -> None:

@@ -55,7 +55,9 @@ def _made_of(course: Course) -> str:
     terms = own.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
     sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
-    return fingerprint("report", SCHEMA, course.plan.tables(), settings, course.config.system, terms)
+    chain, state, steps = course.plan.tables()
+    tables = {name: tasks for name, tasks in steps.items() if name != "export"}  # what others are given is not shown
+    return fingerprint("report", SCHEMA, chain, state, tables, settings, course.config.system, terms)
 
 
 def _of(run: Folder) -> str | None:
