@@ -16,7 +16,7 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
     told = swsdist(typed, code=2).err
     assert f"There is no command '{typed}'." in told
     assert (f"Did you mean {meant}?" in told) if meant else ("Did you mean" not in told)
-    assert "Commands: init, run, " in told
+    assert "Commands: init, check, run, " in told
 
 
 @pytest.mark.parametrize(
