@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import in_this_process
 
 from swsdist.errors import LockedError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.driver import Progress
 from swsdist.pipeline.lock import Lock, alive, locked, read
+from swsdist.store.maintaining import check
+from swsdist.store.reading import Store
 
 SLOW = ("features.name=saboteur", "index.shards=7")
 
@@ -169,3 +172,24 @@ def test_a_run_whose_lock_was_lost_stops(scene: Any) -> None:
     assert holder is not None
     assert holder["token"] == "theirs"
     assert not (scene.folder / "run" / "report.json").exists()
+
+
+@pytest.mark.slow
+def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undisturbed: dict[str, str]) -> None:
+    """Neither a compaction nor another run that names this store may change it at the same time."""
+    scene.sabotage(seconds=1.5)
+    driver = scene.start(*SLOW)
+    store = scene.folder / "run" / "store"
+    scene.wait(lambda: list(store.glob("shards/*.parquet")), driver)
+    compacted = in_this_process("store", "compact", str(store))
+    other = scene.go("features.name=saboteur", f"index.store={store}", run="other")
+    assert driver.poll() is None, "it had ended before the others began: nothing was shown"
+    assert (compacted.code, other.returncode) == (2, 2)
+    assert "is working here" in compacted.err
+    assert "is working here" in other.stderr
+    _, err = driver.communicate(timeout=240)
+    assert driver.returncode == 0, err
+    assert list(check(Store(Folder(str(store))))) == []
+    assert {name: scene.digest()[name] for name in ("documents", "features")} == {
+        name: undisturbed[name] for name in ("documents", "features")
+    }
