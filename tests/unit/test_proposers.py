@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from swsdist import api
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError
+from swsdist.errors import ConfigError, UserError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
 from swsdist.methods.dtw.found import Found
+from swsdist.methods.first_pass import quantised
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
 from swsdist.methods.first_pass.quantised import POSTINGS, build
@@ -127,6 +128,19 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     fewer = replace(create("quantised", factor=2, codewords=40, slower=True), index=index)
     slower = fewer.propose(material._replace(collection=400 * 3600.0), budget)
     assert slower.work.postings < again.work.postings
+
+
+def test_more_places_than_can_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """350 averaged frames, and room of 30 before each of two documents."""
+    material = a_material([300, 400])
+    example = next(iter(material.documents(1, None)))[1][0][40:100]
+    material = material._replace(examples=lambda factor: [Example("q", 1, example[::factor])])
+    first_pass, budget = create("quantised", factor=2, codewords=40), Budget(3, 0.0, "collection")
+    monkeypatch.setattr(quantised, "MOST_PLACES", 410)
+    first_pass.propose(material, budget)
+    monkeypatch.setattr(quantised, "MOST_PLACES", 409)
+    with pytest.raises(UserError, match="votes on 409 averaged frames at most, these documents have 410"):
+        first_pass.propose(material, budget)
 
 
 def test_peaks_of_votes() -> None:

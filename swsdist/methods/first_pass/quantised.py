@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.errors import UserError
 from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
@@ -42,6 +43,9 @@ POSTINGS = pa.schema(
         pa.field("frame", pa.int32(), False),
     ]
 )
+
+#: Places of beginnings are int32.
+MOST_PLACES = (1 << 31) - 1
 
 #: The weight of a vote for the nearest codeword; that for the farthest that is looked up is 1.
 _WEIGHT = 64
@@ -99,6 +103,12 @@ class Quantised:
         """Windows on averaged frames around the most voted beginnings, and postings that were looked at."""
         longest = max((len(example.frames) for example in examples), default=0)
         # Documents one after the other, with room before each for beginnings that would lie before it.
+        if (total := int(lengths.sum() + longest * len(lengths))) > MOST_PLACES:
+            raise UserError(
+                f"the first pass quantised votes on {MOST_PLACES} averaged frames at most, these documents have {total}",
+                where="search.proposer",
+                remedy="set search.proposer.over: document and more shards (index.shard_hours), or a larger factor",
+            )
         start = np.cumsum(lengths + longest) - lengths
         places = (start[table["document"].to_numpy()] + table["frame"].to_numpy()).astype(np.int32)
         starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
@@ -107,7 +117,7 @@ class Quantised:
         probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
         (held,) = together(stretches(0, [landmarks.document], 0), material.distance)
         laid = held.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
-        room = np.empty((int(lengths.sum() + longest * len(lengths)) // 5 + 1, 2), np.int64)
+        room = np.empty((total // 5 + 1, 2), np.int64)
         room_of_distances = Room(np.int16)
         rows: list[NDArray[np.int64]] = []
         looked = 0
@@ -122,7 +132,7 @@ class Quantised:
             there = np.take_along_axis(distances, codes, axis=1).astype(np.int32)
             far = there[:, -1:]
             weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
-            votes = np.zeros(int(lengths.sum() + longest * len(lengths)), np.int32)
+            votes = np.zeros(total, np.int32)
             looked += postings.vote(codes, np.ascontiguousarray(weights, np.int32), starts, places, votes)
             found = room[: postings.peaks(votes, 4, room)]
             document = np.searchsorted(start, found[:, 0] + n // 2, side="right") - 1
