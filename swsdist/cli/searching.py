@@ -71,6 +71,8 @@ def search(
         print(what, file=sys.stderr)
 
     asked = [line.strip() for one in queries for line in (sys.stdin if one == "-" else [one])]
+    if not any(asked):
+        raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
     place, known, threshold = _store_of(target)
     given = section_values(sets, "search")
     options = {**known, **given}

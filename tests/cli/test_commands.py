@@ -185,6 +185,10 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
         input=words, cwd=place, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == words.split()
+    nothing = [sys.executable, "-m", "swsdist.cli.main", "search", "run", "--query", "-"]
+    ended = subprocess.run(nothing, input="\n", cwd=place, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "there is nothing to search for" in ended.stderr
 
 
 @pytest.mark.parametrize(
