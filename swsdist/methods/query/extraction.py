@@ -252,7 +252,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
                     "there is no speech in the query: silence, hum, noise or clicks only",
                     where=row["path"],
                     reason="no-speech",
-                    remedy="record it again, name the place of the speech (start, end), or search it as it is (queries.trim: none, --no-trim)",
+                    remedy="record it again, name the place (start, end), or search it whole (queries.trim: none, --no-trim)",
                 )
             # An end that was given stays, and so does one of which nothing is cut: it may lie beyond what was listened to.
             before = place.start if start is None else 0.0
