@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -46,5 +47,6 @@ def test_a_machine_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_versions_of_what_counts() -> None:
     found = hardware.versions()
     assert found.pop("python") == platform.python_version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
     assert {"swsdist", "numpy", "numba", "pyarrow", "librosa", "soxr"} <= set(found)
     assert found == {name: version(name) for name in found}
