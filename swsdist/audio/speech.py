@@ -21,6 +21,7 @@ VERSION = 1
 
 HOP, WINDOW = 0.010, 0.025  # s
 _LOW, _HIGH = 200.0, 4000.0  # Hz
+_LEAST_RATE = 2000  # Hz; below it there is too little of the band to tell a voice
 _DB = 4  # steps of a dB
 _QUIET, _LOUD = 10, 97  # percentiles
 #: A frame is strong above the louder of: so far below the loud ones; this part of the way up from the quiet ones (256ths).
@@ -111,9 +112,11 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         rate: Hz.
 
     Returns:
-        None where there is no speech: silence, hum, noise, or clicks only.
+        None where there is no speech: silence, hum, noise, or clicks only. A recording of less than 2000 Hz is kept whole.
     """
     duration = len(samples) / rate
+    if rate < _LEAST_RATE:
+        return Place(0.0, duration, duration)
     found = levels(samples, rate)
     if not len(found.power):
         return Place(0.0, duration, duration)

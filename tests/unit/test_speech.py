@@ -136,6 +136,8 @@ def test_no_speech(sound: str) -> None:
 
 def test_too_short_to_tell() -> None:
     assert found(noise(0.02)) == Place(0.0, 0.02, 0.02)
+    for rate in (1, 100, 1999):
+        assert found(noise(1.0)[: 2 * rate], rate=rate) == Place(0.0, 2.0, 2.0)
 
 
 def test_other_rates(words: list[np.ndarray]) -> None:
