@@ -24,9 +24,9 @@ def measure(scratch: Path) -> list[Row]:
         return [Row("trimming (Mboshi dev is not beside the checkout)", None, "")]
     cases = {
         "cut words": ("queries.trim=none",),
-        "cut words, trimmed": (),
+        "cut words, trimmed": ("queries.trim=auto",),
         "with background": ("queries.trim=none", f"corpus.queries={_MARGINS}"),
-        "with background, trimmed": (f"corpus.queries={_MARGINS}",),
+        "with background, trimmed": ("queries.trim=auto", f"corpus.queries={_MARGINS}"),
     }
     found: dict[str, dict[str, float]] = {}
     for k, (name, sets) in enumerate(cases.items()):

@@ -162,8 +162,8 @@ def test_margins_cost_next_to_nothing(scene: Any, tmp_path: Path) -> None:
     found = {}
     for name, sets in {
         "whole": ["queries.trim=none"],
-        "clean": [],
-        "margins": [f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
+        "clean": ["queries.trim=auto"],
+        "margins": ["queries.trim=auto", f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
     }.items():
         result = swsdist.run(config, sets=[*common, f"run={tmp_path / name}", *sets])
         found[name] = result.measures()
