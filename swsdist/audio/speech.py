@@ -69,11 +69,6 @@ class Place(NamedTuple):
     end: float
     duration: float
 
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is cut."""
-        return self.start == 0.0 and self.end == self.duration
-
 
 def levels(samples: NDArray[np.float32], rate: int) -> Levels:
     """Frames of 25 ms, one each 10 ms, of samples of full scale 1."""

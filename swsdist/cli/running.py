@@ -182,7 +182,7 @@ def _tell(result: RunResult) -> int:
         print(f"nothing left to do: {result.folder} is up to date{report}")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
-    warnings = outcome.course.notices()
+    warnings = outcome.course.notices() if result.report is None else result.report.warnings
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     rejected = result.rejected()

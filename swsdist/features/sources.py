@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from swsdist.errors import UserError
-from swsdist.features.interface import Columns, Extractor, columns_of, frame_shift, tracks_of
+from swsdist.features.interface import Columns, Extractor, columns_of, frame_shift, needs_of, tracks_of
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
 from swsdist.needs import Needs
 
@@ -144,3 +144,8 @@ def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
         Needs(max(one.cpus for one in row), max(one.memory_gb for one in row), max(one.gpus for one in row))
         for row in rows
     )
+
+
+def needs_of_all(features: Sequence[Named]) -> tuple[Needs, ...]:
+    """What suffices for each of the extractors that a config names."""
+    return together([needs_of(source.extractor) for source in sources_of(features)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import ctypes
 import json
 import os
@@ -83,6 +84,19 @@ class Scene:
     def sabotage(self, **values: Any) -> None:
         """Tell it."""
         self.order.write_text(json.dumps(values))
+
+    def select(self, *numbers: int) -> None:
+        """Let the corpus, which must be this scene's own, be these documents; other rows wait in `<table>.all.csv`."""
+        wanted = {f"d{k:03d}" for k in numbers}
+        for table in ("docs", "refs"):
+            path, whole = self.corpus / f"{table}.csv", self.corpus / f"{table}.all.csv"
+            if not whole.exists():
+                path.rename(whole)
+            with whole.open(newline="") as source, path.open("w", newline="") as target:
+                rows = csv.DictReader(source)
+                writer = csv.DictWriter(target, rows.fieldnames or [])
+                writer.writeheader()
+                writer.writerows(row for row in rows if row["doc_id"] in wanted)
 
     def run(self, *sets: str, run: str = "run", **keywords: Any) -> Any:
         """In this process."""

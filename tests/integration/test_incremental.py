@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,6 @@ def shards(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def keep(scene: Any, table: str, wanted: set[str]) -> None:
-    """Rows of a table whose doc_id is among these; other rows wait in `<table>.all.csv`."""
-    path, whole = scene.corpus / f"{table}.csv", scene.corpus / f"{table}.all.csv"
-    if not whole.exists():
-        path.rename(whole)
-    with whole.open(newline="") as source, path.open("w", newline="") as target:
-        rows = csv.DictReader(source)
-        writer = csv.DictWriter(target, rows.fieldnames or [])
-        writer.writeheader()
-        writer.writerows(row for row in rows if row["doc_id"] in wanted)
-
-
-def documents(scene: Any, *numbers: int) -> None:
-    """Let the corpus be these documents."""
-    names = {f"d{k:03d}" for k in numbers}
-    keep(scene, "docs", names)
-    keep(scene, "refs", names)
-
-
 def live(scene: Any) -> dict[str, int]:
     """Documents of the store, with their frames."""
     table = Store(Folder(str(scene.folder / "run" / "store"))).documents()
@@ -57,13 +37,13 @@ def whole(scene: Any) -> bool:
 def test_add_change_remove_compact(own_corpus: Any) -> None:
     scene = own_corpus
     run = scene.folder / "run"
-    documents(scene, 1, 2, 3, 4, 5)
+    scene.select(1, 2, 3, 4, 5)
     scene.run("index.shards=2")
     before = shards(run)
     assert len(live(scene)) == 5
 
     # More documents: a shard more, the others untouched, and their searches not done again.
-    documents(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     added = scene.run("index.shards=1")
     assert added.outcome.course.ended["index"].done == 1
     assert added.outcome.course.ended["search"].done == 1
@@ -84,7 +64,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert whole(scene)
 
     # A removed one: dropped, nothing computed anew but the search of its shard.
-    documents(scene, 1, 2, 3, 4, 6, 7, 8)
+    scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
     removed = scene.run()
     assert removed.outcome.course.ended["index"].done == 0
@@ -106,7 +86,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
 
     # And after that it grows on.
-    documents(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     assert scene.run().outcome.course.ended["index"].done == 1
     assert len(live(scene)) == 8
     assert whole(scene)
@@ -116,9 +96,9 @@ def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     scene = own_corpus
     by_document = ("search.normalise=none",)  # statistics of the collection are frozen with its first part
     scene.run(*by_document, run="once")
-    documents(scene, 3, 5, 7)
+    scene.select(3, 5, 7)
     scene.run(*by_document)
-    documents(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     scene.run(*by_document)
     assert scene.digest() == scene.digest("once")
 

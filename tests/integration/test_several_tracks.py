@@ -47,19 +47,6 @@ def store_of(scene: Any, run: str = "run") -> Store:
     return Store(Folder(str(scene.folder / run / "store")))
 
 
-def select(scene: Any, *numbers: int) -> None:
-    """Let the corpus be these documents."""
-    for table in ("docs", "refs"):
-        path, whole = scene.corpus / f"{table}.csv", scene.corpus / f"{table}.all.csv"
-        if not whole.exists():
-            path.rename(whole)
-        with whole.open(newline="") as source, path.open("w", newline="") as target:
-            rows = csv.DictReader(source)
-            writer = csv.DictWriter(target, rows.fieldnames or [])
-            writer.writeheader()
-            writer.writerows(row for row in rows if row["doc_id"] in {f"d{k:03d}" for k in numbers})
-
-
 def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=1", run="one")
     scene.run(TWO, WITH_STREAMS, "index.shards=7", "search.lanes=3", run="seven")
@@ -115,12 +102,12 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
 
 def test_documents_come_go_and_change(own_corpus: Any) -> None:
     scene = own_corpus
-    select(scene, 1, 2, 3, 4, 5)
+    scene.select(1, 2, 3, 4, 5)
     scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=2")
-    select(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     added = scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=1").outcome.course.ended["index"]
     assert added.done == 2
-    select(scene, 1, 2, 4, 6, 7, 8)
+    scene.select(1, 2, 4, 6, 7, 8)
     removed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.course.ended["index"]
     assert removed.tasks == 0
     sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
@@ -279,11 +266,11 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     monkeypatch.setattr("swsdist.pipeline.execution.executor.gpus_here", lambda: 0)
     features = setting("features", [{"name": "layers"}])
     both = setting("search.streams", [{"track": "still"}, {"track": "moving"}])
-    select(scene, 1, 2, 3, 4)
+    scene.select(1, 2, 3, 4)
     made = scene.run(features, both, NEVER, "index.shards=2", "executor.cpus_per_worker=2")
     assert made.outcome.course.ended["index"].done == 2
     assert set(Layers.granted) == {Needs(cpus=2)}
-    select(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     assert scene.run(features, both, NEVER, "index.shards=1").outcome.course.ended["index"].done == 1
     store = store_of(scene)
     assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [

@@ -8,13 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from swsdist.audio.reader import probe, read_blocks
-from swsdist.audio.speech import find_speech
+from swsdist.audio.reader import probe
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
-    given_seconds,
+    seconds_of,
     tell_of_durations,
     tell_of_lengths,
     tell_of_references,
@@ -23,12 +20,13 @@ from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import columns_of, frame_shift, kind_of
 from swsdist.io.filesystem import is_remote, locate
 from swsdist.io.notices import Notices
+from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 
 #: Headers are read side by side: on S3 each waits for the network.
 _PROBES = 16
-#: Seconds of a query that are listened to.
-_HEARD = 600.0
+#: Hz at which queries are listened to.
+_RATE = 16_000
 
 
 def check(own: SearchInputs) -> Iterator[Finding]:
@@ -80,7 +78,7 @@ class _Checking:
         hours = sum(self._seconds.values()) / 3600
         yield Finding("documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h")
         yield from _unusable("documents", bad, len(paths))
-        yield from (Finding("documents", None, str(notice)) for notice in notices.found.values())
+        yield from _odd("documents", notices)
 
     def _queries(self) -> Iterator[Finding]:
         table, trim = self._own.queries, self._own.config.queries.trim == "auto"
@@ -92,12 +90,12 @@ class _Checking:
                 texts += 1
                 continue
             try:
-                length, trimmed = _heard(row, trim, self._storage)
+                heard = hear(row, _RATE, self._storage, trim)
             except AudioError as error:
                 bad.append((f"{row['query_id']}, example {row['example']}", error))
                 continue
-            lengths[row["query_id"], row["example"]] = length
-            cut += trimmed
+            lengths[row["query_id"], row["example"]] = heard.seconds
+            cut += bool(heard.before or heard.after)
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} are text" if texts else ""
@@ -105,12 +103,12 @@ class _Checking:
         yield from _unusable("queries", bad, table.num_rows)
         notices = Notices()
         tell_of_lengths(lengths, self._seconds, str(self._corpus.queries), notices)
-        yield from (Finding("queries", None, str(notice)) for notice in notices.found.values())
+        yield from _odd("queries", notices)
 
     def _references(self) -> Iterator[Finding]:
         table, notices = self._own.references, Notices()
         assert table is not None
-        known = given_seconds(self._own.documents)
+        known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
         asked = set(self._own.queries["query_id"].to_pylist())
@@ -118,7 +116,7 @@ class _Checking:
         text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
         text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
         yield Finding("references", True, text)
-        yield from (Finding("references", None, str(notice)) for notice in notices.found.values())
+        yield from _odd("references", notices)
 
     def _features(self) -> Iterator[Finding]:
         for source in self._own.sources:
@@ -173,31 +171,8 @@ def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, float | A
         return dict(zip(paths, pool.map(one, paths), strict=True))
 
 
-def _heard(row: Mapping[str, Any], trim: bool, storage: Mapping[str, Any]) -> tuple[float, bool]:
-    """Seconds of an example as it will be searched, and whether any of it is cut off.
-
-    Raises:
-        AudioError: it cannot be used.
-    """
-    rate, taken = 16_000, 0
-    blocks = []
-    for block in read_blocks(
-        row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=storage
-    ):
-        blocks.append(block)
-        taken += len(block)
-        if taken > _HEARD * rate:
-            break
-    length = taken / rate
-    if not trim or (row["start"] is not None and row["end"] is not None):
-        return length, False
-    place = find_speech(np.concatenate(blocks) if blocks else np.empty(0, np.float32), rate)
-    if place is None:
-        raise AudioError(
-            "there is no speech in the query", where=row["path"], reason="no-speech", remedy="record it again"
-        )
-    kept = (place.end if row["end"] is None else length) - (place.start if row["start"] is None else 0.0)
-    return kept, kept < length
+def _odd(name: str, notices: Notices) -> Iterator[Finding]:
+    return (Finding(name, None, str(notice)) for notice in notices.found.values())
 
 
 def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int) -> Iterator[Finding]:

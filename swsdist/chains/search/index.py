@@ -13,9 +13,9 @@ from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seco
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
-from swsdist.features.interface import Extractor, frame_shift, kind_of, needs_of, tracks_of, use
+from swsdist.features.interface import Extractor, frame_shift, kind_of, tracks_of, use
 from swsdist.features.registry import recipe
-from swsdist.features.sources import Source, planned, sources_of, together
+from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
@@ -50,7 +50,7 @@ class Index(Stage):
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
-        return together([needs_of(source.extractor) for source in sources_of(config.features)])
+        return needs_of_all(config.features)
 
     def place(self, inputs: Inputs) -> str:
         """The store."""

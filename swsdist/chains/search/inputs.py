@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from swsdist.audio.reader import probe
 from swsdist.chains.search.oddities import (
-    given_seconds,
+    seconds_of,
     tell_of_durations,
     tell_of_lengths,
     tell_of_places,
@@ -216,7 +216,7 @@ class SearchInputs(ChainInputs):
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
             tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
         if "references" in read and corpus.references is not None and self.references is not None:
-            tell_of_references(self.references, given_seconds(self.documents), corpus.references, storage, self.noted)
+            tell_of_references(self.references, seconds_of(self.documents), corpus.references, storage, self.noted)
 
     def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
         """The same with the durations that were measured.
@@ -227,14 +227,12 @@ class SearchInputs(ChainInputs):
         corpus, storage, found = self.config.corpus, self.config.storage, Notices()
         if self.manifest is None:
             return found
-        table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
-        keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
-        measured = dict(zip(keys, table["duration"].to_pylist(), strict=True))
+        measured = seconds_of(self.open_store().documents(columns=["doc_id", "channel", "duration"]))
         tell_of_durations(self.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and "queries" in vars(self):
             tell_of_lengths(spoken, measured, corpus.queries, found)
         if corpus.references is not None and "references" in vars(self) and self.references is not None:
-            known = given_seconds(self.documents)  # told already
+            known = seconds_of(self.documents)  # told already
             rest = {key: seconds for key, seconds in measured.items() if key not in known}
             tell_of_references(self.references, rest, corpus.references, storage, found)
         return found

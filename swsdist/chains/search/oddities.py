@@ -108,8 +108,8 @@ def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
     return place(where, row, storage) if is_table(where) else str(documents["path"][row])
 
 
-def given_seconds(documents: pa.Table) -> dict[tuple[str, int], float]:
-    """Durations that the documents' table gives."""
+def seconds_of(documents: pa.Table) -> dict[tuple[str, int], float]:
+    """Durations that a table of documents gives: CORPUS, or that of a store."""
     known = documents.filter(pc.is_valid(documents["duration"]))
     keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
     return dict(zip(keys, known["duration"].to_pylist(), strict=True))

@@ -11,13 +11,14 @@ import pyarrow as pa
 from swsdist.audio import speech
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.oddities import seconds_of
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.errors import StoreError, UserError
-from swsdist.features.interface import Columns, kind_of, needs_of, use
+from swsdist.features.interface import Columns, kind_of, use
 from swsdist.features.registry import recipe
-from swsdist.features.sources import Source, planned, sources_of, together
+from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
@@ -75,7 +76,7 @@ class Queries(Stage):
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
-        return together([needs_of(source.extractor) for source in sources_of(config.features)])
+        return needs_of_all(config.features)
 
     def place(self, inputs: Inputs) -> str:
         """The store of queries."""
@@ -158,7 +159,7 @@ class Queries(Stage):
     def finish(self, inputs: Inputs) -> None:
         """Make the groups of this plan the store's state, if they are not."""
         own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
-        states = [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+        states = _states(inputs)
         source, listing = GROUPS + fingerprint(states, own.recipes), inputs.ledger.listing(inputs.place)
         try:
             old = load(folder)
@@ -204,9 +205,14 @@ class Queries(Stage):
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the examples, whatever the groups."""
         folder = Folder(inputs.place, inputs.config.storage)
-        states = [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+        states = _states(inputs)
         tables = (examples_of(Store(folder, require(folder, name))) for name in states)
         return {"queries": by_key(tables, "query_id")} if states else {}
+
+
+def _states(inputs: Inputs) -> list[str]:
+    """Names of the groups' states in the store of queries."""
+    return [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
 
 
 def _joined(group: Store, place: int) -> pa.Table:
@@ -237,9 +243,7 @@ def seconds_in(course: Course) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
     found: dict[tuple[str, int], float] = {}
     for group in _groups_in(course):
-        table = Tracks(group).documents(columns=["doc_id", "channel", "duration"])
-        keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
-        found.update(zip(keys, table["duration"].to_pylist(), strict=True))
+        found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return found
 
 

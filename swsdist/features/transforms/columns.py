@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
 from swsdist.errors import ConfigError
-from swsdist.features.transforms.interface import Shape
-from swsdist.options import Options
+from swsdist.features.transforms.interface import Shape, TransformOptions
 
 
-class Columns(Options):
+class Columns(TransformOptions):
     """Columns of the frames, in the order that is given; numbers count from 0."""
 
     keep: Annotated[tuple[Annotated[int, Field(ge=0, strict=True)] | str, ...], Field(min_length=1)]
@@ -43,7 +42,3 @@ class Columns(Options):
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns given) to float32 (frames, columns kept)."""
         return np.ascontiguousarray(frames[:, self._places])
-
-    def describe(self) -> dict[str, object]:
-        """Its options."""
-        return self.model_dump(mode="json")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
 from swsdist.features.interface import Batched, Extractor, Kind, columns_of, files_of, kind_of, tracks_of
+from swsdist.options import Options
 
 
 class Shape(NamedTuple):
@@ -57,6 +58,14 @@ class Transform(Protocol):
     def describe(self) -> dict[str, object]:
         """All options with their values, as plain JSON."""
         ...
+
+
+class TransformOptions(Options):
+    """Base of a transform whose fields are its options."""
+
+    def describe(self) -> dict[str, object]:
+        """All options with their values."""
+        return self.model_dump(mode="json")
 
 
 class Transformed:

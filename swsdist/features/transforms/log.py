@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.errors import DataError
-from swsdist.features.transforms.interface import Shape
-from swsdist.options import Options
+from swsdist.features.transforms.interface import Shape, TransformOptions
 
 
-class Log(Options):
+class Log(TransformOptions):
     """The natural logarithm of each number and a floor together."""
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-10
@@ -33,7 +32,3 @@ class Log(Options):
             )
         made: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
         return made
-
-    def describe(self) -> dict[str, object]:
-        """Its options."""
-        return self.model_dump(mode="json")

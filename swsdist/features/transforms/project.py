@@ -19,9 +19,8 @@ from pydantic import Field, PrivateAttr
 from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError, DataError
 from swsdist.features.model import Model, load_model
-from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.filesystem import locate
-from swsdist.options import Options
 
 #: Columns that a sum of products is exact for.
 _MOST = 2048
@@ -52,7 +51,7 @@ def projection(
     return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})
 
 
-class Project(Options):
+class Project(TransformOptions):
     """By the model in a file (`projection` makes one)."""
 
     model: IsPath
@@ -126,10 +125,6 @@ class Project(Options):
             )
         made: NDArray[np.float32] = (whole @ loaded.matrix[:, : self.columns] * loaded.step).astype(np.float32)
         return made
-
-    def describe(self) -> dict[str, object]:
-        """Its options."""
-        return self.model_dump(mode="json")
 
     def files(self) -> list[Path]:
         """The model."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
-from swsdist.audio.speech import find_speech
 from swsdist.config.search import Search
 from swsdist.errors import AudioError
 from swsdist.features.blocks import in_blocks, regrouped
@@ -31,6 +30,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
+from swsdist.methods.query.hearing import hear
 from swsdist.registries import RECURRENCES
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
@@ -41,9 +41,6 @@ from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512
-
-#: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
-_LONGEST_HEARD = 600.0
 
 #: Frames of an example that is averaged with others: a table of two such has 2^24 places.
 LONGEST_AVERAGED = 1 << 12
@@ -242,23 +239,13 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
     places: dict[tuple[str, int], tuple[float | None, float | None]] = {}
 
     def trimmed(row: dict[str, Any], rate: int, folder: Folder) -> dict[str, Any]:
-        key, start, end = (row["query_id"], row["example"]), row["start"], row["end"]
-        if cuts is None or (start is not None and end is not None):
+        key = row["query_id"], row["example"]
+        if cuts is None or (row["start"] is not None and row["end"] is not None):
             return row
         if key not in places:  # what the first extractor hears is what the others are given
-            place = find_speech(np.concatenate(list(_heard(row, rate, folder))), rate)
-            if place is None:
-                raise AudioError(
-                    "there is no speech in the query: silence, hum, noise or clicks only",
-                    where=row["path"],
-                    reason="no-speech",
-                    remedy="record it again, name the place (start, end), or search it whole (queries.trim: none, --no-trim)",
-                )
-            # An end that was given stays, and so does one of which nothing is cut: it may lie beyond what was listened to.
-            before = place.start if start is None else 0.0
-            after = place.duration - place.end if end is None else 0.0
-            places[key] = before if before else start, place.end + (start or 0.0) if after else end
-            cuts[key] = Cut(*key, round(before, 3), round(after, 3))
+            heard = hear(row, rate, folder.storage)
+            places[key] = heard.start, heard.end
+            cuts[key] = Cut(*key, round(heard.before, 3), round(heard.after, 3))
         return {**row, "start": places[key][0], "end": places[key][1]}
 
     def read(
@@ -279,19 +266,6 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         return _duration(row, frames, extractor)
 
     return read
-
-
-def _heard(row: dict[str, Any], rate: int, folder: Folder) -> Iterator[NDArray[np.float32]]:
-    """Samples of a recorded query; of one that is far too long only as many as show it."""
-    left = round(_LONGEST_HEARD * rate)
-    parts = read_blocks(
-        row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=folder.storage
-    )
-    for block in parts:
-        yield block[:left]
-        left -= len(block)
-        if left <= 0:
-            return
 
 
 def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor) -> float:

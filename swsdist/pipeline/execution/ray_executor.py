@@ -207,9 +207,9 @@ class RayExecutor:
         tried: dict[str, int] = {}
         waiting = len(queue)
         while waiting:
-            due = [task for at, task in self._later if at <= time.monotonic()]
-            self._later = [(at, task) for at, task in self._later if task not in due]
-            queue.extend(due)
+            now = time.monotonic()
+            queue.extend(task for at, task in self._later if at <= now)
+            self._later = [(at, task) for at, task in self._later if at > now]
             self._hand_out(queue, suspects)
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:

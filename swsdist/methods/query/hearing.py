@@ -1,0 +1,77 @@
+"""A recorded query is listened to: where is its speech?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.audio.reader import read_blocks
+from swsdist.audio.speech import find_speech
+from swsdist.errors import AudioError
+
+#: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
+_LONGEST_HEARD = 600.0
+
+
+class Heard(NamedTuple):
+    """A recorded example that was listened to.
+
+    Attributes:
+        start, end: of what is searched; None: those of the recording.
+        seconds: of it, as far as it was listened to.
+        before, after: s that are cut off.
+    """
+
+    start: float | None
+    end: float | None
+    seconds: float
+    before: float
+    after: float
+
+
+def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim: bool = True) -> Heard:
+    """Listen to an example, and find its speech; an end that was given stays.
+
+    Args:
+        row: of QUERIES.
+        rate: Hz.
+        storage: options for s3fs.
+        trim: without it, nothing is cut off.
+
+    Raises:
+        AudioError: it cannot be used, or has no speech.
+    """
+    start, end = row["start"], row["end"]
+    samples = np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)])
+    seconds = len(samples) / rate
+    if not trim or (start is not None and end is not None):
+        return Heard(start, end, seconds, 0.0, 0.0)
+    place = find_speech(samples, rate)
+    if place is None:
+        raise AudioError(
+            "there is no speech in the query: silence, hum, noise or clicks only",
+            where=row["path"],
+            reason="no-speech",
+            remedy="record it again, name the place (start, end), or search it whole (queries.trim: none, --no-trim)",
+        )
+    before = place.start if start is None else 0.0
+    after = place.duration - place.end if end is None else 0.0
+    # An end of which nothing is cut stays as it was: it may lie beyond what was listened to.
+    kept = before if before else start, place.end + (start or 0.0) if after else end
+    return Heard(*kept, seconds - before - after, before, after)
+
+
+def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> Iterator[NDArray[np.float32]]:
+    """Samples of a recorded query; of one that is far too long only as many as show it."""
+    left = round(_LONGEST_HEARD * rate)
+    parts = read_blocks(
+        row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=storage
+    )
+    for block in parts:
+        yield block[:left]
+        left -= len(block)
+        if left <= 0:
+            return
