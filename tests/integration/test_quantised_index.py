@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from test_several_tracks import TWO, WITH_STREAMS, select, store_of
+from test_several_tracks import TWO, WITH_STREAMS, store_of
 
 from swsdist.methods.first_pass import search as searching
 from swsdist.store.maintaining import check, compact, refit
@@ -43,11 +43,11 @@ def test_without_it_there_is_no_such_step(scene: Any) -> None:
 
 def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
     scene = own_corpus
-    select(scene, 1, 2, 3, 4, 5)
+    scene.select(1, 2, 3, 4, 5)
     assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (3, 0)
     models = store_of(scene).manifest.models
     assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (0, 2)
-    select(scene, *range(1, 9))
+    scene.select(*range(1, 9))
     assert steps(scene.run(QUANTISED, "index.shards=1"))["quantise"] == (1, 2)
     assert store_of(scene).manifest.models == models
     digest = scene.digest()
