@@ -45,7 +45,8 @@ REFERENCES = pa.schema(
     ]
 )
 
-#: Store: a row a document. `mean` and `variance` are per dimension, over all frames of the document.
+#: Store: a row a document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a bit a
+#: frame, the first frame's in the lowest bit of the first byte: whether there is speech in it; null where nothing was heard.
 DOCUMENTS = pa.schema(
     [
         *_key,
@@ -59,6 +60,7 @@ DOCUMENTS = pa.schema(
         pa.field("speaker", pa.string()),
         pa.field("mean", pa.list_(pa.float64()), False),
         pa.field("variance", pa.list_(pa.float64()), False),
+        pa.field("speech", pa.large_binary()),
     ]
 )
 

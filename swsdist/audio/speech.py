@@ -21,7 +21,7 @@ VERSION = 1
 
 HOP, WINDOW = 0.010, 0.025  # s
 _LOW, _HIGH = 200.0, 4000.0  # Hz
-_LEAST_RATE = 2000  # Hz; below it there is too little of the band to tell a voice
+LEAST_RATE = 2000  # Hz; below it there is too little of the band to tell a voice
 _DB = 4  # steps of a dB
 _QUIET, _LOUD = 10, 97  # percentiles
 #: A frame is strong above the louder of: so far below the loud ones; this part of the way up from the quiet ones (256ths).
@@ -29,14 +29,14 @@ _STRONG, _STRONG_PART = 26 * _DB, 128
 #: The same of one that belongs to speech if it stands beside a strong one.
 _WEAK, _WEAK_PART = 36 * _DB, 77
 #: Loud frames at least so far above the quiet ones: else nothing in it tells speech from what is around it.
-_RANGE = 12 * _DB
+RANGE = 12 * _DB
 #: Loud frames at least at this level (dB of full scale).
-_AUDIBLE = -70 * _DB
-_FLAT, _HUM = -8 * _DB, -20 * _DB
+AUDIBLE = -70 * _DB
+FLAT, HUM = -8 * _DB, -20 * _DB
 #: Strong frames of a stretch, and those with a voice's spectrum, at least: a click has fewer.
-_STRONG_FRAMES, _VOICED_FRAMES = 6, 4
+_STRONG_FRAMES, VOICED_FRAMES = 6, 4
 #: Stretches of speech that are no further apart are one phrase; a burst without a voice no further from one is a part of it.
-_PHRASE, _BURST = 0.6, 0.1  # s
+PHRASE, _BURST = 0.6, 0.1  # s
 #: An end is cut off if it is at least so long (s); and a shorter one if it is at least so far below the loud frames: else it
 #: may be a weak sound of a word that was cut at its edges.
 _LONG, _SHORT = 0.30, 0.10
@@ -110,37 +110,29 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         None where there is no speech: silence, hum, noise, or clicks only. A recording of less than 2000 Hz is kept whole.
     """
     duration = len(samples) / rate
-    if rate < _LEAST_RATE:
+    if rate < LEAST_RATE:
         return Place(0.0, duration, duration)
     found = levels(samples, rate)
     if not len(found.power):
         return Place(0.0, duration, duration)
-    order = np.sort(found.power)
-    quiet, loud = (int(order[len(order) * part // 100]) for part in (_QUIET, _LOUD))
-    voiced = (found.flatness <= _FLAT) & (found.hum >= _HUM)
-    if loud < _AUDIBLE:
+    quiet, loud = quiet_and_loud(found.power)
+    voiced = (found.flatness <= FLAT) & (found.hum >= HUM)
+    if loud < AUDIBLE:
         return None
-    if loud - quiet < _RANGE:
-        enough = np.count_nonzero(voiced) >= min(_VOICED_FRAMES, len(voiced))
+    if loud - quiet < RANGE:
+        enough = np.count_nonzero(voiced) >= min(VOICED_FRAMES, len(voiced))
         return Place(0.0, duration, duration) if enough else None
-    way = loud - quiet
-    strong = found.power >= max(loud - _STRONG, quiet + way * _STRONG_PART // 256)
-    weak = found.power >= max(loud - _WEAK, quiet + way * _WEAK_PART // 256)
-    stretches = list(_stretches(weak))
-    spoken = [
-        (first, last)
-        for first, last in stretches
-        if np.count_nonzero(strong[first:last]) >= _STRONG_FRAMES
-        and np.count_nonzero(strong[first:last] & voiced[first:last]) >= _VOICED_FRAMES
-    ]
+    strong, weak = (found.power >= least for least in thresholds(quiet, loud))
+    above = list(stretches(weak))
+    spoken = [stretch for stretch in above if is_spoken(*stretch, strong, voiced)]
     if not spoken:  # a voice in short bursts: nothing that could be cut off with certainty
-        return Place(0.0, duration, duration) if np.count_nonzero(strong & voiced) >= _VOICED_FRAMES else None
-    phrases = list(_joined(spoken, round(_PHRASE / HOP)))
+        return Place(0.0, duration, duration) if np.count_nonzero(strong & voiced) >= VOICED_FRAMES else None
+    phrases = list(joined(spoken, round(PHRASE / HOP)))
     first, last = max(
         phrases, key=lambda phrase: int((found.power[slice(*phrase)].astype(np.int64) - quiet).clip(0).sum())
     )
     # A stop's release stands apart from its vowel.
-    bursts, near = [each for each in stretches if strong[slice(*each)].any()], round(_BURST / HOP)
+    bursts, near = [each for each in above if strong[slice(*each)].any()], round(_BURST / HOP)
     for begin, end in bursts:
         if 0 <= begin - last <= near:
             last = end
@@ -156,19 +148,41 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
     )
 
 
+def quiet_and_loud(power: NDArray[np.integer]) -> tuple[int, int]:
+    """The powers of quiet and of loud frames: their 10th and 97th percentile."""
+    order = np.sort(power)
+    quiet, loud = (int(order[len(order) * part // 100]) for part in (_QUIET, _LOUD))
+    return quiet, loud
+
+
+def thresholds(quiet: int, loud: int) -> tuple[int, int]:
+    """The least power of a strong frame, and of a weak one that stands beside strong ones."""
+    way = loud - quiet
+    strong = max(loud - _STRONG, quiet + way * _STRONG_PART // 256)
+    return strong, max(loud - _WEAK, quiet + way * _WEAK_PART // 256)
+
+
+def is_spoken(first: int, last: int, strong: NDArray[np.bool_], voiced: NDArray[np.bool_]) -> bool:
+    """Whether a stretch has enough strong frames, and of these enough with a voice's spectrum."""
+    return bool(
+        np.count_nonzero(strong[first:last]) >= _STRONG_FRAMES
+        and np.count_nonzero(strong[first:last] & voiced[first:last]) >= VOICED_FRAMES
+    )
+
+
 def _is_cut(power: NDArray[np.int32], seconds: float, loud: int) -> bool:
     """Whether an end of a recording is none of its speech."""
     middle = int(np.sort(power)[len(power) // 2]) if len(power) else loud
     return seconds >= _LONG or (seconds >= _SHORT and loud - middle >= _SILENT)
 
 
-def _stretches(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def stretches(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """First, and one after the last, of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def _joined(stretches: Iterable[tuple[int, int]], gap: int) -> Iterator[tuple[int, int]]:
+def joined(stretches: Iterable[tuple[int, int]], gap: int) -> Iterator[tuple[int, int]]:
     """Stretches, those that are at most `gap` frames apart made one."""
     held: tuple[int, int] | None = None
     for first, last in stretches:

@@ -38,6 +38,9 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     for track in manifest.tracks:
         print(f"track       {track.name}: {track.dimension} {track.kind} a tick, {describe(track.recipe)}")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
+    if counts.get("heard_seconds"):
+        part = counts["speech_seconds"] / counts["heard_seconds"]
+        print(f"speech      {counts['speech_seconds'] / 3600:.3f} h, {100 * part:.0f} %")
     print(f"rejected    {counts['rejected']:.0f}")
     if counts["statistics_gone"]:
         print(

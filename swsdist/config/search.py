@@ -204,6 +204,11 @@ class Search(Section):
     candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10, description="a candidate's cost is the least within plus or minus this many frames"
     )
+    skip_silence: bool = Field(
+        False,
+        description="leave out frames of documents in which there is no speech; a match may reach across what is left out, "
+        "and its times are the recording's; see docs/concepts/speech-marks.md",
+    )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
@@ -232,6 +237,8 @@ class Search(Section):
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":
             del values["examples"]
+        if not self.skip_silence:
+            del values["skip_silence"]
         values["distance"] = [
             [
                 *([] if term.track is None else [term.track]),
@@ -352,6 +359,8 @@ class Search(Section):
         if self.device != "cpu" and not recurrence.gpu:
             known = " or ".join(those(RECURRENCES, "gpu"))
             raise ValueError(f"device: {self.device} knows recurrence: {known} only, not {self.recurrence}")
+        if self.skip_silence and self.proposer.name != "none":
+            raise ValueError("a proposer reads all frames: set skip_silence: false, or proposer: {name: none}")
         if self.device != "cpu" and self.proposer.name != "none":
             raise ValueError(f"a proposer searches on the CPU: set device: cpu, not {self.device}")
         return self

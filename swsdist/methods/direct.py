@@ -265,6 +265,12 @@ class _Pair:
         self, store: Store, query: str, doc_id: str, channel: int, options: Mapping[str, object], trim: bool
     ) -> None:
         config = settings_of(options)
+        if config.skip_silence:
+            raise ConfigError(
+                "a curve and a path are of all frames of a document",
+                where="search.skip_silence",
+                remedy="leave it away",
+            )
         manifest = store.manifest
         extracted = extracted_from(store, [parse_query(query)], trim=trim).examples
         tracks = Tracks(store)

@@ -97,7 +97,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         SummaryRow("PMU search", f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"),
         SummaryRow("PL", short(cost.pl), f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}"),
         SummaryRow("wall time", span(cost.wall_s), _ray(data)),
-        SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents"),
+        SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents{_speech(counts.speech)}"),
         SummaryRow(
             "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
         ),
@@ -121,6 +121,10 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     )
     rows.append(SummaryRow("report", data.page_path))
     return tuple(rows)
+
+
+def _speech(part: float | None) -> str:
+    return "" if part is None else f"; speech is {100 * part:.0f} % of it"
 
 
 def _trimmed(data: ReportData) -> str:

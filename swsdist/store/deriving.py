@@ -77,7 +77,8 @@ def derive_shard(
         What `store.writing.write_shard` returns; a document whose transform raises a DataError is rejected.
     """
     rows = {(row["doc_id"], row["channel"]): row for row in source.documents(shard, track=track).to_pylist()}
-    live, rejected, output = [], [], shard_name(name)
+    live: list[dict[str, object]] = []
+    rejected, output = [], shard_name(name)
     with folder.temporary(".parquet") as path:
         with parquet.writer(path, FRAMES) as file:
             writer = ShardWriter(file, dimension)
@@ -90,7 +91,9 @@ def derive_shard(
                 except DataError as error:
                     rejected.append(rejection(row, error))
                 else:
-                    live.append({**row, **made, "shard": partition or output})
+                    # Marks of speech are of the source's frames.
+                    heard = row["speech"] if made["frames"] == row["frames"] else None
+                    live.append({**row, **made, "speech": heard, "shard": partition or output})
             writer.flush()
         described = parquet.describe(path, output)
         folder.publish(path, output)
@@ -101,7 +104,7 @@ def derive_shard(
         parquet.publish(folder, documents_name(name), [table], DOCUMENTS),
         parquet.publish(folder, rejected_name(name), [refused], REJECTED_DOCUMENTS),
     )
-    return Indexed(outputs, table, refused, sum(row["duration"] for row in live), source.manifest.shard(shard).size)
+    return Indexed(outputs, table, refused, sum(table["duration"].to_pylist()), source.manifest.shard(shard).size)
 
 
 def _write(

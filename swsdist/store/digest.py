@@ -25,7 +25,7 @@ def of_store(store: Store) -> dict[str, str]:
 
 
 def _of_track(store: Store, track: str) -> dict[str, str]:
-    columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance"]
+    columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance", "speech"]
     table = store.documents(columns=columns, track=track)
     table = table.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
     frames: dict[tuple[str, int], Any] = {}
@@ -53,7 +53,7 @@ def of_rows(table: pa.Table) -> str:
             running.update(pc.fill_null(column, 0).to_numpy().tobytes())
         elif pa.types.is_large_binary(column.type):
             for value in column:
-                running.update(hashlib.sha256(value.as_buffer()).digest())
+                running.update(hashlib.sha256(value.as_buffer()).digest() if value.is_valid else b"null")
         else:
             running.update(json.dumps(column.to_pylist(), default=str).encode())
     return running.hexdigest()

@@ -28,7 +28,9 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
 from swsdist.errors import StoreError
@@ -41,7 +43,7 @@ from swsdist.store.statistics import pinned
 from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/2"
+SCHEMA = "swsdist-store/3"
 
 #: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
 StoreKind = str
@@ -367,6 +369,7 @@ def commit(
             "documents": first.num_rows,
             "frames": sum(first["frames"].to_pylist()),
             "seconds": round(sum(sorted(first["duration"].to_pylist())), 6),
+            **_speech(first, tick),
             "rejected": rejected.num_rows,
             "statistics_gone": fitted[tracks[0].name].gone,
         },
@@ -379,6 +382,17 @@ def commit(
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
+
+
+def _speech(documents: pa.Table, tick: float) -> dict[str, float]:
+    """Seconds that were listened to, and seconds of speech in them."""
+    heard = documents.filter(pc.is_valid(documents["speech"]))
+    bits = b"".join(heard["speech"].to_pylist())
+    speech = int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
+    return {
+        "heard_seconds": round(sum(heard["frames"].to_pylist()) * tick, 6),
+        "speech_seconds": round(speech * tick, 6),
+    }
 
 
 def made_with() -> dict[str, str]:

@@ -21,6 +21,7 @@ from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)
+_WITHOUT_STATISTICS = (*_BLOBS, "speech")
 
 #: Rows of a row group at most; more are cut, so that a reader of a part need not hold them all.
 LARGEST_ROW_GROUP = 1 << 22
@@ -64,7 +65,7 @@ def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
         path,
         schema,
         use_dictionary=[name for name in plain if pa.types.is_string(schema.field(name).type)],
-        write_statistics=plain,
+        write_statistics=[name for name in plain if name not in _WITHOUT_STATISTICS],
         compression={name: "zstd" if name in plain else "none" for name in schema.names},
         write_page_checksum=True,
     ) as file:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import read_blocks, sha256
 from swsdist.errors import AudioError, DataError
 from swsdist.features.blocks import in_blocks
@@ -25,9 +26,22 @@ from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.types import DOCUMENTS, FRAMES
 
+
+class Read(NamedTuple):
+    """What is known of a recording when it was read.
+
+    Attributes:
+        seconds: its duration.
+        speech: bool (frames,), whether there is speech in a frame; None where nothing was heard.
+    """
+
+    seconds: float
+    speech: NDArray[np.bool_] | None = None
+
+
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
-#: BLOCK_FRAMES; what it returns is the duration in seconds.
-Reading = Callable[[dict[str, Any], Extractor, Folder], Generator[NDArray[np.float32], None, float]]
+#: BLOCK_FRAMES; what it returns is known at the end.
+Reading = Callable[[dict[str, Any], Extractor, Folder], Generator[NDArray[np.float32], None, Read]]
 
 #: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.identities`).
 _NO_FILE = ("missing", "unreadable")
@@ -133,10 +147,10 @@ def write_tracks(
         folder, fingerprint, extractor, partition: as there.
         documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
             not to be that of the whole file.
-        reading: how a row is read; by default a whole recording.
+        reading: how a row is read; by default a whole recording, which is listened to for the store's first track.
         kind: what a row is called, where it is rejected.
     """
-    reading = reading or whole_recording
+    reading = reading or (heard_recording if partition is None else whole_recording)
     tracks = tracks_of(extractor)
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]
@@ -190,7 +204,7 @@ def _write_document(
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
     rows = first = 0
     digest = document["sha256"] if "sha256" in document else sha256(document["path"], folder.storage)
-    read = _Told(reading(document, extractor, folder))
+    read = _Ended(reading(document, extractor, folder))
     for frames in read:
         for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
             own = frames[:, track.first : track.stop]
@@ -202,19 +216,32 @@ def _write_document(
         "doc_id": document["doc_id"],
         "channel": document["channel"],
         "path": document["path"],
-        "duration": read.seconds,
+        "duration": read.told.seconds,
         "frames": first,
         "rows": rows,
         "identity": document["identity"],
         "sha256": digest,
         "speaker": document["speaker"],
+        "speech": None if read.told.speech is None else packed(read.told.speech),
     }
     return row, statistics
 
 
-def whole_recording(
+def heard_recording(
     document: dict[str, Any], extractor: Extractor, folder: Folder
-) -> Generator[NDArray[np.float32], None, float]:
+) -> Generator[NDArray[np.float32], None, Read]:
+    """`whole_recording`, and where there is speech in it."""
+    listener, frames = Listener(extractor.sample_rate), 0
+    read = _Ended(whole_recording(document, extractor, folder, listener))
+    for block in read:
+        frames += len(block)
+        yield block
+    return read.told._replace(speech=listener.marks(frames, extractor.hop, extractor.frame_length))
+
+
+def whole_recording(
+    document: dict[str, Any], extractor: Extractor, folder: Folder, listener: Listener | None = None
+) -> Generator[NDArray[np.float32], None, Read]:
     """The `Reading` of a document: a channel of a recording, from its beginning to its end."""
     samples = 0
 
@@ -224,10 +251,12 @@ def whole_recording(
             document["path"], channel=document["channel"], rate=extractor.sample_rate, storage=folder.storage
         ):
             samples += len(block)
+            if listener is not None:
+                listener.add(block)
             yield block
 
     yield from in_blocks(extractor, counted())
-    return samples / extractor.sample_rate
+    return Read(samples / extractor.sample_rate)
 
 
 def _demand_file(document: dict[str, Any]) -> None:
@@ -257,15 +286,15 @@ def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
         raise cause
 
 
-class _Told:
-    """What a generator yields; `seconds` is what it has returned."""
+class _Ended:
+    """What a generator yields; `told` is what it has returned."""
 
-    def __init__(self, blocks: Generator[NDArray[np.float32], None, float]) -> None:
+    def __init__(self, blocks: Generator[NDArray[np.float32], None, Read]) -> None:
         self._blocks = blocks
-        self.seconds = 0.0
+        self.told = Read(0.0)
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
-        self.seconds = yield from self._blocks
+        self.told = yield from self._blocks
 
 
 def rejection(document: dict[str, Any], error: DataError, kind: str = "document") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
@@ -66,11 +67,14 @@ class Index(Stage):
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
 
-        def task(source: Source, rows: list[Row], partition: str | None, label: str, work: float) -> Task:
+        def task(
+            source: Source, rows: list[Row], partition: str | None, label: str, work: float, *more: object
+        ) -> Task:
             made = inputs.task(
                 source.fingerprint,
                 [[row[name] for name in _MATTERS] for row in rows],
                 *([] if partition is None else [partition]),
+                *more,
                 label=label if len(own.sources) == 1 else f"{source.tracks[0].name}, {label}",
                 work=work,
                 payload={
@@ -86,7 +90,7 @@ class Index(Stage):
             rows, seconds = new[chosen.start : chosen.stop], sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             first, *more = own.sources
-            leading = task(first, rows, None, label, seconds)
+            leading = task(first, rows, None, label, seconds, marks.VERSION)
             yield leading
             for source in more:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)

@@ -133,8 +133,8 @@ class Dtw:
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
             examples = queries(1)
-            documents, found = search_shard(store, shards[0], examples, self._settings)
-            cells = sum(len(example.frames) for example in examples) * store.manifest.shard(shards[0]).frames
+            documents, found, frames = search_shard(store, shards[0], examples, self._settings)
+            cells = sum(len(example.frames) for example in examples) * frames
             fill = round(found.fill, 4)
         return Result(
             (table for _, table in candidate_tables(documents, examples, found, self.unit(), buckets)),
@@ -161,7 +161,8 @@ class Dtw:
         found: dict[int, dict[str, Any]] = {}
         if not shards:
             return CANDIDATES.empty_table()
-        documents = Documents(store, shards, self._settings)
+        # Spans are of all frames.
+        documents = Documents(store, shards, self._settings.model_copy(update={"skip_silence": False}))
         keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
         settings = engine_settings(self._settings, documents.distance, store.manifest.shift)
         chosen = np.array([key in wanted for key in keys], np.bool_)

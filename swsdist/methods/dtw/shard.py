@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.audio.marks import unpacked
 from swsdist.config.search import Search
+from swsdist.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
@@ -61,6 +63,7 @@ class Documents:
         shift = store.manifest.shift
         frames = self.table["frames"].to_pylist()
         self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
+        self._spoken = _spoken_frames(self.table, store) if search_config.skip_silence else None
 
     def stream(
         self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
@@ -79,7 +82,27 @@ class Documents:
         for shard in self._shards:
             blocks = self._tracks.blocks(shard, live)
             for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+                if self._spoken is not None:
+                    group = _those(group, self._spoken[self._index[key]])
                 yield self._index[key], self._prepared(key, group, factor, side)
+
+    @property
+    def searched(self) -> int:
+        """Frames that a search of all documents meets."""
+        if self._spoken is None:
+            return int(sum(self.table["frames"].to_pylist()))
+        return sum(map(len, self._spoken))
+
+    def in_frames_of_the_recording(self, found: Found) -> Found:
+        """What was found, where frames were left out: first and last frames are those of the recording."""
+        if self._spoken is None:
+            return found
+        spoken = self._spoken
+        starts = np.cumsum([0, *map(len, spoken)])
+        all_frames = np.concatenate([np.empty(0, np.int64), *spoken])
+        end = all_frames[starts[found.document] + found.end_frame]
+        first = all_frames[starts[found.document] + found.end_frame - found.frames + 1]
+        return found._replace(end_frame=end, frames=end - first + 1)
 
     @property
     def saturated(self) -> int:
@@ -100,11 +123,40 @@ class Documents:
             yield made.frames
 
 
-def search_shard(store: Store, shard: str, examples: list[Example], search_config: Search) -> tuple[pa.Table, Found]:
+def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]:
+    """The frames of each document in which there is speech.
+
+    Raises:
+        StoreError: nobody has listened to one of them.
+    """
+    found = []
+    for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
+        if row["speech"] is None:
+            raise StoreError(
+                f"where there is speech in the document {row['doc_id']} is not known",
+                where=store.folder.path(),
+                remedy="search all of it (search.skip_silence: false); features that were made elsewhere have no such marks",
+            )
+        found.append(np.flatnonzero(unpacked(row["speech"], row["frames"])))
+    return found
+
+
+def _those(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block]:
+    """Some frames of a document's blocks, rising."""
+    for block in blocks:
+        first, last = np.searchsorted(frames, (block.first_frame, block.first_frame + len(block.features)))
+        if last > first:
+            yield block._replace(features=block.features[frames[first:last] - block.first_frame])
+
+
+def search_shard(
+    store: Store, shard: str, examples: list[Example], search_config: Search
+) -> tuple[pa.Table, Found, int]:
     """Candidates of the examples in the live documents of a shard.
 
     Returns:
-        The shard's documents (a row each, in the order that `Found.document` counts), and what was found.
+        The shard's documents (a row each, in the order that `Found.document` counts), what was found, and how many frames
+        were searched.
 
     Raises:
         DataError: the distance is one between posteriors, and a document's features are not.
@@ -112,7 +164,8 @@ def search_shard(store: Store, shard: str, examples: list[Example], search_confi
     documents = Documents(store, [shard], search_config)
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
     found = search(examples, documents.stream(), documents.most, settings)
-    return documents.table, found._replace(saturated=documents.saturated)
+    found = documents.in_frames_of_the_recording(found)
+    return documents.table, found._replace(saturated=documents.saturated), documents.searched
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:

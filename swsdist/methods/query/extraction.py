@@ -36,7 +36,7 @@ from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Tr
 from swsdist.store.parquet import Output, publish
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.store.writing import Reading, shard_name, write_tracks
+from swsdist.store.writing import Read, Reading, shard_name, write_tracks
 from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
@@ -250,7 +250,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
 
     def read(
         document: dict[str, Any], extractor: Extractor, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, float]:
+    ) -> Generator[NDArray[np.float32], None, Read]:
         row = document["example"]
         if row["path"] is None:
             raise AudioError(
@@ -263,7 +263,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         average = search.examples == "template" and several[row["query_id"]] > 1
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
-        return _duration(row, frames, extractor)
+        return Read(_duration(row, frames, extractor))
 
     return read
 

@@ -167,8 +167,10 @@ def _stages(course: Course, index: list[Receipt]) -> tuple[report.StageRow, ...]
 def _counts(course: Course, rejected: pa.Table) -> report.Counts:
     own: SearchInputs = course.chain.own
     groups = course.told("queries", Extracted)
+    known = own.manifest.counts if own.manifest is not None else {}
     return report.Counts(
-        documents=int(own.manifest.counts["documents"]) if own.manifest is not None else 0,
+        documents=int(known.get("documents", 0)),
+        speech=known["speech_seconds"] / known["heard_seconds"] if known.get("heard_seconds") else None,
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
