@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct values of a column of strings without nulls, and the place of each row's among them, int64."""
+    """The distinct values of a column of strings (or of codes of strings) without nulls, and each row's among them, int64."""
     places: dict[str, int] = {}
     parts = [np.empty(0, np.int64)]
     for chunk in column.chunks:

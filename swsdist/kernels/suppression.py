@@ -7,29 +7,97 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 
+#: Up to so many spans are compared with each other; of more, only those that are near in time.
+_FEW = 32
 
-@compiled("void(int64[::1], int64[::1], int64[::1], float64, int64[::1])")
+
+@compiled("boolean(int64[::1], int64[::1], int64, int64, float64)")
+def _overlaps(
+    first: NDArray[np.int64], last: NDArray[np.int64], one: np.int64, other: np.int64, overlap: float
+) -> bool:
+    common = min(last[one], last[other]) - max(first[one], first[other]) + 1
+    return bool(common > overlap * (min(last[one] - first[one], last[other] - first[other]) + 1))
+
+
+@compiled("void(int64[::1], float64[::1], int64[::1], int64[::1], int64[::1], float64, int64[::1], int64[::1])")
 def claim(
     bounds: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
+    score: NDArray[np.float64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    example: NDArray[np.int64],
     overlap: float,
+    order: NDArray[np.int64],
     owner: NDArray[np.int64],
 ) -> None:
     """Each span is its own, unless a better one that is its own overlaps it by more than `overlap` of the shorter of the two.
 
+    The better of two has the higher score; of equal ones the lower first frame, then last frame, then example.
+
     Args:
-        bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] compete with each other only, best first.
-        start, stop: int64 (spans,), first frame and the one after the last.
+        bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] compete with each other only.
+        score: float64 (spans,), finite.
+        first, last, example: int64 (spans,), frames inclusive.
         overlap: 0 to 1.
-        owner: int64 (spans,), is written: the best such span, or the span itself.
+        order: int64 (spans,), is written: the spans of each group, best first.
+        owner: int64 (spans,), is written: of each place in `order`, the place of the best such span, or its own.
     """
     for g in range(len(bounds) - 1):
-        for i in range(bounds[g], bounds[g + 1]):
-            owner[i] = i
-            for j in range(bounds[g], i):
-                if owner[j] == j:
-                    common = min(stop[i], stop[j]) - max(start[i], start[j])
-                    if common > overlap * min(stop[i] - start[i], stop[j] - start[j]):
+        begin, end = bounds[g], bounds[g + 1]
+        count = end - begin
+        if count <= _FEW:
+            for i in range(begin, end):
+                order[i] = i
+        else:
+            order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
+        # Few spans, or sorted by score: then only equal ones are exchanged.
+        for i in range(begin + 1, end):
+            one = order[i]
+            j = i
+            while j > begin:
+                other = order[j - 1]
+                if score[other] != score[one]:
+                    better = score[one] > score[other]
+                elif first[other] != first[one]:
+                    better = first[one] < first[other]
+                elif last[other] != last[one]:
+                    better = last[one] < last[other]
+                else:
+                    better = example[one] < example[other]
+                if not better:
+                    break
+                order[j] = other
+                j -= 1
+            order[j] = one
+        if count <= _FEW:
+            for i in range(begin, end):
+                owner[i] = i
+                for j in range(begin, i):
+                    if owner[j] == j and _overlaps(first, last, order[i], order[j], overlap):
                         owner[i] = j
                         break
+            continue
+        # Spans that own themselves hang in cells of time, as wide as the longest span, by their first frame: what
+        # overlaps another begins in its last frame's cell, or at most one cell before its first frame's.
+        width = np.int64(1)
+        low = first[begin]
+        high = first[begin]
+        for i in range(begin, end):
+            width = max(width, last[i] - first[i] + 1)
+            low, high = min(low, first[i]), max(high, first[i])
+        width = max(width, (high - low) // (4 * count) + 1)
+        newest = np.full((high - low) // width + 1, -1, np.int64)
+        before = np.empty(count, np.int64)
+        for i in range(begin, end):
+            span = order[i]
+            owner[i] = i
+            cell = (first[span] - low) // width
+            for near in range(max(cell - 1, 0), min((last[span] - low) // width, len(newest) - 1) + 1):
+                j = newest[near]
+                while j >= 0:
+                    if j < owner[i] and _overlaps(first, last, span, order[j], overlap):
+                        owner[i] = j
+                    j = before[j - begin]
+            if owner[i] == i:
+                before[i - begin] = newest[cell]
+                newest[cell] = i

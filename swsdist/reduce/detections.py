@@ -59,5 +59,7 @@ def reduce_bucket(
     for table in candidates:
         for name, each in wanted.items():
             parts[name].append(each.of(table))
-        best.add(merged(spans_of(table, names), names, overlap, merge))
+        # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.
+        spans = spans_of(table, names, best.may_hold if merge == "best" else None)
+        best.add(merged(spans, overlap, merge))
     return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))

@@ -89,7 +89,7 @@ def reduce_examples(
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
         one, several = (spans_of(table.filter(rows), names) for rows in (alone, pc.invert(alone)))
-        best.add(merged(one, names, overlap, "best"))
+        best.add(merged(one, overlap, "best"))
         places, tally = _places(several, names, known, examples, overlap, fineness)
         best.add(places)
         parts.append(tally)
@@ -116,7 +116,8 @@ def _places(
     """
     if spans.rows == 0:
         return spans, Tally(CostSums.quantities)
-    spans, owner = claimed(spans._replace(score=_normalised(spans, names, known)), names, overlap)
+    spans, order, owner = claimed(spans._replace(score=_normalised(spans, names, known)), overlap)
+    spans = spans.take(order)
     whole = np.rint(spans.score * fineness).astype(np.int64)
     # Best first: of an example's candidates at a place the first counts.
     _, first = np.unique(owner * (spans.example.max() + 1) + spans.example, return_index=True)

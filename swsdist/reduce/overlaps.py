@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import check_posteriors
-from swsdist.reduce.spans import Names, Spans, in_order
+from swsdist.reduce.spans import Spans
 
 #: How candidates of one place are merged.
 Merge = Literal["best", "sum"]
@@ -29,52 +29,65 @@ Merge = Literal["best", "sum"]
 POSTERIOR = 1 << 40
 
 
-def claimed(spans: Spans, names: Names, overlap: float) -> tuple[Spans, NDArray[np.int64]]:
+def claimed(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
     """Which candidate of the same query and document takes the place of which.
 
     Args:
         spans: all those of each of their documents.
-        names: of their codes.
         overlap: see `swsdist.reduce.detections.reduce_bucket`.
 
     Returns:
-        The spans in total order, and of each row the row that takes its place; its own where it stays.
+        The spans, those of a query and document together; their rows, of each query and document the best first; and of each
+        place in that order the place of the one that takes its place, its own where it stays.
     """
-    spans = in_order(spans, names)
-    rows = spans.rows
-    if rows == 0:
-        return spans, np.empty(0, np.int64)
-    order = np.lexsort((np.arange(rows), spans.channel, spans.document, spans.query))
-    new = np.ones(rows, bool)
-    new[1:] = False
-    for column in (spans.query[order], spans.document[order], spans.channel[order]):
-        new[1:] |= column[1:] != column[:-1]
-    place = np.empty(rows, np.int64)
+    if spans.rows == 0:
+        return spans, np.empty(0, np.int64), np.empty(0, np.int64)
+    starts = _starts(spans)
+    # Those of one example stand together as they come; and then there are as many runs as there are keys.
+    if len(starts) > 1 and not _stand_together(spans, starts):
+        spans = spans.take(np.lexsort((spans.channel, spans.document, spans.query)))
+        starts = _starts(spans)
     from swsdist.kernels.suppression import claim  # loads numba: planning does without
 
-    bounds = np.append(np.flatnonzero(new), rows)
-    claim(bounds, spans.first[order], spans.last[order] + 1, overlap, place)
-    owner = np.empty(rows, np.int64)
-    owner[order] = order[place]
-    return spans, owner
+    order, owner = np.empty(spans.rows, np.int64), np.empty(spans.rows, np.int64)
+    bounds = np.append(starts, spans.rows)
+    claim(bounds, spans.score, spans.first, spans.last, spans.example, overlap, order, owner)
+    return spans, order, owner
 
 
-def merged(spans: Spans, names: Names, overlap: float, merge: Merge) -> Spans:
-    """One span a place, in total order but for scores that a sum has raised.
+def _starts(spans: Spans) -> NDArray[np.int64]:
+    """The first row of each run of one query, document and channel."""
+    new = np.ones(spans.rows, bool)
+    new[1:] = spans.query[1:] != spans.query[:-1]
+    for column in (spans.document, spans.channel):
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
+def _stand_together(spans: Spans, starts: NDArray[np.int64]) -> bool:
+    """Whether no query, document and channel has two runs."""
+    documents, channels = int(spans.document.max()) + 1, int(spans.channel.max()) + 1
+    keys = (spans.query[starts] * documents + spans.document[starts]) * channels + spans.channel[starts]
+    keys.sort()
+    return bool((keys[1:] != keys[:-1]).all())
+
+
+def merged(spans: Spans, overlap: float, merge: Merge) -> Spans:
+    """One span a place.
 
     Raises:
         DataError: `sum`, and a score is not in [0, 1].
     """
     if merge == "sum":
         check_posteriors(spans.cost, spans.scale)
-    spans, owner = claimed(spans, names, overlap)
+    spans, order, owner = claimed(spans, overlap)
     here = np.flatnonzero(owner == np.arange(spans.rows))
-    kept = spans.take(here)
+    kept = spans.take(order[here])
     if merge == "best":
         return kept
     total = np.zeros(spans.rows, np.int64)
     # 2^23 candidates at one place would be needed to leave 64 bits.
-    np.add.at(total, owner, np.rint(spans.score * POSTERIOR).astype(np.int64))
+    np.add.at(total, owner, np.rint(spans.score[order] * POSTERIOR).astype(np.int64))
     cost = -np.minimum(total[here], POSTERIOR)
     scale = np.full(kept.rows, POSTERIOR)
     return kept._replace(cost=cost, scale=scale, score=-cost.astype(np.float64) / scale)

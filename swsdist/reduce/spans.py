@@ -6,14 +6,15 @@ query, score descending, doc_id, channel, first, last, example.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.times import frames_to_seconds
 from swsdist.types import DETECTIONS
 
@@ -28,18 +29,19 @@ class Names:
 
     def __init__(self) -> None:
         self.known: list[str] = []
-        self._code: dict[str, int] = {}
+        self._code: defaultdict[str, int] = defaultdict()
+        self._code.default_factory = self._code.__len__
 
     def codes(self, column: pa.ChunkedArray) -> Ints:
-        """The code of each row of a column of strings; new names get new codes."""
-        names, places = coded(column)
-        here = []
-        for name in names:
-            code = self._code.setdefault(name, len(self.known))
-            if code == len(self.known):
-                self.known.append(name)
-            here.append(code)
-        return np.array(here, np.int64)[places]
+        """The code of each row of a column of strings (or of codes of strings); new names get new codes."""
+        parts = [np.empty(0, np.int64)]
+        for chunk in column.chunks:
+            made = chunk.dictionary_encode()
+            here = [self._code[name] for name in made.dictionary.to_pylist()]
+            parts.append(np.array(here, np.int64)[made.indices.to_numpy()])
+        new = len(self._code) - len(self.known)
+        self.known += [*islice(reversed(self._code), new)][::-1]
+        return np.concatenate(parts)
 
     def ranks(self, codes: Ints) -> Ints:
         """The place of each one's name among the sorted names of all of them."""
@@ -86,14 +88,23 @@ class Spans(NamedTuple):
         return len(self.score)
 
 
-def spans_of(candidates: pa.Table, names: Names) -> Spans:
-    """CANDIDATES as numbers; the score is ``-cost / scale``, one float64 division."""
-    whole = {
-        name: candidates[name].to_numpy().astype(np.int64)
-        for name in ("channel", "example", "first", "last", "cost", "scale")
-    }
-    score = -whole["cost"].astype(np.float64) / whole["scale"]
-    return Spans(names.codes(candidates["query_id"]), names.codes(candidates["doc_id"]), **whole, score=score)
+#: Of the codes of queries, and scores: which rows are wanted.
+Wanted = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
+
+
+def spans_of(candidates: pa.Table, names: Names, wanted: Wanted | None = None) -> Spans:
+    """CANDIDATES as numbers, all or those that are wanted; the score is ``-cost / scale``, one float64 division."""
+    query = names.codes(candidates["query_id"])
+    cost, scale = (candidates[name].to_numpy() for name in ("cost", "scale"))
+    score = -cost.astype(np.float64) / scale
+    rows = np.arange(len(score)) if wanted is None else np.flatnonzero(wanted(query, score))
+    few = len(rows) < len(score)
+    left = candidates.take(pa.array(rows)) if few else candidates
+    whole = {name: left[name].to_numpy().astype(np.int64) for name in ("channel", "example", "first", "last")}
+    document = names.codes(left["doc_id"])
+    if few:
+        query, cost, scale, score = query[rows], cost[rows], scale[rows], score[rows]
+    return Spans(query, document, cost=cost, scale=scale, score=score, **whole)
 
 
 def joined(parts: Sequence[Spans]) -> Spans:
@@ -138,34 +149,48 @@ class Best:
         self._names, self._nbest = names, nbest
         self._kept: list[Spans] = []
         self._new = 0
-        self._limit: dict[int, float] = {}
+        # The Nth best score so far, by the code of a query; the last is that of queries that are new.
+        self._limit = np.full(1, -np.inf)
+
+    def may_hold(self, query: Ints, score: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of some may be among the best, by the codes of their queries and their scores."""
+        known = np.minimum(query, len(self._limit) - 1)
+        return score >= self._limit[known]
+
+    def _hopeful(self, spans: Spans) -> Spans:
+        wanted = self.may_hold(spans.query, spans.score)
+        return spans if wanted.all() else spans.take(wanted)
 
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
-        if self._limit and spans.rows:
-            query, place = np.unique(spans.query, return_inverse=True)
-            limit = np.array([self._limit.get(code, -np.inf) for code in query.tolist()])
-            spans = spans.take(spans.score >= limit[place])
+        spans = self._hopeful(spans)
         self._kept.append(spans)
         self._new += spans.rows
         if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1])):
             self._cut()
 
     def _cut(self) -> None:
-        kept = n_best(in_order(joined(self._kept), self._names), self._nbest)
+        """Drop what is surely not among the best: below a query's Nth best score. What equals it may be one."""
+        kept = joined(self._kept)
+        order = np.argsort(kept.query, kind="stable")
+        query, score = kept.query[order], kept.score[order]
+        starts = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
+        limit = np.full(len(self._names.known) + 1, -np.inf)
+        for first, last in pairwise([*starts.tolist(), len(query)]):
+            if last - first >= self._nbest:
+                limit[query[first]] = np.partition(score[first:last], last - first - self._nbest)[-self._nbest]
+        self._limit = limit
+        kept = self._hopeful(kept)
+        if kept.rows > 2 * self._nbest * len(starts):  # very many are equal
+            kept = n_best(in_order(kept, self._names), self._nbest)
         self._kept, self._new = [kept], 0
-        query, first, count = np.unique(kept.query, return_index=True, return_counts=True)
-        full = count >= self._nbest
-        # What is below a query's Nth best score is not among its N best; what equals it may be.
-        worst = kept.score[(first + count - 1)[full]]
-        self._limit = dict(zip(query[full].tolist(), worst.tolist(), strict=True))
 
     def table(self, tick: float, system: str) -> pa.Table:
         """DETECTIONS in total order; see `detections`."""
         if not self._kept:
             return DETECTIONS.empty_table()
-        self._cut()
-        batches = detections(self._kept[0], self._names, tick, system)
+        kept = n_best(in_order(self._hopeful(joined(self._kept)), self._names), self._nbest)
+        batches = detections(kept, self._names, tick, system)
         return pa.Table.from_batches(batches, DETECTIONS)
 
 

@@ -163,7 +163,9 @@ class Counts:
     """How much there was of what."""
 
     documents: Annotated[int, _says("documents searched")]
-    speech: Annotated[float | None, _says("part of their audio in which there is speech, 0 to 1; null: not known")] = None
+    speech: Annotated[float | None, _says("part of their audio in which there is speech, 0 to 1; null: not known")] = (
+        None
+    )
     queries: Annotated[int, _says("queries searched")]
     examples: Annotated[int, _says("query examples searched")]
     trimmed: Annotated[int, _says("of these, examples of which background around the speech was cut off")] = 0

@@ -8,7 +8,7 @@ checksums, so a damaged one is an error, never another number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,8 +73,8 @@ def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
 
 
 @contextmanager
-def reader(folder: Folder, name: str) -> Iterator[Any]:
-    """An open `pyarrow.parquet.ParquetFile`.
+def reader(folder: Folder, name: str, codes: Sequence[str] = ()) -> Iterator[Any]:
+    """An open `pyarrow.parquet.ParquetFile`; columns named in `codes` are read as codes of their strings.
 
     Raises:
         StoreError: the file is missing or is not Parquet.
@@ -87,7 +87,9 @@ def reader(folder: Folder, name: str) -> Iterator[Any]:
         ) from None
     with source:
         try:
-            yield pq.ParquetFile(source, memory_map=False, pre_buffer=False, page_checksum_verification=True)
+            yield pq.ParquetFile(
+                source, memory_map=False, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(codes)
+            )
         except (pa.ArrowInvalid, OSError) as error:
             # Arrow's own complaints, of a damaged page say, bear no errno; those of a file system or network do.
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
@@ -123,13 +125,18 @@ def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     return found
 
 
-def in_slots(folder: Folder, name: str, slots: range, columns: list[str] | None = None) -> pa.Table:
+def in_slots(
+    folder: Folder, name: str, slots: range, columns: list[str] | None = None, codes: Sequence[str] = ()
+) -> pa.Table:
     """The rows of a table whose column `slot` is in a range, which is not empty, whatever the table's row groups are."""
     wanted = None if columns is None else sorted({*columns, "slot"})
-    with reader(folder, name) as file:
+    with reader(folder, name, codes) as file:
         groups = holding(file, "slot", slots[0], slots[-1])
         table = file.read_row_groups(groups, columns=wanted, use_threads=False)
     slot = table["slot"]
+    found = pc.min_max(slot).as_py()
+    if table.num_rows and slots[0] <= found["min"] and found["max"] <= slots[-1]:
+        return table
     return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[-1])))
 
 

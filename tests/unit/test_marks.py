@@ -14,7 +14,9 @@ from swsdist.audio.marks import Listener, packed, unpacked
 HOP, LENGTH = 160, 400
 
 
-def marks(*parts: np.ndarray, rate: int = RATE, block: int = 1 << 20, hop: int = HOP, length: int = LENGTH) -> np.ndarray:
+def marks(
+    *parts: np.ndarray, rate: int = RATE, block: int = 1 << 20, hop: int = HOP, length: int = LENGTH
+) -> np.ndarray:
     """Of a recording that comes in blocks."""
     samples = np.concatenate(parts).astype(np.float32)
     listener = Listener(rate)

@@ -80,7 +80,7 @@ class Reduce(Stage):
 
         def candidates() -> Iterator[pa.Table]:
             for name in payload["files"]:
-                yield parquet.in_slots(*context.place(name), range(first, last + 1))
+                yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
         reduced = reduce_examples(
             payload["examples"],
