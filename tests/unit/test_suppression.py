@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_it_is_the_definition(seed: int) -> None:
     overlap = float(rng.choice([0.0, 0.5, 1.0]))
     order, owner = np.empty(count, np.int64), np.empty(count, np.int64)
     claim(bounds, score, first, last, example, overlap, order, owner)
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+    for a, b in pairwise(bounds):
         expected = plain(score[a:b], first[a:b], last[a:b], example[a:b], overlap)
         assert (owner[a:b] - a).tolist() == expected[1]
         for k in range(a, b):  # spans that are equal in all may change places
