@@ -18,7 +18,7 @@ VERSION = 1
 #: What is loud and quiet is taken from so many frames around those that are judged by it, and these.
 _JUDGED, _AROUND = 3000, 1500
 #: Kept at either side of speech (s).
-_MARGIN = 0.15
+_MARGIN = 0.20
 #: Where loud and quiet frames differ little, all is speech if this part of the frames has a voice's spectrum.
 _VOICED_PART = 0.1
 
