@@ -147,10 +147,10 @@ def write_tracks(
         folder, fingerprint, extractor, partition: as there.
         documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
             not to be that of the whole file.
-        reading: how a row is read; by default a whole recording, which is listened to for the store's first track.
+        reading: how a row is read; by default a whole recording, which is listened to.
         kind: what a row is called, where it is rejected.
     """
-    reading = reading or (heard_recording if partition is None else whole_recording)
+    reading = reading or heard_recording
     tracks = tracks_of(extractor)
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]

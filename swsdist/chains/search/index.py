@@ -26,7 +26,15 @@ from swsdist.store import digest, parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics, with_these
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
-from swsdist.store.writing import documents_name, rejected_name, shard_name, track_file, write_tracks
+from swsdist.store.writing import (
+    documents_name,
+    heard_recording,
+    rejected_name,
+    shard_name,
+    track_file,
+    whole_recording,
+    write_tracks,
+)
 from swsdist.types import DOCUMENTS, FRAMES
 
 #: What a document's features and its row in the store depend on.
@@ -67,20 +75,21 @@ class Index(Stage):
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
 
-        def task(
-            source: Source, rows: list[Row], partition: str | None, label: str, work: float, *more: object
-        ) -> Task:
+        def task(source: Source, rows: list[Row], partition: str | None, label: str, work: float) -> Task:
+            # Marks of speech are a part of the first track's documents.
+            heard = source is own.sources[0]
             made = inputs.task(
                 source.fingerprint,
                 [[row[name] for name in _MATTERS] for row in rows],
                 *([] if partition is None else [partition]),
-                *more,
+                *([marks.VERSION] if heard else []),
                 label=label if len(own.sources) == 1 else f"{source.tracks[0].name}, {label}",
                 work=work,
                 payload={
                     "documents": rows,
                     "features": source.payload,
                     "partition": partition,
+                    "listen": heard,
                 },
             )
             own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
@@ -90,7 +99,7 @@ class Index(Stage):
             rows, seconds = new[chosen.start : chosen.stop], sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             first, *more = own.sources
-            leading = task(first, rows, None, label, seconds, marks.VERSION)
+            leading = task(first, rows, None, label, seconds)
             yield leading
             for source in more:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
@@ -112,8 +121,14 @@ class Index(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
         extractor = _granted(task, context)
+        payload = task.payload
         made = write_tracks(
-            context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
+            context.folder(task),
+            task.fingerprint,
+            payload["documents"],
+            extractor,
+            payload["partition"],
+            heard_recording if payload["listen"] else whole_recording,
         )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
