@@ -145,3 +145,38 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     (warning,) = warnings(scene)
     assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
     assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))}, and 9.9 is here" in warning
+
+
+def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_path: Path) -> None:
+    """Fitted on other documents and this system's scores, nothing is told; else what does not fit is."""
+    rows = [f"d{k:03d}" for k in range(1, 100)]
+    documents = (scene.corpus / "docs.csv").read_text().splitlines()
+    numbers = [k for k, name in enumerate(rows, 1) if any(line.startswith(f"{name},") for line in documents)]
+    half = len(numbers) // 2
+    scene.select(*numbers[:half])
+    scene.run(run="first")
+    (fitted,) = (scene.folder / "first" / "calibration").iterdir()
+    file = tmp_path / "fitted.json"
+    file.write_bytes(fitted.read_bytes())
+
+    scene.select(*numbers[half:])
+    same = scene.run(f"calibrate.fit={file}", run="second")
+    assert not [one for one in same.report.warnings if "calibration" in one]
+    other = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
+    (warning,) = (one for one in other.report.warnings if "calibration" in one)
+    assert warning.startswith("1 calibration that was fitted to the scores of another system")
+    assert "fitted.json: of 'config', and this is 'squared'" in warning
+    # Nothing is left to do, and it is still told.
+    again = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
+    assert again.outcome.did == 0
+    assert warning in again.outcome.course.notices()
+    strict = scene.go(
+        f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", "strict=true", run="second"
+    )
+    assert strict.returncode in (3, 4)
+    assert "another system" in strict.stderr
+
+    scene.select(*numbers[:half])
+    mixed = scene.run(f"calibrate.fit={file}", run="first")
+    (warning,) = (one for one in mixed.report.warnings if "calibration" in one)
+    assert warning.startswith("1 calibration that was fitted on the documents that it decides on")

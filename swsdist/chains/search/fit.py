@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +12,11 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.point import point_of
+from swsdist.chains.search.provenance import calibration_file, provenance, tell_of_provenance
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import locate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
@@ -28,7 +27,7 @@ class Fit(Stage):
     """There is one task, for it reads counts and not lists."""
 
     name = "fit"
-    version = 1
+    version = 2
     unit = "detections"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
@@ -52,7 +51,7 @@ class Fit(Stage):
             yield inputs.task("own", own, label="own", work=1, payload={"own": own})
             return
         if settings.fit not in ("crossfit", "oracle"):
-            data = _file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
+            data = _given(inputs)
             yield inputs.task(data, label=f"from {settings.fit}", work=1, payload={"file": settings.fit})
             return
         if references is None or references.num_rows == 0:
@@ -66,13 +65,18 @@ class Fit(Stage):
             point,
             label=settings.fit,
             work=sum(part.rows for part in aligned),
-            payload={"aligned": files, "folds": folds, "point": point},
+            payload={
+                "aligned": files,
+                "folds": folds,
+                "point": point,
+                "of": provenance(inputs.config, inputs.own(SearchInputs)),
+            },
         )
 
     def _plan_steps(self, inputs: Inputs) -> Task:
         settings, references = inputs.config.calibrate, inputs.own(SearchInputs).references
         fitted = settings.fit in ("crossfit", "oracle")
-        data = None if fitted else _file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
+        data = None if fitted else _given(inputs)
         if fitted and (references is None or not references.num_rows):
             raise ConfigError(
                 f"there is no true occurrence to fit a step on: {settings.fitted[0]}",
@@ -83,7 +87,13 @@ class Fit(Stage):
         aligned = inputs.parts("trials")
         files, point = [part.name for part in aligned], _point(inputs)
         _, steps = procedures(settings, Point(point["trials"], point["beta"]))
-        payload = {"aligned": files, "folds": folds, "point": point, "calibrate": settings.model_dump(mode="json")}
+        payload = {
+            "aligned": files,
+            "folds": folds,
+            "point": point,
+            "of": provenance(inputs.config, inputs.own(SearchInputs)),
+            "calibrate": settings.model_dump(mode="json"),
+        }
         return inputs.task(
             steps.identity(),
             settings.threshold,
@@ -106,7 +116,7 @@ class Fit(Stage):
             calibration = Calibration("own", (task.payload["own"],), {})
         elif "file" in task.payload:
             path = task.payload["file"]
-            calibration = Calibration.from_json(_file(path, context.storage), path)
+            calibration = Calibration.from_json(calibration_file(path, context.storage), path)
         else:
             calibration = self._fit(task.payload, context)
         output = context.write(task, "calibration", calibration.to_json(), place="")
@@ -121,7 +131,7 @@ class Fit(Stage):
             queries += pc.count_distinct(table["query_id"]).as_py()
             for fold, rows in by_fold(table, folds):
                 counts[fold] = counts[fold] + Counts.of(rows)
-        trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
+        trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point, **payload["of"]}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
 
     def _fit_steps(self, payload: Values, context: Context) -> Procedure:
@@ -134,9 +144,9 @@ class Fit(Stage):
             return (context.read(name) for name in payload["aligned"])
 
         if "file" not in payload:
-            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"]}
+            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"], **payload["of"]}
             return fit_procedure(parts, steps, folds=payload["folds"], own=own, point=point, trained_on=trained_on)
-        data = _file(payload["file"], context.storage)
+        data = calibration_file(payload["file"], context.storage)
         steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
         return completed(steps, parts, folds=1, own=own, point=point)
 
@@ -147,13 +157,10 @@ def _point(inputs: Inputs) -> Values:
     return {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
 
 
-def _file(path: str, storage: Any) -> bytes:
-    folder, name = locate(path, storage)
-    try:
-        return folder.read_bytes(name)
-    except FileNotFoundError:
-        raise ConfigError(
-            "there is no such file",
-            where=f"calibrate.fit: {path}",
-            remedy="name a file below calibration/ of an earlier run",
-        ) from None
+def _given(inputs: Inputs) -> str:
+    """The content of the file that the config names, once it was told whether it fits."""
+    own, path = inputs.own(SearchInputs), inputs.config.calibrate.fit
+    data = calibration_file(path, inputs.config.storage)
+    if own.first_look(f"{inputs.config.system}, {path}"):
+        tell_of_provenance(data, path, provenance(inputs.config, own), own.noted)
+    return data.decode("utf-8", "replace")

@@ -202,6 +202,12 @@ class SearchInputs(ChainInputs):
             self.config.search.placed(self.tracks)
         self.look()
 
+    def first_look(self, what: str) -> bool:
+        """Whether nobody has asked this before: each thing that is odd is told once."""
+        first = what not in self._looked
+        self._looked.add(what)
+        return first
+
     def look(self) -> None:
         """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.
 
@@ -209,8 +215,7 @@ class SearchInputs(ChainInputs):
             DataError: there is something to be told, and warnings are errors.
         """
         corpus, storage = self.config.corpus, self.config.storage
-        read = {name for name in ("queries", "references") if name in vars(self)} - self._looked
-        self._looked |= read
+        read = {name for name in ("queries", "references") if name in vars(self) and self.first_look(name)}
         if "queries" in read and corpus.queries is not None:
             if self.config.search.queries_by == "speaker":
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
