@@ -112,6 +112,14 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
     assert list(check(store)) == []
 
 
+def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None:
+    """Else each task of a search would read the table of the whole collection."""
+    with parquet.reader(store.folder, store.manifest.tracks[0].documents) as file:
+        groups = [parquet.holding(file, "shard", shard.name) for shard in store.manifest.shards]
+    assert groups == [[k] for k in range(len(groups))]
+    assert len(groups) > 1
+
+
 def test_documents_of_one_shard(store: Store) -> None:
     first, second = (shard.name for shard in store.manifest.shards)
     assert store.documents(first)["doc_id"].to_pylist() == ["d0", "d1"]
