@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from swsdist.config import Config
 from swsdist.errors import UserError
@@ -171,6 +172,7 @@ def _run_step(
         step, ended = steps[course.name], course.ended[name]
         ended.wall = wall if len(courses) == 1 else wall * ended.done / done
         inputs = course.inputs(step)
+        inputs.commits = partial(_may_commit, name, choice, locks)
         step.stage.finish(inputs)
         names = tuple(receipt.fingerprint for receipt in ended.receipts)
         course.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
@@ -211,6 +213,18 @@ def _refuse(
             where=f"--only {choice.only}",
             remedy="leave --only out, or run that stage first",
         )
+
+
+def _may_commit(name: str, choice: Choice, locks: Sequence[Lock]) -> None:
+    """Raises UserError if another step is to run and nothing else, or if a folder was taken over meanwhile."""
+    if choice.only is not None and name != choice.only:
+        raise UserError(
+            f"stage {name} is not done: there is no task left, but what it holds is to change",
+            where=f"--only {choice.only}",
+            remedy="leave --only out, or run that stage first",
+        )
+    for lock in locks:
+        lock.check()
 
 
 def _begin(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -54,6 +54,7 @@ class Inputs:
         points: of a stage that is vectorised: for each of the plans that share its tasks, the values of its keys.
         redo: everything is to be done again.
         place: root of the folder that the step writes to; the run folder if empty.
+        commits: is called by a stage before `Stage.finish` changes what is there; raises where that is not to be.
     """
 
     config: Config
@@ -67,6 +68,7 @@ class Inputs:
     points: tuple[Values, ...] = ()
     redo: bool = False
     place: str = ""
+    commits: Callable[[], None] = lambda: None
 
     def own(self, kind: type[Own]) -> Own:
         """What the chain knows before its first step, as a value of the type that the stage needs.

@@ -168,7 +168,7 @@ class Stage(ABC):
         """Load what the first task would have to load, so that no task is charged for it."""
 
     def finish(self, inputs: Inputs) -> None:  # noqa: B027 (most stages have nothing to commit)
-        """All its tasks have come to their end: commit what they made."""
+        """All its tasks have come to their end: commit what they made, after a call of `inputs.commits`."""
 
     def expected(self, inputs: Inputs) -> float | None:
         """How much work there may be, before it can be planned; None if that cannot be told."""

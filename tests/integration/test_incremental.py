@@ -6,9 +6,11 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import pytest
 import soundfile
 from commands import in_this_process
 
+from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.store.maintaining import check, compact
@@ -138,3 +140,20 @@ def test_store_commands(scene: Any) -> None:
     victim = next(path for path in Path(store, "shards").glob("*.parquet") if path.name.count(".") == 1)
     victim.write_bytes(victim.read_bytes()[:-1])
     assert in_this_process("store", "check", store).code == 3
+
+
+def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -> None:
+    """Documents that are gone need no task of index, and yet the store is to change: --only search refuses before that."""
+    scene = own_corpus
+    scene.run("index.shards=2")
+    manifest = scene.folder / "run" / "store" / "manifest.json"
+    before = manifest.read_bytes()
+    scene.select(1, 2, 3)
+    with pytest.raises(
+        UserError, match="stage index is not done: there is no task left, but what it holds is to change"
+    ):
+        scene.run("index.shards=2", choice=Choice(only="search"))
+    assert manifest.read_bytes() == before
+    scene.run("index.shards=2")
+    scene.run("index.shards=2", choice=Choice(only="search"))
+    assert manifest.read_bytes() != before

@@ -220,6 +220,7 @@ class Index(Stage):
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
         libraries = with_these(libraries) if new or not libraries else libraries
+        inputs.commits()
         own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(
             kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}

@@ -113,6 +113,7 @@ class Quantise(Stage):
         assert own.manifest is not None  # index has come to its end
         name, made = codebook_name(own.open_store(), inputs.config.search), _made(inputs)
         if made and name not in own.manifest.models and not own.manifest.provisional:
+            inputs.commits()
             own.manifest = pin(own.store, own.manifest, {name: made})
 
 

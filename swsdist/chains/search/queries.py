@@ -171,6 +171,7 @@ class Queries(Stage):
         kept = old is not None and old.source == source and all(name in listing for name in old.tables)
         if kept or not names:
             return
+        inputs.commits()
         groups = [Store(folder, require(folder, name)) for name in states]
         # A group that was made under another name of its track is told by its place.
         made = [

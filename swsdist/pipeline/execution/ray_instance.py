@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import ray
@@ -89,7 +89,9 @@ def disconnect(instance: Instance) -> None:
     """Leave the cluster, or end the private instance."""
     ray.shutdown()
     if instance.guard is not None:
-        instance.guard.communicate(timeout=30)
+        # What was computed is told, however long a process takes to go.
+        with suppress(subprocess.TimeoutExpired):
+            instance.guard.communicate(timeout=30)
 
 
 def _knock(address: str) -> None:
