@@ -1,6 +1,7 @@
 """The conventions of a program decide which references and detections count for a task; the rest is noted.
 
-STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out.
+STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out, by
+the whole detection, or of segment trials by its mid-point.
 STDEval leaves out detections of queries that the term list lacks; KWSEval stops at them.
 """
 
@@ -120,8 +121,15 @@ def eligible_detections(
 
 def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
     assert task.excerpts is not None
-    tail = detections["start"].to_numpy() + detections["duration"].to_numpy()
-    kept = inside(detections, task.excerpts, task.conventions, tail=tail)
+    start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
+    if task.segments is None:
+        kept = inside(detections, task.excerpts, task.conventions, tail=start + duration)
+    else:
+        # What a segment holds is told by mid-points, and segments lie in excerpts.
+        middle = start + duration / 2
+        place = detections.schema.get_field_index("start")
+        points = detections.set_column(place, "start", pa.array(middle))
+        kept = inside(points, task.excerpts, task.conventions, tail=middle)
     if kept.all():
         return detections
     dropping = ecf_filter or task.conventions.drops_outside

@@ -15,8 +15,9 @@ The rules are those of the program that the evaluation used, which differ from S
   is lower than `swsdist.score.measures.cnxe.cnxe_pav`, and is no property of the scores alone.
 - The second set of values shows what a threshold, or a recalibration, of each query's own could gain. It starts from the
   scores that the pooling above made: TWV with each query's best threshold taken off its scores, and Cnxe after pooling each
-  query's trials alone, relative to the rate of targets of all; its least Cnxe pools all once more. The last depends on
-  which of the pooled rates are equal to the last bit, so rates are formed step by step as the program forms them.
+  query's trials alone, relative to the rate of targets of all; its least Cnxe pools all once more, equal ones query
+  after query. The last depends on which of the pooled rates are equal to the last bit, so rates are formed step by step as the
+  program forms them.
 - A query whose every document is a target has no false-alarm rate: TWV of the decisions is not a number. In the curve the
   program takes its Pfa for 1 at every threshold.
 
@@ -216,7 +217,8 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
     """Values and curve where each query has a threshold, or a recalibration, of its own; `pooled` are recalibrated scores."""
     rate = float(trials.target.mean())
     shifted, own = np.empty(len(pooled)), np.empty(len(pooled))
-    for rows in trials.of_each_query():
+    by_query = list(trials.of_each_query())
+    for rows in by_query:
         alone = trials.take(rows)
         _, threshold = _best(_curve(pooled[rows], alone, beta))
         with np.errstate(invalid="ignore"):
@@ -225,12 +227,14 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
         own[rows] = _recalibrated(pooled[rows], alone.target, rate)
     curve = _curve(shifted, trials, beta)
     best, threshold = _best(curve)
+    # The last pooling meets equal scores query after query.
+    order = np.concatenate(by_query)
     values = Values(
         act_twv=_twv(shifted > 0, trials, beta),
         max_twv=best,
         threshold=threshold,
         act_cnxe=_cnxe(own, trials.target, prior),
-        min_cnxe=_cnxe(_recalibrated(own, trials.target, rate), trials.target, prior),
+        min_cnxe=_cnxe(_recalibrated(own[order], trials.target[order], rate), trials.target[order], prior),
     )
     return values, curve
 
