@@ -78,7 +78,8 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     ending = Path(path).suffix.lower()
     if not endings or ending in endings:
         return
-    known = " or ".join(endings)
+    *others, last = endings
+    known = f"{', '.join(others)} or {last}" if others else last
     what = f"no {ending} is written here" if ending else "its ending does not tell what to write"
     remedy = f"name a file that ends in {known}"
     if ending in _PICTURES and ".svg" in endings:

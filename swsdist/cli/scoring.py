@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from swsdist.score.measures.protocol import Protocol
 
-_CSV = written(".csv")
+# The command lines of the evaluations have .txt and .det.
+_CSV = written(".csv", ".txt")
+_DET = written(".svg", ".csv", ".det")
 
 
 class _Scored(TaskOptions):
@@ -83,7 +85,7 @@ class _Scored(TaskOptions):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
-@click.option("-d", "--det", type=written(".svg", ".csv"), help="Write the DET curve: .svg a picture, .csv its points.")
+@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg a picture, .csv its points.")
 @click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
 @click.option("--per-term", type=_CSV, help="Write a row a term to this CSV file.")
 @click.option(

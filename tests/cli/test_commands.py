@@ -112,6 +112,18 @@ def test_report_is_written_anew(swsdist, place: Path, tmp_path: Path) -> None:
 # -- looking ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path: Path) -> None:
+    """`calibrate.fit` takes the folder of a run as well as the file in it."""
+    (file,) = (place / "run/calibration").iterdir()
+    reports = []
+    for name, given in (("folder", place / "run"), ("file", file)):
+        own = ("--set", f"run={tmp_path}/{name}", "--set", f"index.store={place}/run/store")
+        swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={given}", cwd=place)
+        reports.append(json.loads((tmp_path / name / "report.json").read_text()))
+    assert reports[0]["measures"]["calibration"] == "file"
+    assert reports[0]["digest"] == reports[1]["digest"]
+
+
 def test_status(swsdist, place: Path) -> None:
     out = swsdist("status", place / "run").out
     assert out.splitlines()[0] == "done"

@@ -106,6 +106,9 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
     assert "there is no such file" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
+    told = swsdist(*own, f"calibrate.fit={place}/corpus", cwd=place, code=2).err
+    assert f"calibrate.fit: {place}/corpus: this is a folder, and not that of a run" in told
+    assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
     assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
@@ -162,8 +165,8 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("report", "run", "--det", "d.csv"), "no .csv is written here, only .svg", "ends in .svg"),
         (("report", "run", "--det", "no/such/det.svg"), "no such folder to write to", "make it"),
         (("report", "run", "--det", "run"), "", "ends in .svg"),
-        (("score", *_LIST, "--det", "d.png"), "no .png is written here, only .svg or .csv", "inkscape d.svg -o d.png"),
-        (("score", *_LIST, "--per-term", "terms.xlsx"), "no .xlsx is written here, only .csv", "ends in .csv"),
+        (("score", *_LIST, "--det", "d.png"), "no .png is written here, only .svg, .csv or .det", "inkscape d.svg -o d.png"),
+        (("score", *_LIST, "--per-term", "terms.xlsx"), "no .xlsx is written here, only .csv or .txt", ".csv"),
         (("score", *_LIST, "--alignment", "terms"), "its ending does not tell what to write", "ends in .csv"),
         (("score", *_LIST, "-o", "no/such/table.txt"), "no such folder to write to", "make it"),
         (("compare", "run", "--html", "page.pdf"), "no .pdf is written here, only .html", "ends in .html"),

@@ -17,8 +17,9 @@ from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import locate
+from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score import Counts
@@ -148,12 +149,26 @@ def _point(inputs: Inputs) -> Values:
 
 
 def _file(path: str, storage: Any) -> bytes:
+    """What was fitted: a file, or that of a finished run."""
+    run = Folder(path.rstrip("/"), storage)
+    if run.exists("plan.json"):
+        parts = recorded(run).parts("fit", "calibration")
+        if not parts:
+            raise ConfigError(
+                "this run has fitted nothing",
+                where=f"calibrate.fit: {path}",
+                remedy="name one with references, or a file",
+            )
+        return run.read_bytes(parts[0].name)
     folder, name = locate(path, storage)
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
-        raise ConfigError(
-            "there is no such file",
-            where=f"calibrate.fit: {path}",
-            remedy="name a file below calibration/ of an earlier run",
-        ) from None
+        complaint = "there is no such file"
+    except IsADirectoryError:
+        complaint = "this is a folder, and not that of a run"
+    raise ConfigError(
+        complaint,
+        where=f"calibrate.fit: {path}",
+        remedy="name the folder of a finished run, or a file below calibration/ in it",
+    )
