@@ -165,7 +165,11 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("report", "run", "--det", "d.csv"), "no .csv is written here, only .svg", "ends in .svg"),
         (("report", "run", "--det", "no/such/det.svg"), "no such folder to write to", "make it"),
         (("report", "run", "--det", "run"), "", "ends in .svg"),
-        (("score", *_LIST, "--det", "d.png"), "no .png is written here, only .svg, .csv or .det", "inkscape d.svg -o d.png"),
+        (
+            ("score", *_LIST, "--det", "d.png"),
+            "no .png is written here, only .svg, .csv or .det",
+            "inkscape d.svg -o d.png",
+        ),
         (("score", *_LIST, "--per-term", "terms.xlsx"), "no .xlsx is written here, only .csv or .txt", ".csv"),
         (("score", *_LIST, "--alignment", "terms"), "its ending does not tell what to write", "ends in .csv"),
         (("score", *_LIST, "-o", "no/such/table.txt"), "no such folder to write to", "make it"),
