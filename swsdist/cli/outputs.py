@@ -87,12 +87,14 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     raise UserError(f"{what}, only {known}", where=path, remedy=remedy)
 
 
-def check_place(path: str) -> None:
-    """Whether a file can be written there.
+def check_place(path: str | None) -> None:
+    """Whether a file can be written there; None and `-` (standard output) are fine.
 
     Raises:
         UserError: it is a folder, there is no such folder, or it cannot be written to.
     """
+    if path is None or path == "-":
+        return
     folder = Path(path).absolute().parent
     if Path(path).is_dir():
         raise UserError("this is a folder, and a file is wanted", where=path, remedy="name a file in it")

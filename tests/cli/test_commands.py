@@ -122,6 +122,23 @@ def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path:
         reports.append(json.loads((tmp_path / name / "report.json").read_text()))
     assert reports[0]["measures"]["calibration"] == "file"
     assert reports[0]["digest"] == reports[1]["digest"]
+    assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
+
+
+def test_a_threshold_of_other_scores_is_told(swsdist, place: Path, tmp_path: Path) -> None:
+    own = (
+        "--set",
+        f"run={tmp_path}/run",
+        "--set",
+        f"index.store={place}/run/store",
+        "--set",
+        "search.distance=euclidean",
+    )
+    fit = ("--set", f"calibrate.fit={place}/run")
+    told = swsdist("run", "config.yaml", *own, *fit, cwd=place).err
+    assert "was fitted on other scores, of system mine: search.distance was cosine, here euclidean" in told
+    assert "other scores" in json.loads((tmp_path / "run/report.json").read_text())["warnings"][0]
+    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=4).err
 
 
 def test_status(swsdist, place: Path) -> None:

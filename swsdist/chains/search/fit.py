@@ -13,6 +13,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.point import point_of
+from swsdist.chains.search.settings import scores_of
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
@@ -29,7 +30,7 @@ class Fit(Stage):
     """There is one task, for it reads counts and not lists."""
 
     name = "fit"
-    version = 1
+    version = 2
     unit = "detections"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
@@ -67,7 +68,7 @@ class Fit(Stage):
             point,
             label=settings.fit,
             work=sum(part.rows for part in aligned),
-            payload={"aligned": files, "folds": folds, "point": point},
+            payload={"aligned": files, "folds": folds, "point": point, **_made_by(inputs)},
         )
 
     def _plan_steps(self, inputs: Inputs) -> Task:
@@ -85,6 +86,7 @@ class Fit(Stage):
         files, point = [part.name for part in aligned], _point(inputs)
         _, steps = procedures(settings, Point(point["trials"], point["beta"]))
         payload = {"aligned": files, "folds": folds, "point": point, "calibrate": settings.model_dump(mode="json")}
+        payload |= _made_by(inputs)
         return inputs.task(
             steps.identity(),
             settings.threshold,
@@ -122,7 +124,7 @@ class Fit(Stage):
             queries += pc.count_distinct(table["query_id"]).as_py()
             for fold, rows in by_fold(table, folds):
                 counts[fold] = counts[fold] + Counts.of(rows)
-        trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point}
+        trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point, **_made(payload)}
         return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
 
     def _fit_steps(self, payload: Values, context: Context) -> Procedure:
@@ -135,11 +137,20 @@ class Fit(Stage):
             return (context.read(name) for name in payload["aligned"])
 
         if "file" not in payload:
-            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"]}
+            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"], **_made(payload)}
             return fit_procedure(parts, steps, folds=payload["folds"], own=own, point=point, trained_on=trained_on)
         data = _file(payload["file"], context.storage)
         steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
         return completed(steps, parts, folds=1, own=own, point=point)
+
+
+def _made_by(inputs: Inputs) -> Values:
+    """What made the scores: goes into the file, for those who apply it elsewhere, and into no fingerprint."""
+    return {"system": inputs.config.system, "scores": scores_of(inputs.config)}
+
+
+def _made(payload: Values) -> Values:
+    return {name: payload[name] for name in ("system", "scores")}
 
 
 def _point(inputs: Inputs) -> Values:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.report.reporting import FINAL
+from swsdist.chains.search.settings import settings_of
 from swsdist.chains.search.told import Bucket, Measured
 from swsdist.config import Config, load_config
-from swsdist.config.section import Section
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
@@ -109,23 +109,8 @@ def _about(name: str, path: str, course: Course, told: Measured) -> About:
         detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
         made=report.get("created"),
         versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
-        settings=_settings(config),
+        settings=settings_of(config),
     )
-
-
-def _settings(config: Config) -> dict[str, str]:
-    """What of a config results depend on, one level flat, as text."""
-    found: dict[str, str] = {}
-    for name in ("features", "queries", "search", "reduce", "calibrate", "score"):
-        section = getattr(config, name)
-        # As the user writes them; `matters` of a section may add versions and resolve names.
-        values = (
-            Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
-        )
-        for key, value in values.items():
-            place = f"{name}.{key}" if key else name
-            found[place] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return found
 
 
 def _line(name: str, course: Course, measures: Mapping[str, Any]) -> DetLine | None:

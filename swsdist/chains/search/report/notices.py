@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
+from swsdist.chains.search.settings import other_scores
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
 from swsdist.store.manifest import made_with
@@ -16,6 +19,7 @@ def notices(course: Course) -> list[str]:
     again = own.look_again(seconds_in(course))
     found = [str(notice) for notices in (own.noted, again) for notice in notices.found.values()]
     found += [warning for told in course.told("export", Exported) for warning in told.warnings]
+    found += _of_other_scores(course)
     for told in course.told("score", Measured):
         if told.left_out:
             found.append(
@@ -35,4 +39,20 @@ def notices(course: Course) -> list[str]:
             f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "
             f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
         )
+    return found
+
+
+def _of_other_scores(course: Course) -> list[str]:
+    """A calibration from elsewhere was fitted on scores of another kind."""
+    fit = course.config.calibrate.fit
+    if fit in ("none", "crossfit", "oracle") or "fit" not in course.ended:
+        return []
+    found = []
+    for part in course.parts("fit", "calibration"):
+        trained_on = json.loads(course.run.read_bytes(part.name)).get("trained_on", {})
+        if others := other_scores(course.config, trained_on.get("scores")):
+            found.append(
+                f"calibrate.fit: {fit} was fitted on other scores, of system {trained_on.get('system')}: {'; '.join(others)}. "
+                "What it decides here means little; name a calibration of the same system"
+            )
     return found
