@@ -6,7 +6,8 @@ Python, numba and LLVM: another version of the package never meets code of this 
 
 The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` where that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>` (~/.cache),
 else one in the folder for temporary files, where the home cannot be written; there only one that nobody else can write to.
-The package's own folder is never written to, so it may be read-only. Processes that start at once each compile, and replace files whole: no one reads half of one.
+The package's own folder is never written to, so it may be read-only. Processes that start at once each compile,
+and replace files whole: no one reads half of one.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def about_tables(data: ComparisonData) -> list[Table]:
     note = ""
     if unknown:
         note = f"Data and protocol of {', '.join(unknown)} are not known: per-term tables do not tell them."
-    made = [["compared", data.made], ["with", _versions(data.versions)]] if data.made else []
+    made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
     tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, numbers=2)]
     if own:
         more = "The last rows are the keys of the configs that differ, of those that results depend on."
@@ -264,7 +264,7 @@ def _facts(one: About) -> dict[str, str]:
     if one.made is not None:
         found["report made"] = one.made
     if one.versions:
-        found["versions"] = _versions(one.versions)
+        found["made with"] = _versions(one.versions)
     return found
 
 
