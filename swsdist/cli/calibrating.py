@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
+from swsdist.cli.outputs import FOLDER, written
 from swsdist.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
     from swsdist.evaluation.calibration import How
     from swsdist.evaluation.lists import Kaldi
-
-_FILE = click.Path(dir_okay=False)
 
 
 class _Calibrated(TaskOptions):
@@ -48,7 +47,7 @@ class _Studied(TaskOptions):
     required=True,
     help="What to do with its scores.",
 )
-@click.option("--out", required=True, metavar="FILE", help="The new list: .xml, .csv or .parquet.")
+@click.option("--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet.")
 @click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
 @click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
 @click.option(
@@ -59,7 +58,7 @@ class _Studied(TaskOptions):
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
 @click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
 @click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
-@click.option("--save", metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
 @click.option(
     "--from", "source", type=click.Choice(list(READERS)), help="What --system is, where its content does not tell."
 )
@@ -157,7 +156,7 @@ def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> 
 @click.command("kst-study")
 @click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
 @click.option("--tasks", metavar="FILE", help="YAML with tasks and their systems, in place of SYSTEM and the files.")
-@click.option("--out", metavar="DIR", help="Write figures 2 to 8 (SVG), study.json and study.html there.")
+@click.option("--out", type=FOLDER, metavar="DIR", help="Write figures 2 to 8 (SVG), study.json and study.html there.")
 @click.option("--alpha", type=float, help="Compare at this alpha. [default: the best average of each method]")
 @click.option(
     "--alphas", default="1:3:0.1", show_default=True, metavar="FROM:TO:STEP", help="Values of alpha to look at."

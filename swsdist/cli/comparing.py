@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
 from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+from swsdist.cli.outputs import FOLDER, written
+
+if TYPE_CHECKING:
+    from swsdist.score.compare.results import ComparisonData
 
 
 class _Compared(TaskOptions):
@@ -25,6 +29,9 @@ class _Compared(TaskOptions):
     zeros: Literal["wilcox", "pratt", "zsplit"]
     as_json: bool
     html: str | None
+    csv: str | None
+    latex: str | None
+    det: str | None
 
 
 @click.command()
@@ -41,7 +48,12 @@ class _Compared(TaskOptions):
 @click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", show_default=True)
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Also write a one-page report.")
+@click.option("--html", type=written(".html", ".htm"), help="Also write a one-page report.")
+@click.option("--csv", type=FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
+@click.option("--latex", type=written(".tex"), help="Also write the tables as LaTeX.")
+@click.option(
+    "--det", type=written(".svg", ".csv"), help="Also write the DET curves: .svg a picture, .csv their points."
+)
 def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     """Compare systems: values with intervals, paired tests, breakdowns.
 
@@ -53,17 +65,16 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     swsdist compare one=a.xml two=b.xml --ecf ecf.xml --rttm ref.rttm --terms tlist.xml
     """
     import json
+    import shutil
     from dataclasses import replace
-    from pathlib import Path
 
     from swsdist.chains.search.report.finished import from_run
-    from swsdist.cli.outputs import check_place
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
-    from swsdist.report.comparison import breakdown_tables, measure_tables, text_lines, to_json
+    from swsdist.report.comparing.formats import text_lines, to_json
+    from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables
     from swsdist.score.compare.results import Settings
 
-    check_place(options["html"])
     notices = Notices(strict=options["strict"])
     files = task_files(options)
     task = None
@@ -73,24 +84,58 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
         rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
         task = read_task(**files, protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
-    request = Request(options["by"], options["queries"], options["documents"], options["over_documents"])
-    found = gather(systems, task, from_run)
+    drawn = bool(options["html"] or options["det"])
+    request = Request(options["by"], options["queries"], options["documents"], options["over_documents"], drawn)
+    found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
     if options["conditions"]:
         data = compare_conditions(found, options["conditions"].split(","), settings)
     else:
         data = compare_systems(found, request, settings)
     data = replace(data, notices=tuple(str(notices).splitlines()))
-    if options["html"]:
-        from swsdist.report.comparison_page import render_comparison
-
-        Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
+    _write(data, options)
     warn(notices)
     if options["as_json"]:
         print(json.dumps(to_json(data), indent=1, allow_nan=False))
         return 0
-    for table in (*(one for block in data.blocks for one in measure_tables(data, block)), *breakdown_tables(data)):
-        print("\n".join([*text_lines(table), ""]))
+    # The screen's width, or elsewhere one that is the same everywhere.
+    width = shutil.get_terminal_size((110, 24)).columns
+    tables = [table for block in data.blocks for table in measure_tables(data, block)]
+    for table in (*tables, *breakdown_tables(data), *about_tables(data)):
+        print("\n".join([*text_lines(table, width), ""]))
     return 0
+
+
+def _write(data: ComparisonData, options: _Compared) -> None:
+    """The files that were asked for."""
+    from pathlib import Path
+
+    from swsdist.errors import UserError
+    from swsdist.report.comparing.formats import det_table, latex, write_csv_tables
+    from swsdist.report.comparing.tables import breakdown_tables, measure_tables
+
+    if options["html"]:
+        from swsdist.report.comparing.page import render_comparison
+
+        Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
+    if options["csv"]:
+        write_csv_tables(data, Path(options["csv"]))
+    if options["latex"]:
+        tables = [table for block in data.blocks for table in measure_tables(data, block)]
+        Path(options["latex"]).write_text(latex([*tables, *breakdown_tables(data)]), encoding="utf-8")
+    if (det := options["det"]) is None:
+        return
+    if not data.lines:
+        remedy = "name run folders, or lists with --ecf, --rttm and --terms; leave --conditions out"
+        raise UserError("no system has a DET curve", where=det, remedy=remedy)
+    if det.lower().endswith(".svg"):
+        from swsdist.report.comparing.page import det_plot
+
+        Path(det).write_text(det_plot(data) or "", encoding="utf-8")
+    else:
+        from swsdist.io.tables import write_csv
+
+        points = det_table(data)
+        write_csv(points, points.schema, Path(det))
 
 
 class _Figures(TypedDict):

@@ -1,23 +1,104 @@
-"""Files that a command is to write: whether it can is asked before anything is computed."""
+"""Files and folders that a command is to write: whether it can is asked before anything is computed.
+
+One type of option for all commands: `type=written(".svg", ".csv")` for a file, `type=FOLDER` for a folder that is made.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import click
 
 from swsdist.errors import UserError
+
+#: How to come to an ending that is not written; vector graphics lose nothing on the way.
+_CONVERT = "write {svg}, and convert it: rsvg-convert -f {kind} -o {path} {svg}, or inkscape {svg} -o {path}"
+_PICTURES = frozenset({".pdf", ".png", ".eps", ".ps"})
+
+
+class _Written(click.Path):
+    """A file to write, of one of some kinds, which its ending tells.
+
+    Attributes:
+        endings: in lower case; none: any ending will do.
+    """
+
+    def __init__(self, endings: tuple[str, ...], dash: bool = False) -> None:
+        super().__init__(dir_okay=False, allow_dash=dash)
+        self.name = "file"
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path, if it can be written.
+
+        Raises:
+            UserError: it is of another kind, there is no such folder, or it cannot be written to.
+        """
+        path = str(value)
+        if not (self.allow_dash and path == "-"):
+            check_ending(path, self.endings)
+            check_place(path)
+        return path
+
+
+class _WrittenFolder(click.Path):
+    """A folder to write files to, which is made if it is not there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path, if it can be made or written to.
+
+        Raises:
+            UserError: it is a file, or it cannot be written to.
+        """
+        path = Path(str(value)).absolute()
+        there = next(one for one in (path, *path.parents) if one.exists())
+        if not there.is_dir():
+            raise UserError("this is a file, and a folder is wanted", where=str(there), remedy="name another")
+        if not os.access(there, os.W_OK):
+            raise UserError("the folder cannot be written to", where=str(there), remedy="name another")
+        return str(value)
+
+
+FOLDER = _WrittenFolder(file_okay=False)
+
+
+def written(*endings: str, dash: bool = False) -> click.Path:
+    """The type of an option that names a file to write, with one of these endings (`.svg`)."""
+    return _Written(endings, dash)
+
+
+def check_ending(path: str, endings: tuple[str, ...]) -> None:
+    """Whether a file's ending is one of a few; any will do where there are none.
+
+    Raises:
+        UserError: it is not.
+    """
+    ending = Path(path).suffix.lower()
+    if not endings or ending in endings:
+        return
+    *others, last = endings
+    known = f"{', '.join(others)} or {last}" if others else last
+    what = f"no {ending} is written here" if ending else "its ending does not tell what to write"
+    remedy = f"name a file that ends in {known}"
+    if ending in _PICTURES and ".svg" in endings:
+        remedy = _CONVERT.format(svg=Path(path).with_suffix(".svg"), kind=ending[1:], path=path)
+    raise UserError(f"{what}, only {known}", where=path, remedy=remedy)
 
 
 def check_place(path: str | None) -> None:
     """Whether a file can be written there; None and `-` (standard output) are fine.
 
     Raises:
-        UserError: there is no such folder, or it cannot be written to.
+        UserError: it is a folder, there is no such folder, or it cannot be written to.
     """
-    if path in (None, "-"):
+    if path is None or path == "-":
         return
-    folder = Path(path or "").absolute().parent
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir():
+        raise UserError("this is a folder, and a file is wanted", where=path, remedy="name a file in it")
     if not folder.is_dir():
         raise UserError("there is no such folder to write to", where=str(folder), remedy="make it, or name another")
-    if not os.access(folder, os.W_OK):
-        raise UserError("the folder cannot be written to", where=str(folder), remedy="name another")
+    if not os.access(folder, os.W_OK) or (Path(path).exists() and not os.access(path, os.W_OK)):
+        raise UserError("the file cannot be written", where=path, remedy="look at its permissions, or name another")

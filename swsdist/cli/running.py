@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.outputs import written
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -80,7 +82,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @click.command()
 @click.argument("folder", metavar="RUN")
 @_SET
-@click.option("--det", type=click.Path(dir_okay=False), help="Also write the DET curve to this SVG file.")
+@click.option("--det", type=written(".svg"), help="Also write the DET curve to this SVG file.")
 def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
     from pathlib import Path

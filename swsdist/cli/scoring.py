@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+from swsdist.cli.outputs import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from swsdist.score.measures.protocol import Protocol
 
-_FILE = click.Path(dir_okay=False)
+# The command lines of the evaluations have .txt and .det.
+_CSV = written(".csv", ".txt")
+_DET = written(".svg", ".csv", ".det")
 
 
 class _Scored(TaskOptions):
@@ -77,16 +80,16 @@ class _Scored(TaskOptions):
     "table_file",
     is_flag=False,
     flag_value="-",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=written(dash=True),
     help="Write STDEval's table to this file, or print nothing else.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
-@click.option("-d", "--det", type=_FILE, help="Write the DET curve: .svg a picture, .csv its points.")
+@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg a picture, .csv its points.")
 @click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
-@click.option("--per-term", type=_FILE, help="Write a row a term to this CSV file.")
+@click.option("--per-term", type=_CSV, help="Write a row a term to this CSV file.")
 @click.option(
-    "-a", "--alignment", type=_FILE, help="Write what was paired with what to this CSV file, in KWSEval's columns."
+    "-a", "--alignment", type=_CSV, help="Write what was paired with what to this CSV file, in KWSEval's columns."
 )
 @click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
 def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Unpack[_Scored]) -> int:
@@ -112,10 +115,6 @@ def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool
 
 
 def _score_list(system: str, strict: bool, options: _Scored) -> int:
-    from swsdist.cli.outputs import check_place
-
-    for path in (options["det"], options["per_term"], options["alignment"], options["table_file"]):
-        check_place(path)
     from swsdist.evaluation.reading import protocol_for
     from swsdist.io.notices import Notices
 

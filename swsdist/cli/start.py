@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from swsdist.cli.outputs import FOLDER, written
+
 
 @click.command()
-@click.argument("path", default="swsdist.yaml", type=click.Path(dir_okay=False))
+@click.argument("path", default="swsdist.yaml", type=written(".yaml", ".yml"))
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def init(path: str, force: bool) -> None:
     """Write a commented config to PATH (swsdist.yaml)."""
@@ -23,7 +25,7 @@ def init(path: str, force: bool) -> None:
 
 
 @click.command()
-@click.argument("folder", default="demo", type=click.Path(file_okay=False))
+@click.argument("folder", default="demo", type=FOLDER)
 @click.option("--documents", default=40, show_default=True, help="Documents to make.")
 @click.option("--queries", default=10, show_default=True, help="Queries to make.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other words and voices.")

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from swsdist.cli.outputs import written
+
 
 @click.group()
 def store() -> None:
@@ -79,7 +81,7 @@ def check(folder: str) -> int:
 @click.argument("doc_id")
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
 @click.option("--track", help="Track whose frames are wanted; by default the first.")
-@click.option("--npy", type=click.Path(dir_okay=False), help="Write a NumPy file instead of text.")
+@click.option("--npy", type=written(".npy"), help="Write a NumPy file instead of text.")
 def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None) -> None:
     """The frames of one document: time and features, tab separated, a line a frame."""
     import numpy as np

@@ -40,7 +40,8 @@ class Calibrate(Section):
     )
     fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
         "crossfit",
-        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file, none",
+        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file or a "
+        "run's folder, none",
     )
     folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
 

@@ -7,12 +7,16 @@ maximum), intervals can be taken over documents, and values broken down by prope
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypedDict
 
 import pyarrow as pa
 
+from swsdist.accounts.hardware import versions
 from swsdist.errors import UserError
 from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.properties import (
@@ -28,7 +32,8 @@ from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
-from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured, Settings
+from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
 
@@ -36,11 +41,13 @@ def from_table(name: str, path: str) -> Scored:
     """A per-term table, CSV or Parquet."""
     from swsdist.io.tables import read_table
 
-    return Scored(name, decided(read_table(path, PER_TERM, key=("query_id",))))
+    table = read_table(path, PER_TERM, key=("query_id",))
+    about = About(name=name, kind="per-term table", path=path, digest=_sha256(path))
+    return Scored(name, decided(table), about=about)
 
 
-def from_list(name: str, path: str, task: ScoringTask) -> Scored:
-    """A system list, scored against a task."""
+def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> Scored:
+    """A system list, scored against a task, which was read from the files of a corpus."""
     from swsdist.evaluation.evaluate import evaluate
     from swsdist.evaluation.lists import read_system
 
@@ -50,6 +57,24 @@ def from_list(name: str, path: str, task: ScoringTask) -> Scored:
     if best is not None:
         cut = threshold_of(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
+    about = About(
+        name=name,
+        kind="list",
+        path=path,
+        label=system.attributes.get("system_id"),
+        digest=_sha256(path),
+        corpus=tuple(corpus),
+        point=found.point,
+        tolerance=rules.tolerance if time else None,
+        detections=system.detections.num_rows,
+    )
+
+    def line() -> DetLine | None:
+        if found.whole.curve is None:
+            return None
+        points = det(found.whole.curve)
+        return DetLine(name, points.threshold, points.pmiss, points.pfa, found.whole.actual, best)
+
     return Scored(
         name,
         decided(found.whole.per_term),
@@ -62,11 +87,25 @@ def from_list(name: str, path: str, task: ScoringTask) -> Scored:
         _searched(task) if time and task.excerpts is not None else None,
         task.terms,
         reject_all=task.conventions.rejects_all,
+        about=about,
+        line=line,
     )
 
 
+def _sha256(path: str) -> str:
+    folder, file = locate(path)
+    found = hashlib.sha256()
+    with folder.open(file) as stream:
+        while part := stream.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
+
+
 def gather(
-    arguments: Sequence[str], task: ScoringTask | None = None, open_run: Callable[[str, str], Scored] | None = None
+    arguments: Sequence[str],
+    task: ScoringTask | None = None,
+    open_run: Callable[[str, str], Scored] | None = None,
+    corpus: Sequence[str] = (),
 ) -> list[Scored]:
     """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
 
@@ -74,6 +113,7 @@ def gather(
         arguments: run folders; else lists to be scored against the task, or without one per-term tables.
         task: what lists are scored against.
         open_run: reads a run folder, given its name and path; None: there are none among them.
+        corpus: the files that the task was read from.
 
     Raises:
         UserError: two have one name, or one cannot be compared.
@@ -86,7 +126,7 @@ def gather(
         elif not folder.exists(file):
             raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
         elif task is not None:
-            found.append(from_list(name, path, task))
+            found.append(from_list(name, path, task, corpus))
         else:
             found.append(from_table(name, path))
     return found
@@ -101,12 +141,14 @@ class Request:
         queries: table of queries' properties (`query_id`, ...), CSV or Parquet.
         documents: the same of documents (`doc_id`, `seconds`, ...); `seconds` in place of what is known of them.
         over_documents: also take intervals over documents.
+        curves: also read the DET curves.
     """
 
     by: Sequence[str] = ()
     queries: str | None = None
     documents: str | None = None
     over_documents: bool = False
+    curves: bool = False
 
 
 def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
@@ -138,7 +180,31 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         )
     first = blocks[0]
     parts = [part for one in request.by for part in _broken_down(one, first, systems, tables[first.measure], request)]
-    return ComparisonData(tuple(one.name for one in systems), tuple(blocks), tuple(parts), settings)
+    lines = [one.line() for one in systems if one.line is not None] if request.curves else []
+    return ComparisonData(
+        tuple(one.name for one in systems),
+        tuple(blocks),
+        tuple(parts),
+        settings,
+        lines=tuple(line for line in lines if line is not None),
+        **_told(systems),
+    )
+
+
+class _Told(TypedDict):
+    """What a comparison says of itself."""
+
+    about: tuple[About, ...]
+    made: str
+    versions: Mapping[str, str]
+
+
+def _told(systems: Sequence[Scored]) -> _Told:
+    return {
+        "about": tuple(one.about for one in systems if one.about is not None),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+    }
 
 
 def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings: Settings) -> ComparisonData:
@@ -172,7 +238,7 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         blocks.append(Measured(measure, joined))
     if not blocks:
         raise UserError("not all systems have decisions", remedy="decide them (swsdist calibrate)")
-    return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems")
+    return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_told(systems))
 
 
 def _searched(task: ScoringTask) -> pa.Table:
@@ -265,7 +331,7 @@ def _by_document(
         raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
     parts = []
     for one in systems:
-        documents = searched_documents(one, request.documents, column)
+        documents = searched_documents(one, request.documents, column, request.queries)
         if one.rate is None or one.beta is None:
             raise UserError(
                 "documents can be told apart where trials are seconds of audio only",

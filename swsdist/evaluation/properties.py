@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from swsdist.io.compressed import lines, opened
 from swsdist.io.tables import read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
+from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.twv import PER_TERM, per_term
 from swsdist.types import CORPUS, QUERIES
 
@@ -39,6 +41,8 @@ class Scored:
         documents: `doc_id`, `seconds` as trials are counted; None where not known.
         terms: `query_id` and what else is known of queries; None if nothing is.
         reject_all: whether rejecting everything is a point of its curve (not KWSEval's).
+        about: what is known of it.
+        line: reads its DET curve; None where there is none.
     """
 
     name: str
@@ -52,6 +56,8 @@ class Scored:
     documents: pa.Table | None = None
     terms: pa.Table | None = None
     reject_all: bool = True
+    about: About | None = None
+    line: Callable[[], DetLine | None] | None = None
 
     def aligned(self, what: str) -> list[pa.Table]:
         """The parts of the aligned list.
@@ -115,10 +121,13 @@ def query_property(
     return None
 
 
-def searched_documents(system: Scored, documents: str | None, column: str | None = None) -> pa.Table:
+def searched_documents(
+    system: Scored, documents: str | None, column: str | None = None, queries: str | None = None
+) -> pa.Table:
     """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
 
-    Seconds are those of the user's table if it has them, else what is known of the system.
+    Seconds are those of the user's table if it has them, else what is known of the system. The table of queries is only named
+    where no table has the column.
 
     Raises:
         UserError: seconds are not known, or no table has the column.
@@ -126,10 +135,12 @@ def searched_documents(system: Scored, documents: str | None, column: str | None
     """
     header = _header(documents) if documents is not None else []
     if column is not None and column not in header:
+        listed = [] if queries is None else _header(queries)
+        close = difflib.get_close_matches(column, [*MADE, *listed, *header], 1)
         raise UserError(
-            f"there is no property {column!r} of queries or documents",
-            remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of the table given "
-            f"with --queries or --documents (which has: {', '.join(header) or 'no table'})",
+            f"there is no property {column!r} of queries or documents{f'; did you mean {close[0]}?' if close else ''}",
+            remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
+            f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
     if documents is not None and "seconds" in header:
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
@@ -148,6 +159,11 @@ def searched_documents(system: Scored, documents: str | None, column: str | None
         return table
     assert documents is not None
     return table.append_column(column, _joined(table, _column(documents, "doc_id", column), column, "doc_id"))
+
+
+def _told(option: str, path: str | None) -> str:
+    """What columns a table has, if it was given."""
+    return f"{option} was not given" if path is None else f"that of {option} has {', '.join(_header(path))}"
 
 
 def _header(path: str) -> list[str]:

@@ -5,14 +5,16 @@ put together from several files, so here the folder is named by what all of `sws
 Python, numba and LLVM: another version of the package never meets code of this one.
 
 The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` where that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>` (~/.cache),
-else one in the folder for temporary files, where the home cannot be written. The package's own folder is never written to, so
-it may be read-only. Processes that start at once each compile, and replace files whole: no one reads half of one.
+else one in the folder for temporary files, where the home cannot be written; there only one that nobody else can write to.
+The package's own folder is never written to, so it may be read-only. Processes that start at once each compile,
+and replace files whole: no one reads half of one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 import threading
@@ -83,12 +85,21 @@ def folder() -> Path:
         wishes.insert(0, Path(numba.config.CACHE_DIR) / f"swsdist-{name}")
     for wish in wishes:
         try:
-            wish.mkdir(parents=True, exist_ok=True)
+            wish.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Anybody may make a folder of that name among the temporary files; its code would be run.
+            if wish.parent == Path(tempfile.gettempdir()) and not _own(wish):
+                continue
             with tempfile.TemporaryFile(dir=wish):
                 return wish
         except OSError:
             continue
     return Path(tempfile.mkdtemp(prefix="swsdist-kernels-"))
+
+
+def _own(place: Path) -> bool:
+    """Whether a folder is this user's, and nobody else can write to it; a link is not."""
+    found = place.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _home() -> Path:

@@ -39,7 +39,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
-    if path.endswith(".svg"):
+    if path.lower().endswith(".svg"):
         Path(path).write_text(_picture(result, curve, pooled, errors), encoding="utf-8")
         return
     columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}

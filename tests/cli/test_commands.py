@@ -112,6 +112,36 @@ def test_report_is_written_anew(swsdist, place: Path, tmp_path: Path) -> None:
 # -- looking ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path: Path) -> None:
+    """`calibrate.fit` takes the folder of a run as well as the file in it."""
+    (file,) = (place / "run/calibration").iterdir()
+    reports = []
+    for name, given in (("folder", place / "run"), ("file", file)):
+        own = ("--set", f"run={tmp_path}/{name}", "--set", f"index.store={place}/run/store")
+        swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={given}", cwd=place)
+        reports.append(json.loads((tmp_path / name / "report.json").read_text()))
+    assert reports[0]["measures"]["calibration"] == "file"
+    assert reports[0]["digest"] == reports[1]["digest"]
+    assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
+
+
+def test_a_threshold_of_other_scores_is_told(swsdist, place: Path, tmp_path: Path) -> None:
+    own = (
+        "--set",
+        f"run={tmp_path}/run",
+        "--set",
+        f"index.store={place}/run/store",
+        "--set",
+        "search.distance=euclidean",
+    )
+    fit = ("--set", f"calibrate.fit={place}/run")
+    told = swsdist("run", "config.yaml", *own, *fit, cwd=place).err
+    assert "fitted on other scores" in told
+    assert "of system mine: search.distance was cosine, here euclidean" in told
+    assert "other scores" in json.loads((tmp_path / "run/report.json").read_text())["warnings"][0]
+    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=3).err
+
+
 def test_status(swsdist, place: Path) -> None:
     out = swsdist("status", place / "run").out
     assert out.splitlines()[0] == "done"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import importlib.metadata
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
+from swsdist.cli.scoring import score
 from swsdist.errors import DataError, SwsdistError, UserError
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
@@ -231,11 +234,94 @@ def test_one_page(folder: Path) -> None:
     assert (page.open, page.references) == ([], [])
     assert name not in text
     plots = [part.partition("</svg>")[0] for part in text.split("<svg")[1:]]
-    assert len(plots) == 4
+    assert len(plots) == 5
     for plot in plots:
         ElementTree.fromstring(f"<svg{plot}</svg>")
-    for words in ("Differences of ATWV", "Differences of MTWV", "Breakdowns", "The parts add up to"):
+    for words in ("Differences of ATWV", "Differences of MTWV", "Breakdowns", "The parts add up", "DET curves"):
         assert words in text
+    assert "overflow-x" not in text
+
+
+def test_the_page_says_what_was_compared(folder: Path) -> None:
+    """Data, protocol, versions, digests: as much as is known of each kind."""
+    lists(folder, "--html", f"{folder}/ab.html")
+    text = (folder / "ab.html").read_text(encoding="utf-8")
+    digest = hashlib.sha256((folder / "one.csv").read_bytes()).hexdigest()
+    version = importlib.metadata.version("numpy")
+    for words in (f"numpy {version}", "sws2013, conventions of stdeval", "3600 trials a query", digest[:16], "1 h"):
+        assert words in text
+    assert f"{folder}/ecf.xml" in text
+    found = json.loads(lists(folder, "--json"))
+    assert found["about"][0]["digest"] == digest
+    assert (found["about"][0]["point"]["true"], found["about"][0]["detections"]) == (4, 4)
+    assert found["made"].startswith("20")
+
+
+def test_per_term_tables_say_what_they_can(folder: Path) -> None:
+    for name in ("one", "two"):
+        said_of = ["--per-term", f"{folder}/{name}-terms.csv", "-s", f"{folder}/{name}.csv", *task(folder)]
+        assert CliRunner().invoke(score, said_of).exit_code == 0
+    names = (f"{folder}/one-terms.csv", f"{folder}/two-terms.csv")
+    shown = said(compare, *names, "--resamples", "9", "--html", f"{folder}/ab.html")
+    assert "Data and protocol of one-terms, two-terms are not known" in " ".join(shown.split())
+    assert "<h2>DET curves" not in (folder / "ab.html").read_text(encoding="utf-8")
+    with pytest.raises(UserError, match="no system has a DET curve"):
+        said(compare, *names, "--det", f"{folder}/ab.svg")
+
+
+def test_pairs_that_are_not_drawn_are_told(folder: Path) -> None:
+    names = [f"s{k}={folder}/{('one', 'two')[k % 2]}.csv" for k in range(7)]
+    said(compare, *names, *task(folder), "--resamples", "9", "--html", f"{folder}/seven.html")
+    text = (folder / "seven.html").read_text(encoding="utf-8")
+    assert "Drawn are 6 of 21 pairs, those of s0" in text
+    assert text.count("<svg") == 1 + 2 * (1 + 6)
+    said(compare, *names[:6], *task(folder), "--resamples", "9", "--html", f"{folder}/six.html")
+    text = (folder / "six.html").read_text(encoding="utf-8")
+    assert "Drawn are" not in text
+    assert text.count("<svg") == 1 + 2 * (1 + 15)
+
+
+def test_breakdowns_stand_side_by_side(folder: Path) -> None:
+    shown = lists(folder, "--by", "ntrue")
+    table = shown.partition("ATWV, by ntrue\n")[2].splitlines()
+    assert table[0].split() == ["ntrue", "queries", "references", "one", "two"]
+    assert table[2].split()[:4] == ["2", "1", "2", "1.0000"]
+
+
+@pytest.mark.parametrize("columns", ["80", "110"])
+def test_tables_fit_the_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    names = [f"a-system-of-a-long-name-{k}={folder}/{('one', 'two')[k % 2]}.csv" for k in range(5)]
+    shown = said(compare, *names, *task(folder), "--resamples", "9", "--over-documents", "--by", "duration:q2")
+    assert max(map(len, shown.splitlines())) <= int(columns)
+
+
+def test_numbers_for_other_programs(folder: Path) -> None:
+    files = ("--csv", f"{folder}/csv", "--latex", f"{folder}/ab.tex", "--det", f"{folder}/det.csv")
+    found = json.loads(lists(folder, "--json", "--by", "ntrue", *files))
+    tables = {path.stem: list(csv.DictReader(path.open(newline=""))) for path in (folder / "csv").iterdir()}
+    assert set(tables) == {"about", "systems", "pairs", "queries", "breakdowns", "breakdowns_of_differences"}
+    pair = found["measures"][0]["pairs"][0]
+    assert float(tables["pairs"][0]["difference"]) == pair["difference"]
+    assert float(tables["pairs"][0]["wilcoxon_holm"]) == pair["wilcoxon_holm"]
+    assert float(tables["systems"][1]["interval_low"]) == found["measures"][0]["systems"][1]["interval"]["low"]
+    assert [row["query_id"] for row in tables["queries"][:3]] == ["T1", "T2", "T3"]
+    parts = [float(row["part_of_difference"]) for row in tables["breakdowns_of_differences"]]
+    assert sum(parts) == pytest.approx(pair["difference"])
+    latex = (folder / "ab.tex").read_text(encoding="utf-8")
+    assert latex.count(r"\begin{tabular}") == 6 + 5
+    assert f"one - two & {pair['difference']:+.4f}" in latex
+    points = list(csv.DictReader((folder / "det.csv").open(newline="")))
+    assert {row["system"] for row in points} == {"one", "two"}
+    lists(folder, "--det", f"{folder}/det.svg")
+    assert "MTWV" in (folder / "det.svg").read_text(encoding="utf-8")
+
+
+def test_a_table_that_was_given_is_named(folder: Path) -> None:
+    (folder / "queries.csv").write_text("query_id,speaker\nT1,a\n")
+    with pytest.raises(UserError, match=r"no property 'speeker'.*did you mean speaker") as caught:
+        lists(folder, "--queries", f"{folder}/queries.csv", "--by", "speeker")
+    assert "that of --queries has query_id, speaker; --documents was not given" in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -297,6 +383,12 @@ def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
     assert mtwv["pairs"][0]["difference"] == 0
     assert mtwv["pairs"][0]["wilcoxon"]["p"] == 1.0
     assert found["measures"][1]["systems"][0]["over_documents"]["low"] <= mtwv["systems"][0]["mean"]
+    run = found["about"][0]
+    report = json.loads((place / "run" / "report.json").read_text())
+    assert (run["digest"], run["made"]) == (report["digest"], report["created"])
+    assert (run["point"]["documents"], run["point"]["queries"]) == (8, 3)
+    assert (run["settings"]["calibrate.fit"], found["about"][1]["settings"]["calibrate.fit"]) == ("crossfit", "oracle")
+    assert "calibrate.fit" in swsdist("compare", f"crossfit={place / 'run'}", tmp_path / "oracle").out
     assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
 
 

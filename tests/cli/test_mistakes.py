@@ -106,6 +106,9 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
     assert "there is no such file" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
+    told = swsdist(*own, f"calibrate.fit={place}/corpus", cwd=place, code=2).err
+    assert f"calibrate.fit: {place}/corpus: this is a folder, and not that of a run" in told
+    assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
     assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
@@ -146,3 +149,65 @@ def test_what_is_missing_to_go_on(swsdist, place: Path, arguments: tuple[str, ..
     told = swsdist(*arguments, cwd=place, code=2).err
     assert complaint in told
     assert "\n  remedy: " in told
+
+
+_LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--seconds", "9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint", "remedy"),
+    [
+        (
+            ("report", "run", "--det", "d.pdf"),
+            "no .pdf is written here, only .svg",
+            "rsvg-convert -f pdf -o d.pdf d.svg",
+        ),
+        (("report", "run", "--det", "d.csv"), "no .csv is written here, only .svg", "ends in .svg"),
+        (("report", "run", "--det", "no/such/det.svg"), "no such folder to write to", "make it"),
+        (("report", "run", "--det", "run"), "", "ends in .svg"),
+        (
+            ("score", *_LIST, "--det", "d.png"),
+            "no .png is written here, only .svg, .csv or .det",
+            "inkscape d.svg -o d.png",
+        ),
+        (("score", *_LIST, "--per-term", "terms.xlsx"), "no .xlsx is written here, only .csv or .txt", ".csv"),
+        (("score", *_LIST, "--alignment", "terms"), "its ending does not tell what to write", "ends in .csv"),
+        (("score", *_LIST, "-o", "no/such/table.txt"), "no such folder to write to", "make it"),
+        (("compare", "run", "--html", "page.pdf"), "no .pdf is written here, only .html", "ends in .html"),
+        (("compare", "run", "--latex", "tables.csv"), "no .csv is written here, only .tex", "ends in .tex"),
+        (("compare", "run", "--csv", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
+        (("kst-study", *_LIST[1:], "--out", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
+        (("kst-study", *_LIST[1:], "--out", "config.yaml/study"), "this is a file, and a folder is wanted", ""),
+        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
+        (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "a folder, and a file is wanted", "in it"),
+        (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
+        (("init", "no/such/dir.yaml"), "no such folder to write to", "make it"),
+        (("init", "mine.json"), "no .json is written here, only .yaml or .yml", "ends in .yaml"),
+        (("demo", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
+        (("store", "cat", "run/store", "d001", "--npy", "d.txt"), "no .txt is written here, only .npy", ".npy"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_written(swsdist, place: Path, arguments: tuple[str, ...], complaint: str, remedy: str) -> None:
+    """Before any work: another ending than is written, a folder that is not there, a file that is a folder."""
+    before = set(place.iterdir())
+    told = swsdist(*arguments, cwd=place, code=2).err
+    assert told.startswith("error: ")
+    assert complaint in told
+    assert remedy in told.partition("\n  remedy: ")[2]
+    assert set(place.iterdir()) == before
+
+
+def test_a_file_that_is_not_ours_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root everything can be written, so the system's answer is made up."""
+    from swsdist.cli import outputs
+    from swsdist.errors import UserError
+
+    monkeypatch.setattr(outputs.os, "access", lambda *_: False)
+    for call in (
+        lambda: outputs.check_place(f"{tmp_path}/x.svg"),
+        lambda: outputs.FOLDER.convert(tmp_path, None, None),
+    ):
+        with pytest.raises(UserError, match="cannot be written") as caught:
+            call()
+        assert caught.value.remedy

@@ -164,8 +164,8 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
     assert not [one for one in same.report.warnings if "calibration" in one]
     other = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
     (warning,) = (one for one in other.report.warnings if "calibration" in one)
-    assert warning.startswith("1 calibration that was fitted to the scores of another system")
-    assert "fitted.json: of 'config', and this is 'squared'" in warning
+    assert warning.startswith("1 calibration that was fitted on other scores")
+    assert "fitted.json, of system config: search.distance was cosine, here cosine-squared" in warning
     # Nothing is left to do, and it is still told.
     again = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
     assert again.outcome.did == 0
@@ -174,7 +174,7 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
         f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", "strict=true", run="second"
     )
     assert strict.returncode in (3, 4)
-    assert "another system" in strict.stderr
+    assert "other scores" in strict.stderr
 
     scene.select(*numbers[:half])
     mixed = scene.run(f"calibrate.fit={file}", run="first")

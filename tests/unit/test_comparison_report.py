@@ -7,8 +7,10 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from swsdist.report.comparison import Table, p_value, text_lines
-from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg, shortened
+from swsdist.report.comparing.formats import latex, text_lines
+from swsdist.report.comparing.tables import Table, p_value
+from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
+from swsdist.report.plots.svg import Line, Mark, det_svg, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,8 +42,57 @@ def test_more_queries_than_pixels_share_bars() -> None:
     assert len(plot.findall(f"{SVG}rect")) == 560
 
 
+def test_plots_side_by_side_have_one_scale() -> None:
+    alone, beside = (ElementTree.fromstring(differences_svg([0.1, -0.1], reach=reach)) for reach in (None, (-1.0, 1.0)))
+    heights = [float(plot.findall(f"{SVG}rect")[0].get("height", "")) for plot in (alone, beside)]
+    assert heights[0] == pytest.approx(10 * heights[1], rel=0.1)
+
+
 def test_words() -> None:
     lines = text_lines(Table("caption", ("name", "value"), (("a", "1"), ("long name", "-12")), "note"))
     assert lines == ["caption", "name       value", "a              1", "long name    -12", "note"]
     assert [p_value(p) for p in (None, 0.5, 0.00123456, 1.234e-7)] == ["–", "0.5000", "0.0012", "1.23e-07"]
-    assert shortened("a" * 40) == "a" * 16 + "…" + "a" * 16
+    assert shortened("a" * 40, 34) == "a" * 16 + "…" + "a" * 16
+
+
+@pytest.mark.parametrize("width", [40, 80, 110])
+def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
+    long = "a/path/of/a/system/that/somebody/gave/a/very/long/name - another"
+    columns = ["pair", *(f"column number {k} of this" for k in range(9))]
+    table = Table(
+        "caption " * 20, columns, [[long, *(f"{k}.12345" for k in range(9))]] * 2, "a note of many words " * 9
+    )
+    lines = text_lines(table, width)
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(lines).split())
+    for k in range(9):
+        assert text.count(f"{k}.12345") == 2
+    # The label stands beside each block of columns, on as many lines as it takes.
+    words = "".join(line[: min(30, width - 20)].strip() for line in lines)
+    assert long.replace(" ", "") in words.replace(" ", "")
+
+
+def test_latex_holds_what_latex_would_take_for_its_own() -> None:
+    text = latex([Table("50% of a_b & c", ("name", "value"), [("{x} #1 $~^\\", "–")], "p < 0.05")])
+    assert r"50\% of a\_b \& c. p \textless{} 0.05" in text
+    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} & -- \\" in text
+    assert r"\begin{tabular}{lr}" in text
+
+
+def test_a_legend_beside_the_curves_covers_none() -> None:
+    lines = [
+        Line(f"system {k}", [0.001, 0.01, 0.1], [0.9, 0.5, 0.1], (Mark("ATWV", 0.01, 0.5), Mark("MTWV", 0.1, 0.1)))
+        for k in range(9)
+    ]
+    plot = ElementTree.fromstring(det_svg(lines, beside=300))
+    assert plot.get("width") == "940"
+    box = plot.find(f"{SVG}rect[@class='paper']")
+    assert float(box.get("x", "")) >= 640
+    assert float(box.get("y", "")) + float(box.get("height", "")) <= float(plot.get("height", ""))
+    paths = [path for path in plot.findall(f"{SVG}path") if "line line" in path.get("class", "")]
+    styles = [path.get("stroke-dasharray") for path in paths]
+    assert len(styles) == 9
+    assert len({*styles[:8]}) == 8  # told apart without colour
+    shapes = [group[0] for group in plot.findall(f"{SVG}g")[1:] if len(group) and group[0].get("fill") != "none"]
+    drawn = [shape.get("d") or shape.tag + str(sorted(shape.attrib)) for shape in shapes[:16:2]]
+    assert len({*drawn}) == 8

@@ -78,6 +78,31 @@ def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
     assert folder.name.startswith("swsdist-")
 
 
+@pytest.mark.parametrize("odd", ["writable by all", "a link"])
+def test_a_folder_that_others_can_write_is_not_taken(tmp_path: Path, odd: str) -> None:
+    """Who makes it first among the temporary files would choose the code that is run."""
+    (tmp_path / "taken").write_text("a file")
+    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "taken"), "TMPDIR": str(tmp_path)}
+    env.pop("NUMBA_CACHE_DIR", None)
+
+    def chosen() -> Path:
+        code = "from swsdist.kernels import compiled; print(compiled.folder())"
+        done = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True, check=True)
+        return Path(done.stdout.strip())
+
+    own = chosen()
+    assert own.stat().st_mode & 0o777 == 0o700
+    assert chosen() == own
+    if odd == "a link":
+        own.rename(tmp_path / "elsewhere")
+        own.symlink_to(tmp_path / "elsewhere")
+    else:
+        own.chmod(0o777)
+    other = chosen()
+    assert other != own
+    assert other.parent == tmp_path
+
+
 #: Searches one after the other, by distance and recurrence; prints the cost that each found.
 SEVERAL = """
 import sys

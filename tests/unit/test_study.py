@@ -243,3 +243,15 @@ def test_wrong_files_are_told(tmp_path: Path, text: str, complaint: str) -> None
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the study"):
         read_study(str(tmp_path / "gone.yaml"))
+
+
+def test_the_legend_stands_below_the_axes() -> None:
+    """A curve through all corners leaves no free one."""
+    corners = [0.0, 0.0, 1.0, 1.0, 0.0]
+    series = [Series(f"a long name of a line {k}", corners, [0.0, 1.0, 1.0, 0.0, 0.0], kind=k) for k in range(3)]
+    plot = ElementTree.fromstring(lines_svg(series, Axes("x", "y"), title="t"))
+    lowest = max(float(text.get("y", "")) for text in plot.iter(f"{NS}text") if text.text == "x")
+    labels = [text for text in plot.iter(f"{NS}text") if (text.text or "").startswith("a long name")]
+    assert len(labels) == 3
+    assert all(lowest < float(label.get("y", "")) < float(plot.get("height", "")) for label in labels)
+    assert all(float(label.get("x", "")) + 6.8 * len(label.text or "") <= 460 for label in labels)

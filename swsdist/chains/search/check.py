@@ -16,10 +16,10 @@ from swsdist.chains.search.oddities import (
     tell_of_lengths,
     tell_of_references,
 )
-from swsdist.chains.search.provenance import calibration_file, provenance, tell_of_provenance
+from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import columns_of, frame_shift, kind_of
-from swsdist.io.filesystem import is_remote, locate
+from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
@@ -144,12 +144,9 @@ class _Checking:
         settings = self._own.config.calibrate
         if settings.fit in ("none", "crossfit", "oracle"):
             return
-        folder, name = locate(settings.fit, self._storage)
-        there = folder.exists(name)
-        yield Finding("calibration", there, settings.fit if there else f"{settings.fit}: there is no such file")
-        if there:
-            data, mine = calibration_file(settings.fit, self._storage), provenance(self._own.config, self._own)
-            tell_of_provenance(data, settings.fit, mine, self._own.noted)
+        data = calibration_file(settings.fit, self._storage)
+        tell_of_provenance(data, settings.fit, self._own.config, self._own, self._own.noted)
+        yield Finding("calibration", True, settings.fit)
 
     def _run(self) -> Iterator[Finding]:
         root = self._own.config.run

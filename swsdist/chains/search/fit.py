@@ -162,5 +162,5 @@ def _given(inputs: Inputs) -> str:
     own, path = inputs.own(SearchInputs), inputs.config.calibrate.fit
     data = calibration_file(path, inputs.config.storage)
     if own.first_look(f"{inputs.config.system}, {path}"):
-        tell_of_provenance(data, path, provenance(inputs.config, own), own.noted)
+        tell_of_provenance(data, path, inputs.config, own, own.noted)
     return data.decode("utf-8", "replace")

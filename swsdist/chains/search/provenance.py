@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.settings import other_scores, scores_of
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import locate
+from swsdist.io.filesystem import Folder, locate
 from swsdist.io.notices import Notices
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
 
 
@@ -18,37 +20,43 @@ def provenance(config: Config, own: SearchInputs) -> Values:
     """The entries of a calibration's `trained_on` that name the system and the corpus.
 
     Returns:
-        `system`: its name; `scores`: a fingerprint of all that scores before calibration depend on; `documents`: one of the
-        documents' ids.
+        `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids.
     """
-    search, calibrate = config.search, config.calibrate
-    steps = [[name, calibrate.options.get(name)] for name in calibrate.steps]
     keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
-    return {
-        "system": config.system,
-        "scores": fingerprint([one.fingerprint for one in own.sources], search.matters(), search.examples, steps),
-        "documents": fingerprint(sorted(keys)),
-    }
+    return {"system": config.system, "scores": scores_of(config), "documents": fingerprint(sorted(keys))}
 
 
 def calibration_file(path: str, storage: Mapping[str, object]) -> bytes:
-    """The content of a file of an earlier run's calibration.
+    """What an earlier run has fitted: the content of a file, or of that of a finished run's folder.
 
     Raises:
         ConfigError: there is none.
     """
+    run = Folder(path.rstrip("/"), storage)
+    if run.exists("plan.json"):
+        parts = recorded(run).parts("fit", "calibration")
+        if not parts:
+            raise ConfigError(
+                "this run has fitted nothing",
+                where=f"calibrate.fit: {path}",
+                remedy="name one with references, or a file",
+            )
+        return run.read_bytes(parts[0].name)
     folder, name = locate(path, storage)
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
-        raise ConfigError(
-            "there is no such file",
-            where=f"calibrate.fit: {path}",
-            remedy="name a file below calibration/ of an earlier run",
-        ) from None
+        complaint = "there is no such file"
+    except IsADirectoryError:
+        complaint = "this is a folder, and not that of a run"
+    raise ConfigError(
+        complaint,
+        where=f"calibrate.fit: {path}",
+        remedy="name the folder of a finished run, or a file below calibration/ in it",
+    )
 
 
-def tell_of_provenance(data: bytes, path: str, mine: Values, notices: Notices) -> None:
+def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs, notices: Notices) -> None:
     """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
 
     One of other documents is what a file is for. Files that do not say what they were fitted on, of lists, tell nothing.
@@ -58,13 +66,13 @@ def tell_of_provenance(data: bytes, path: str, mine: Values, notices: Notices) -
         scores, documents = theirs["scores"], theirs["documents"]
     except (ValueError, KeyError, TypeError):
         return  # who reads the file says what is wrong with it
-    if scores != mine["scores"]:
+    if others := other_scores(config, scores):
         notices.add(
-            "calibration that was fitted to the scores of another system",
-            where=f"{path}: of {theirs.get('system')!r}, and this is {mine['system']!r}",
-            remedy="what is a good score differs between features, distances and steps: fit it to this system's",
+            "calibration that was fitted on other scores",
+            where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",
+            remedy="what it decides here means little; name a calibration of the same system",
         )
-    if documents == mine["documents"]:
+    if documents == provenance(config, own)["documents"]:
         notices.add(
             "calibration that was fitted on the documents that it decides on",
             where=path,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swsdist.report.plots.svg import _GRID, _INK, _LINES, _Frame, _round_ticks, _svg, _text, _x_axis, _y_axis
+from swsdist.report.plots.svg import _GRID, _INK, _LINES, _Frame, _round_ticks, _svg, _text, _x_axis, _y_axis, shortened
 
 _ROW = 24  # pixels
 _MOST_LETTERS = 34
@@ -53,12 +53,17 @@ def forest_svg(rows: Sequence[Estimate], *, title: str = "Values with intervals"
         stroke = f'class="line {css}" fill="none" stroke="{colour}" stroke-width="2"'
         parts.append(f'<path {stroke} d="M{x0:.1f} {y:.1f}H{x1:.1f}M{x0:.1f} {y - 4:.1f}v8M{x1:.1f} {y - 4:.1f}v8"/>')
         parts.append(f'<circle class="area {css}" fill="{colour}" stroke="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-        parts.append(_text(frame.left - 8, y + 4, shortened(row.label), anchor="end"))
+        parts.append(_text(frame.left - 8, y + 4, shortened(row.label, _MOST_LETTERS), anchor="end"))
     return _svg(width, bottom + 52, title, parts)
 
 
 def differences_svg(
-    differences: ArrayLike, *, title: str = "Differences, from gain to loss", width: int = 640, height: int = 260
+    differences: ArrayLike,
+    *,
+    title: str = "Differences, from gain to loss",
+    width: int = 640,
+    height: int = 260,
+    reach: tuple[float, float] | None = None,
 ) -> str:
     """Differences of paired values, a bar each, from the greatest gain to the greatest loss.
 
@@ -68,9 +73,11 @@ def differences_svg(
         differences: float (n,), first - second.
         title: for those who cannot see it.
         width, height: in pixels.
+        reach: least and greatest value of the axis, for plots side by side; by default those of the differences.
     """
     values = np.sort(np.asarray(differences, dtype=np.float64))[::-1]
-    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    ends = np.append(values, [] if reach is None else reach)
+    low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
     margin = 0.05 * max(high - low, 1e-3)
     frame = _Frame(66, 14, width - 14, height - 52, 0.0, float(max(len(values), 1)), low - margin, high + margin)
     x_ticks, y_ticks = _round_ticks(0, frame.x1), _round_ticks(frame.y0, frame.y1)
@@ -89,9 +96,3 @@ def differences_svg(
         parts.append(f'<rect class="area line{kind}" fill="{colour}" {size} height="{abs(zero - y):.1f}"/>')
     parts.append(f'<path class="axis" stroke="{_GRID}" d="M{frame.left} {zero:.1f}H{frame.right}"/>')
     return _svg(width, height, title, parts)
-
-
-def shortened(label: str) -> str:
-    """A label that fits beside the forest; the middle of a long one goes."""
-    half = (_MOST_LETTERS - 1) // 2
-    return label if len(label) <= _MOST_LETTERS else f"{label[:half]}…{label[-half:]}"

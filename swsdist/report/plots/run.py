@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.report.plots.svg import _INK, _LINES, _dashes, _Frame, _legend, _path, _round_ticks, _svg, _x_axis, _y_axis
+from swsdist.report.plots.svg import _INK, _LINES, _dashes, _Frame, _path, _round_ticks, _svg, _text, _x_axis, _y_axis
 
 _WIDTH, _HEIGHT = 460, 340
 _MOST_LETTERS = 40
+_LEGEND_LINE = 20  # pixels
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Axes:
 def lines_svg(
     series: Sequence[Series], axes: Axes, *, marks: Iterable[tuple[float, float, int]] = (), title: str
 ) -> str:
-    """Lines, some points of them marked.
+    """Lines, some points of them marked; the legend stands below the axes, where it covers none.
 
     Args:
         series: the lines, the last on top.
@@ -75,7 +76,8 @@ def lines_svg(
         colour = _LINES[kind % len(_LINES)][0]
         parts.append(f'<circle class="area line{kind % len(_LINES)}" {place} fill="{colour}" stroke="{colour}"/>')
     rows = [(symbol, label[:_MOST_LETTERS]) for label, symbol in legend.items()]
-    return _svg(_WIDTH, _HEIGHT, title, [*parts, *_placed_legend(frame, rows, series)])
+    below, height = _legend_below(frame, rows)
+    return _svg(_WIDTH, _HEIGHT + height, title, [*parts, *below])
 
 
 def dots_svg(x: ArrayLike, y: ArrayLike, axes: Axes, *, diagonal: bool = False, title: str) -> str:
@@ -183,18 +185,15 @@ def _runs(series: Series, frame: _Frame) -> Iterable[tuple[NDArray[np.float64], 
             yield x[run], y[run]
 
 
-def _placed_legend(frame: _Frame, rows: Sequence[tuple[str, str]], series: Sequence[Series]) -> Iterable[str]:
-    """The legend in the corner, of the two on the right and the two on the left, where fewest points lie."""
-    if not rows:
-        return []
-    width, height = 48 + 6.8 * max(len(label) for _, label in rows), 19 * len(rows) + 8
-    x = np.concatenate([frame.x(each.x) for each in series])
-    y = np.concatenate([frame.y(each.y) for each in series])
-    known = np.isfinite(x) & np.isfinite(y)
-    corners: list[tuple[int, int, float, float]] = []
-    for right in (frame.right - 8, frame.left + 8 + width):
-        for top in (frame.top + 8, frame.bottom - 8 - height):
-            covered = known & (x > right - width) & (x < right) & (y > top) & (y < top + height)
-            corners.append((int(covered.sum()), len(corners), right, top))
-    _, _, right, top = min(corners)
-    return _legend(right, top, rows)
+def _legend_below(frame: _Frame, rows: Sequence[tuple[str, str]]) -> tuple[list[str], int]:
+    """Symbols and labels below the axes, as many beside each other as have room; and the height that they take."""
+    parts, line, x = [], 0, frame.left
+    for symbol, label in rows:
+        width = 44 + 6.8 * len(label)
+        if x > frame.left and x + width > frame.right:
+            line, x = line + 1, frame.left
+        y = _HEIGHT + 8 + _LEGEND_LINE * line
+        parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{symbol}</g>')
+        parts.append(_text(x + 30, y + 4, label, anchor="start"))
+        x += width
+    return parts, _LEGEND_LINE * (line + 1) + 4 if rows else 0

@@ -24,7 +24,16 @@ from swsdist.report.data import ScoreHistogram
 from swsdist.score.measures.det import ppndf
 
 #: Colour and dashes of the first, second, ... line; told apart without colour too.
-_LINES = (("#1f5fa8", ""), ("#b3541e", "7 3"), ("#2f7d4f", "2 3"), ("#7a4fa3", "9 3 2 3"))
+_LINES = (
+    ("#1f5fa8", ""),
+    ("#b3541e", "7 3"),
+    ("#2f7d4f", "2 3"),
+    ("#7a4fa3", "9 3 2 3"),
+    ("#4a4a4a", "15 4"),
+    ("#b8860b", "4 6"),
+    ("#b02a63", "9 3 2 3 2 3"),
+    ("#0f8b8d", "1 5"),
+)
 _INK, _GRID, _FAINT, _PAPER = "#222222", "#dddddd", "#8a8a8a", "#ffffff"
 
 #: Ticks of a DET axis, percent.
@@ -81,7 +90,13 @@ class _Frame:
 
 
 def det_svg(
-    lines: Sequence[Line], *, beta: float | None = None, title: str = "DET curve", width: int = 640, height: int = 520
+    lines: Sequence[Line],
+    *,
+    beta: float | None = None,
+    title: str = "DET curve",
+    width: int = 640,
+    height: int = 520,
+    beside: int = 0,
 ) -> str:
     """DET curves of one or more systems on probit axes.
 
@@ -90,6 +105,8 @@ def det_svg(
         beta: where given, faint lines join the points of equal TWV = 1 - (Pmiss + beta Pfa).
         title: for those who cannot see it.
         width, height: in pixels.
+        beside: pixels to the right of that for the legend, and each line's marks have a shape of their own; 0: it stands in
+            the corner of the curves.
     """
     pfa, pmiss = (
         np.concatenate(
@@ -126,11 +143,24 @@ def det_svg(
             parts.append(f'<path {thin} d="{_path(frame.x(_probit(pfa)), frame.y(_probit(pmiss)))}"/>')
         for number, mark in enumerate(line.marks):
             x, y = frame.x(_probit(mark.pfa)), frame.y(_probit(mark.pmiss))
-            style = f'class="mark line{index % len(_LINES)}" stroke="{colour}" stroke-width="2" fill="{_PAPER}"'
-            shape = _marker(number, style)
+            # Of one line a shape tells which mark it is; of several it tells the line, and only the first mark is open.
+            css = f"mark line{index % len(_LINES)}" if number == 0 or not beside else f"area line{index % len(_LINES)}"
+            fill = _PAPER if number == 0 or not beside else colour
+            style = f'class="{css}" stroke="{colour}" stroke-width="2" fill="{fill}"'
+            shape = _marker(index if beside else number, style)
             parts.append(f'<g transform="translate({float(x):.1f} {float(y):.1f})">{shape}</g>')
             legend.append((f'<g transform="translate(11 0)">{shape}</g>', mark.label))
-    return _svg(width, height, title, [*parts, *_legend(frame.right - 8, frame.top + 8, legend)])
+    if not beside:
+        return _svg(width, height, title, [*parts, *_legend(frame.right - 8, frame.top + 8, legend)])
+    shown = [(symbol, shortened(label, int((beside - 60) / 6.8))) for symbol, label in legend]
+    below = max(height, int(frame.top) + 19 * len(shown) + 16)
+    return _svg(width + beside, below, title, [*parts, *_legend(width + _legend_width(shown), frame.top, shown)])
+
+
+def shortened(label: str, most: int) -> str:
+    """A label of at most so many letters; the middle of a long one goes."""
+    half = (most - 1) // 2
+    return label if len(label) <= most else f"{label[:half]}…{label[-half:]}"
 
 
 def histogram_svg(
@@ -263,7 +293,9 @@ def _legend(x: float, y: float, rows: Sequence[tuple[str, str]]) -> Iterable[str
     """Rows of a symbol and a label, in a box whose upper right corner is (x, y)."""
     if not rows:
         return
-    width = 48 + 6.8 * max(len(label) for _, label in rows)
+    if not rows:
+        return
+    width = _legend_width(rows)
     x0 = x - width
     size = f'width="{width:.0f}" height="{19 * len(rows) + 8}"'
     yield f'<rect class="paper" x="{x0:.1f}" y="{y}" {size} rx="3" fill="{_PAPER}" stroke="{_GRID}"/>'
@@ -273,13 +305,23 @@ def _legend(x: float, y: float, rows: Sequence[tuple[str, str]]) -> Iterable[str
         yield _text(x0 + 38, row + 4, label, anchor="start")
 
 
+def _legend_width(rows: Sequence[tuple[str, str]]) -> float:
+    return 48 + 6.8 * max((len(label) for _, label in rows), default=0)
+
+
 def _marker(number: int, style: str) -> str:
-    """Circle, square or triangle around the origin."""
-    return (
+    """A shape around the origin: circle, square, triangle, diamond, ..."""
+    shapes = (
         f'<circle {style} r="5"/>',
         f'<rect {style} x="-4.5" y="-4.5" width="9" height="9"/>',
         f'<path {style} d="M0 -6L5.5 4H-5.5Z"/>',
-    )[number % 3]
+        f'<path {style} d="M0 -6.5L6.5 0L0 6.5L-6.5 0Z"/>',
+        f'<path {style} d="M0 6L5.5 -4H-5.5Z"/>',
+        f'<path {style} d="M-2 -6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z"/>',
+        f'<path {style} d="M0 -6L5.7 -1.9L3.5 4.9H-3.5L-5.7 -1.9Z"/>',
+        f'<path {style} d="M-6 0L-3 -5.2H3L6 0L3 5.2H-3Z"/>',
+    )
+    return shapes[number % len(shapes)]
 
 
 def _legal(text: str) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.score.compare.bootstrap import Interval, Method
 from swsdist.score.compare.paired import Comparison
 from swsdist.score.compare.significance import Zeros
+from swsdist.score.measures.curve import Point
+from swsdist.score.measures.protocol import OperatingPoint
 
 
 class Options(TypedDict):
@@ -43,6 +48,51 @@ class Settings:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What is known of a system that is compared, for a reader who was not there; None or empty where it is not.
+
+    Attributes:
+        name: what the comparison calls it.
+        kind: what was given of it.
+        path: of the run folder, list or table.
+        label: what it calls itself (key `system` of a run, `system_id` of a list).
+        digest: of a run that of its scored list and measures, as its report shows it; of a file its SHA-256.
+        corpus: the tables, or files of an evaluation, that say what was searched for and where.
+        point: protocol, beta, N, T, and how many queries, references and documents.
+        tolerance: s, of the protocol's rule of what matches a reference; None where trials are not of time.
+        detections: in its list.
+        made: when a run's report was written, ISO 8601.
+        versions: of swsdist and of the libraries that it was made with.
+        settings: keys of a run's config that change results, with their values as text.
+    """
+
+    name: str
+    kind: Literal["run", "list", "per-term table"]
+    path: str
+    label: str | None = None
+    digest: str | None = None
+    corpus: tuple[str, ...] = ()
+    point: OperatingPoint | None = None
+    tolerance: float | None = None
+    detections: int | None = None
+    made: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class DetLine:
+    """A system's DET curve: float64 (n,) each, by threshold ascending; and where its decisions, and MTWV, lie on it."""
+
+    name: str
+    threshold: NDArray[np.float64]
+    pmiss: NDArray[np.float64]
+    pfa: NDArray[np.float64]
+    actual: Point | None = None
+    maximum: Point | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """A comparison by one measure.
@@ -73,7 +123,20 @@ class BreakdownTable:
 
 @dataclass(frozen=True, eq=False)
 class ComparisonData:
-    """All that a comparison shows. `units` says what the paired values are of: queries, or systems under conditions."""
+    """All that a comparison shows.
+
+    Attributes:
+        systems: names, in order.
+        blocks: by measure.
+        breakdowns: of the first measure.
+        settings: of intervals and tests.
+        notices: what is odd.
+        units: what the paired values are of: queries, or systems under conditions.
+        about: what is known of each system given.
+        lines: DET curves of the systems that have one, if they were asked for.
+        made: when it was made, ISO 8601.
+        versions: of swsdist and libraries that made it.
+    """
 
     systems: tuple[str, ...]
     blocks: tuple[Measured, ...]
@@ -81,3 +144,7 @@ class ComparisonData:
     settings: Settings
     notices: tuple[str, ...] = ()
     units: str = "queries"
+    about: tuple[About, ...] = ()
+    lines: tuple[DetLine, ...] = ()
+    made: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)

@@ -245,7 +245,8 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
         raise UserError(
             f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
             where=f"protocol {protocol.name}",
-            remedy="score at least one second of audio; look at the trials per second and at the ECF's durations",
+            remedy="score at least one second of audio; look at the trials per second, and at the durations (of the ECF, or "
+            "of a run's documents: those of channel 1 count)",
         )
     return round(trials)
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.told import Measured
+from swsdist.chains.search.report.reporting import FINAL
+from swsdist.chains.search.settings import settings_of
+from swsdist.chains.search.told import Bucket, Measured
 from swsdist.config import Config, load_config
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.recorded import recorded
-from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.compare.results import About, DetLine
+from swsdist.score.measures.curve import Point
+from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.twv import PER_TERM
+from swsdist.store.digest import combined
 
 
 def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
@@ -75,4 +84,45 @@ def from_run(name: str, path: str) -> Scored:
         rules.rules.rate(rules.trials_per_second),
         documents,
         reject_all=rules.rules.rejects_all,
+        about=_about(name, path, course, told[0]),
+        line=lambda: _line(name, course, measures),
     )
+
+
+def _about(name: str, path: str, course: Course, told: Measured) -> About:
+    """What a run says of itself; date and versions are those of its report, if it has one."""
+    config, own = course.config, course.chain.own
+    report: dict[str, Any] = {}
+    if course.run.exists("report.json"):
+        report = json.loads(course.run.read_bytes("report.json"))
+    frames = {} if own.manifest is None else own.manifest.libraries
+    corpus, rules = config.corpus, protocol_of(config.score)
+    return About(
+        name=name,
+        kind="run",
+        path=path,
+        label=config.system,
+        digest=combined(digests(course, FINAL)),
+        corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
+        point=OperatingPoint(**told.point),
+        tolerance=rules.tolerance if rules.trials == "time" else None,
+        detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
+        made=report.get("created"),
+        versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
+        settings=settings_of(config),
+    )
+
+
+def _line(name: str, course: Course, measures: Mapping[str, Any]) -> DetLine | None:
+    """The DET curve that the run's report draws."""
+
+    def point(of: str) -> Point | None:
+        value, pmiss, pfa = (measures.get(key) for key in (of, f"{of}_pmiss", f"{of}_pfa"))
+        if value is None or pmiss is None or pfa is None:
+            return None
+        return Point(value, pmiss, pfa, measures.get(f"{of}_threshold"))
+
+    for curve in course.read("score", "det"):
+        threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))
+        return DetLine(name, threshold, pmiss, pfa, point("atwv"), point("mtwv"))
+    return None

@@ -1,0 +1,262 @@
+"""A comparison for a terminal, for LaTeX, and for other programs: text of a width, tabulars, JSON, CSV."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.report.comparing.tables import Table
+from swsdist.score.compare.bootstrap import Interval
+from swsdist.score.compare.results import ComparisonData
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+SCHEMA = "swsdist-comparison/1"
+
+#: Letters of a cell of text, and of a heading, in a line; longer ones take several lines.
+_LABEL, _HEADING = 30, 18
+
+#: What columns of a breakdown of differences are called beside the names of the systems.
+_DIFFERENCE = {
+    "first": "system_value",
+    "second": "other_value",
+    "mean": "mean_difference",
+    "total": "part_of_difference",
+}
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def text_lines(table: Table, width: int = 110) -> list[str]:
+    """A table as lines of plain text of at most so many letters, its caption above and its note below.
+
+    Nothing is cut: long names take several lines, and columns that have no room follow below, beside the first column again.
+
+    Args:
+        table: what to show.
+        width: letters, at least 40.
+    """
+    room = max(width, 40)
+    cells = [
+        [_cell(table, k, text, k_row == 0, room) for k, text in enumerate(row)]
+        for k_row, row in enumerate([table.columns, *table.rows])
+    ]
+    widths = [max(len(line) for row in cells for line in row[k]) for k in range(len(table.columns))]
+    lines = textwrap.wrap(table.caption, room)
+    for k, block in enumerate(_blocks(widths, room)):
+        lines += [""] if k else []
+        for row in cells:
+            for part in range(max(len(row[column]) for column in block)):
+                texts = [row[column][part] if part < len(row[column]) else "" for column in block]
+                shown = [
+                    f"{text:{'>' if column >= table.numbers else '<'}{widths[column]}}"
+                    for column, text in zip(block, texts, strict=True)
+                ]
+                lines.append("  ".join(shown).rstrip())
+    return lines + textwrap.wrap(table.note, room)
+
+
+def _cell(table: Table, column: int, text: str, heading: bool, room: int) -> list[str]:
+    """The lines of a cell."""
+    if column < table.numbers:
+        first = min(_LABEL, max(len(row[0]) for row in [table.columns, *table.rows]))
+        alone = table.numbers == 2 and column == 1
+        most = room - first - 2 if alone else min(_LABEL, room - _HEADING - 2)
+    else:
+        most = _HEADING if heading else room
+    return textwrap.wrap(text, most) or [""]
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns that fit beside each other, each block with the first."""
+    blocks = [[0]]
+    for column in range(1, len(widths)):
+        if len(blocks[-1]) > 1 and sum(widths[k] + 2 for k in blocks[-1]) + widths[column] > room:
+            blocks.append([0])
+        blocks[-1].append(column)
+    return blocks
+
+
+def latex(tables: Sequence[Table]) -> str:
+    """Tables as LaTeX, a `table` each with a tabular that takes the package booktabs."""
+    parts = ["% needs \\usepackage{booktabs}"]
+    for table in tables:
+        columns = "".join("l" if k < table.numbers else "r" for k in range(len(table.columns)))
+        rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.rows]
+        head = " & ".join(map(_escaped, table.columns)) + r" \\"
+        caption = f"{table.caption}. {table.note}" if table.note else f"{table.caption}."
+        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+        parts.append(
+            "\n".join(
+                [
+                    r"\begin{table}",
+                    r"\centering",
+                    rf"\caption{{{_escaped(caption)}}}",
+                    rf"\begin{{tabular}}{{{columns}}}",
+                    *body,
+                    r"\end{tabular}",
+                    r"\end{table}",
+                ]
+            )
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def to_json(data: ComparisonData) -> dict[str, object]:
+    """The comparison as dicts, lists, strings, numbers and None only, ready for `json.dump`."""
+    return {
+        "schema": SCHEMA,
+        "made": data.made,
+        "versions": dict(data.versions),
+        "systems": list(data.systems),
+        "units": data.units,
+        "settings": dataclasses.asdict(data.settings),
+        "about": [_fields(one) for one in data.about],
+        "measures": [
+            {
+                "measure": block.measure,
+                "pairs_of_values": len(block.comparison.paired.queries),
+                "systems": [
+                    {**_fields(row), "over_documents": _plain(block.systems[k] if block.systems else None)}
+                    for k, row in enumerate(block.comparison.systems)
+                ],
+                "pairs": [
+                    {**_fields(row), "over_documents": _plain(block.pairs[k] if block.pairs else None)}
+                    for k, row in enumerate(block.comparison.pairs)
+                ],
+                "undefined_draws": block.undefined,
+            }
+            for block in data.blocks
+        ],
+        "breakdowns": [
+            {
+                "column": part.column,
+                "first": part.first,
+                "second": part.second,
+                "groups": _plain(part.table.to_pylist()),
+            }
+            for part in data.breakdowns
+        ],
+        "notices": list(data.notices),
+    }
+
+
+def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
+    """The comparison as tables of plain numbers, by name; those of JSON, and each query's value."""
+    values = to_json(data)
+    found: dict[str, list[dict[str, object]]] = {"about": [_flat(one) for one in _rows(values["about"])]}
+    for block in _rows(values["measures"]):
+        for name in ("systems", "pairs"):
+            rows = found.setdefault(name, [])
+            rows += [{"measure": block["measure"], **_flat(row)} for row in _rows(block[name])]
+    queries = found.setdefault(data.units if data.units == "queries" else "conditions", [])
+    for measured in data.blocks:
+        joined = measured.comparison.paired
+        for system, mine in zip(joined.systems, joined.values.tolist(), strict=True):
+            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), mine, strict=True):
+                row = {"measure": measured.measure, "system": system, "query_id": query, "ntrue": ntrue, "value": value}
+                queries.append(row)
+    for part in _rows(values["breakdowns"]):
+        place = {"column": part["column"], "system": part["first"]}
+        if part["second"] is None:
+            found.setdefault("breakdowns", []).extend({**place, **group} for group in _rows(part["groups"]))
+        else:
+            place["other"] = part["second"]
+            found.setdefault("breakdowns_of_differences", []).extend(
+                {**place, **{_DIFFERENCE.get(name, name): value for name, value in group.items()}}
+                for group in _rows(part["groups"])
+            )
+    return {name: _table(rows) for name, rows in found.items() if rows}
+
+
+def write_csv_tables(data: ComparisonData, folder: Path) -> list[Path]:
+    """Write them to a folder, which is made: `systems.csv`, `pairs.csv`, ...; gives their paths."""
+    from swsdist.io.tables import write_csv
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in csv_tables(data).items():
+        paths.append(folder / f"{name}.csv")
+        write_csv(table, table.schema, paths[-1])
+    return paths
+
+
+def det_table(data: ComparisonData) -> pa.Table:
+    """The points of the DET curves: system, score, pmiss, pfa; by system, score ascending."""
+    parts = [
+        pa.table(
+            {
+                "system": pa.array([line.name] * len(line.pfa), pa.string()),
+                "score": line.threshold,
+                "pmiss": line.pmiss,
+                "pfa": line.pfa,
+            }
+        )
+        for line in data.lines
+    ]
+    return pa.concat_tables(parts)
+
+
+def _table(rows: list[dict[str, object]]) -> pa.Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def _rows(values: object) -> list[dict[str, object]]:
+    assert isinstance(values, list)
+    return values
+
+
+def _flat(row: Mapping[str, object], above: str = "") -> dict[str, object]:
+    """One level: what lies deeper under names joined by `_`; lists as text."""
+    found: dict[str, object] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{above}{name}_")
+        else:
+            found[f"{above}{name}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return found
+
+
+def _fields(value: DataclassInstance) -> dict[str, object]:
+    return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Interval):
+        return {name: _plain(one) for name, one in value._asdict().items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,125 @@
+"""A comparison of systems as one self-contained page: no request to anywhere, no script, printable.
+
+The page holds names that others chose: jinja2 escapes all of them, only the plots go in as they are, and a content
+security policy in the page forbids whatever it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import jinja2
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables, stars
+from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
+from swsdist.report.plots.svg import Line, Mark, det_svg
+from swsdist.report.summary import fixed
+from swsdist.score.compare.paired import PairRow
+from swsdist.score.compare.results import ComparisonData, DetLine, Measured
+
+#: Pairs of whom each has a plot of its own: all of six systems.
+MOST_PAIRS = 15
+#: Systems whose operating points have room in the legend of the DET curves.
+_MOST_MARKED = 8
+#: Pixels of the legend of the DET curves, and of a plot of the page's width.
+_LEGEND, _WIDE = 300, 900
+
+
+def render_comparison(data: ComparisonData) -> str:
+    """The page as HTML text, to be written as UTF-8."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parents[1] / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    lines = {line.name for line in data.lines}
+    text = environment.get_template("comparison.html.j2").render(
+        data=data,
+        title=" · ".join(data.systems),
+        version=version("swsdist"),
+        about=about_tables(data),
+        det=det_plot(data),
+        without=[one.name for one in data.about if one.name not in lines],
+        blocks=[
+            {
+                "measure": block.measure,
+                "forest": _forest(block, data.units),
+                "plots": _plots(block, data.units),
+                "left_out": _left_out(block),
+                "tables": measure_tables(data, block),
+            }
+            for block in data.blocks
+        ],
+        breakdowns=breakdown_tables(data),
+    )
+    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def det_plot(data: ComparisonData) -> str | None:
+    """The DET curves of all systems that have one in one picture, the legend beside them; None where there is none."""
+    if not data.lines:
+        return None
+    marked = len(data.lines) <= _MOST_MARKED
+    lines = [Line(one.name, one.pfa, one.pmiss, _marks(one) if marked else ()) for one in data.lines]
+    points = [one.point for one in data.about if one.point is not None]
+    return det_svg(lines, beta=points[0].beta if points else None, title="DET curves", beside=_LEGEND)
+
+
+def _marks(line: DetLine) -> tuple[Mark, ...]:
+    points = (("ATWV", line.actual), ("MTWV", line.maximum))
+    return tuple(Mark(f"{name} {fixed(at.twv)}", at.pfa, at.pmiss) for name, at in points if at is not None)
+
+
+def _forest(block: Measured, units: str) -> tuple[str, str]:
+    """Caption and plot of all values and differences with their intervals."""
+    found = block.comparison
+    rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in found.systems]
+    rows += [
+        Estimate(f"{_named(row)} {stars(row)}".strip(), row.difference, row.interval.low, row.interval.high, 1)
+        for row in found.pairs
+    ]
+    caption = f"{block.measure} and its differences, intervals over {units}; stars as of the table of differences"
+    return caption, forest_svg(rows, width=_WIDE)
+
+
+def _named(row: PairRow) -> str:
+    return f"{row.first} - {row.second}"
+
+
+def _shown(block: Measured) -> list[PairRow]:
+    """The pairs that have a plot: all, or where they are too many those of the first system."""
+    pairs = list(block.comparison.pairs)
+    return pairs if len(pairs) <= MOST_PAIRS else [row for row in pairs if row.first == pairs[0].first][:MOST_PAIRS]
+
+
+def _left_out(block: Measured) -> str:
+    """What is not drawn, in words."""
+    shown, pairs = _shown(block), block.comparison.pairs
+    if len(shown) == len(pairs):
+        return ""
+    return (
+        f"Drawn are {len(shown)} of {len(pairs)} pairs, those of {pairs[0].first}; all are in the tables. Name the system "
+        "that matters most first."
+    )
+
+
+def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
+    """Captions and plots of pairs, query by query, on one scale."""
+    found = block.comparison
+    place: Mapping[str, NDArray[np.float64]] = dict(zip(found.paired.systems, found.paired.values, strict=True))
+    shown = [(row, place[row.first] - place[row.second]) for row in _shown(block)]
+    reach = (min((float(d.min()) for _, d in shown), default=0.0), max((float(d.max()) for _, d in shown), default=0.0))
+    plots = []
+    for row, values in shown:
+        caption = (
+            f"{_named(row)}, {units} from gain to loss: {row.wins} better, {row.losses} worse, {row.ties} the same"
+        )
+        plots.append((caption, differences_svg(values, title=caption, width=340, height=200, reach=reach)))
+    return plots

@@ -1,0 +1,272 @@
+"""The tables of a comparison as text, made once for a terminal, a page and LaTeX.
+
+Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` where a value does not exist.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swsdist.report.summary import fixed, short
+from swsdist.score.compare.bootstrap import Interval
+from swsdist.score.compare.paired import PairRow
+from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.significance import Wilcoxon
+
+#: Marks of significance, and below which p they are given.
+MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+_DIGITS = 16  # of a digest
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; the columns from `numbers` on hold numbers."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    numbers: int = 1
+
+
+def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
+    """Systems, and their pairs (what they differ by, and the tests), by one measure."""
+    return [_systems(block, data), _differences(block, data), _tests(block, data)]
+
+
+def breakdown_tables(data: ComparisonData) -> list[Table]:
+    """The breakdowns in their order, the systems side by side."""
+    columns = dict.fromkeys(part.column for part in data.breakdowns)
+    return [
+        table
+        for column in columns
+        for table in _broken_down([part for part in data.breakdowns if part.column == column], data.blocks[0].measure)
+    ]
+
+
+def about_tables(data: ComparisonData) -> list[Table]:
+    """Data, protocol, versions and digests: what is the same for all systems, and what is not."""
+    common, own = _parted([_facts(one) for one in data.about])
+    # Of the settings only those that differ are of interest.
+    settings = _parted([one.settings for one in data.about])[1] if all(one.settings for one in data.about) else []
+    own += settings
+    unknown = [one.name for one in data.about if one.point is None]
+    note = ""
+    if unknown:
+        note = f"Data and protocol of {', '.join(unknown)} are not known: per-term tables do not tell them."
+    made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
+    tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, numbers=2)]
+    if own:
+        more = "The last rows are the keys of the configs that differ, of those that results depend on."
+        columns = ["", *(one.name for one in data.about)]
+        said = more if settings else ""
+        tables.append(Table("Where the systems differ", columns, own, said, numbers=len(columns)))
+    return tables
+
+
+def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+    """What all have alike, a name and a value a row; and the rest, a name and the value of each."""
+    common, own = [], []
+    for key in dict.fromkeys(key for one in known for key in one):
+        values = [one.get(key, "not known") for one in known]
+        if len({*values}) == 1 and len(values) > 1:
+            common.append([key, values[0]])
+        else:
+            own.append([key, *values])
+    return common, own
+
+
+def p_value(p: float | None) -> str:
+    """As a person reads it: three significant digits, at least 4 decimals, or a power of ten."""
+    return short(p, 3) if p is None or p < 1e-3 else f"{p:.4f}"
+
+
+def stars(row: PairRow) -> str:
+    """The mark of a pair: by Wilcoxon's p, corrected by Holm for all pairs."""
+    p = row.wilcoxon_holm
+    return next((mark for limit, mark in MARKS if p is not None and p < limit), "")
+
+
+# -- systems and pairs ------------------------------------------------------------------------------------------------
+
+
+def _interval(interval: Interval) -> str:
+    return f"{fixed(interval.low)} to {fixed(interval.high)}"
+
+
+def _percent(settings: Settings) -> str:
+    return f"{100 * settings.level:g}%"
+
+
+def _systems(block: Measured, data: ComparisonData) -> Table:
+    found, settings = block.comparison, data.settings
+    percent = _percent(settings)
+    columns = [
+        "system",
+        block.measure,
+        f"{percent} over {data.units}",
+        *([f"{percent} over documents"] if block.systems else []),
+    ]
+    rows = []
+    for k, row in enumerate(found.systems):
+        over = [_interval(block.systems[k])] if block.systems else []
+        rows.append([row.system, fixed(row.mean), _interval(row.interval), *over, str(row.absent or "")])
+    what = "queries with references" if data.units == "queries" else data.units
+    note = f"{len(found.paired.queries)} {what}; intervals from {settings.resamples} draws, seed "
+    note += f"{settings.seed}, {'BCa' if settings.method == 'bca' else 'percentiles'}."
+    if block.undefined:
+        note += f" {block.undefined} draws of documents have no value and are left out."
+    if any(row.absent for row in found.systems):
+        note += " Queries that a system lacks count as all missed."
+        columns.append("lacking")
+    else:
+        rows = [row[:-1] for row in rows]
+    return Table(block.measure, columns, rows, note)
+
+
+def _pair(row: PairRow) -> str:
+    return f"{row.first} - {row.second}"
+
+
+def _differences(block: Measured, data: ComparisonData) -> Table:
+    percent = _percent(data.settings)
+    columns = ["pair", "difference", "", f"{percent} over {data.units}"]
+    columns += [f"{percent} over documents"] if block.pairs else []
+    columns += ["wins/losses/ties", "d", "r"]
+    rows = []
+    for k, row in enumerate(block.comparison.pairs):
+        over = [_interval(block.pairs[k])] if block.pairs else []
+        counts = f"{row.wins}/{row.losses}/{row.ties}"
+        effects = (fixed(row.cohen_d, 2), fixed(row.rank_biserial, 2))
+        rows.append(
+            [_pair(row), f"{row.difference:+.4f}", stars(row), _interval(row.interval), *over, counts, *effects]
+        )
+    limits = ", ".join(f"{mark} p < {limit:g}" for limit, mark in reversed(MARKS))
+    note = (
+        f"{limits}: Wilcoxon's p with Holm's correction, below. Wins: {data.units} on which the first is better. d is "
+        "Cohen's d of paired values, r the rank-biserial correlation."
+    )
+    return Table(f"Differences of {block.measure}", columns, rows, note)
+
+
+def _tests(block: Measured, data: ComparisonData) -> Table:
+    columns = ["pair", *(f"{test}: {what}" for test in ("t", "Wilcoxon") for what in ("p", "Holm", "FDR"))]
+    rows = [
+        [
+            _pair(row),
+            *map(p_value, (row.t.p, row.t_holm, row.t_fdr)),
+            *map(p_value, (row.wilcoxon.p, row.wilcoxon_holm, row.wilcoxon_fdr)),
+        ]
+        for row in block.comparison.pairs
+    ]
+    ways = sorted({_way(row.wilcoxon) for row in block.comparison.pairs})
+    note = (
+        f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
+        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(ways)}."
+    )
+    return Table(f"Tests of {block.measure}, p values", columns, rows, note)
+
+
+def _way(test: Wilcoxon) -> str:
+    zeros = {"wilcox": "dropped", "pratt": "ranked, then dropped (Pratt)", "zsplit": "halved"}[test.zero_method]
+    return f"{'exact' if test.exact else 'normal approximation'}, zeros {zeros}"
+
+
+# -- breakdowns -------------------------------------------------------------------------------------------------------
+
+_Row = dict[str, Any]
+
+
+def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
+    """The breakdown by one column: values, groups' own maxima, counts, and parts of the whole."""
+    column = parts[0].column
+    own = {part.first: part.table.to_pylist() for part in parts if part.second is None}
+    gains = {part.second or "": part.table.to_pylist() for part in parts if part.second is not None}
+    systems = list(own)
+    groups = ["not known" if row["group"] is None else row["group"] for row in own[systems[0]]]
+
+    def table(caption: str, cell: Callable[[_Row], str], note: str = "", end: Sequence[str] = ()) -> Table:
+        rows = []
+        for k, group in enumerate(groups):
+            mine = [own[system][k] for system in systems]
+            rows.append([group, _same(mine, "terms"), _same(mine, "ntrue"), *map(cell, mine)])
+        rows += [["all", "", "", *end]] if end else []
+        return Table(f"{caption}, by {column}", [column, "queries", "references", *systems], rows, note)
+
+    tables = [table(measure, lambda row: fixed(row["twv"]))]
+    if any(row.get("mtwv") is not None for rows in own.values() for row in rows):
+        note = "In brackets the threshold that is best for the group alone; where there is none, rejecting all is best."
+        tables.append(table("MTWV of the group", _own_maximum, note))
+    tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
+    whole = [[row["total"] for row in own[system]] for system in systems]
+    if not any(None in values for values in whole):
+        sums = [fixed(math.fsum(values)) for values in whole]
+        note = "A group's part of the whole: the sum of its values over the number of all queries. The parts add up."
+        tables.append(table(f"Part of {measure}", lambda row: fixed(row["total"]), note, sums))
+    if gains:
+        rows = [[group, *(_signed(found[k]["total"]) for found in gains.values())] for k, group in enumerate(groups)]
+        rows.append(["all", *(_signed(math.fsum(row["total"] for row in found)) for found in gains.values())])
+        columns = [column, *(f"{parts[0].first} - {name}" for name in gains)]
+        caption = f"Where the difference of {measure} comes from, by {column}"
+        tables.append(Table(caption, columns, rows, "A group's part of the difference. The parts add up."))
+    return tables
+
+
+def _same(rows: Sequence[_Row], name: str) -> str:
+    """A number that is the same for all systems, else all of them."""
+    values = [_count(row[name]) for row in rows]
+    return values[0] if len({*values}) == 1 else "/".join(values)
+
+
+def _count(value: int | None) -> str:
+    return short(None) if value is None else str(value)
+
+
+def _signed(value: float | None) -> str:
+    return short(None) if value is None else f"{value:+.4f}"
+
+
+def _own_maximum(row: _Row) -> str:
+    limit = row["mtwv_threshold"]
+    return fixed(row["mtwv"]) + ("" if limit is None else f" ({short(limit)})")
+
+
+# -- what was compared ------------------------------------------------------------------------------------------------
+
+
+def _facts(one: About) -> dict[str, str]:
+    """What is known of a system, by the name of the fact, in the order in which it is shown."""
+    found = {"given": one.kind, "path": one.path}
+    if one.label is not None:
+        found["system"] = one.label
+    if one.digest is not None:
+        found["digest"] = one.digest[:_DIGITS]
+        found["digest of"] = "scored list and measures" if one.kind == "run" else "the file, SHA-256"
+    if one.corpus:
+        found["corpus"] = "; ".join(one.corpus)
+    if (point := one.point) is not None:
+        if point.documents is not None:
+            found["documents"] = str(point.documents)
+        found["audio"] = f"{point.seconds / 3600:.4g} h"
+        found["queries"] = str(point.queries)
+        found["references"] = str(point.true)
+    if one.detections is not None:
+        found["detections"] = str(one.detections)
+    if point is not None:
+        trials = {"time": "seconds of audio", "segment": "segments", "document": "documents"}[point.trials_are]
+        found["protocol"] = f"{point.protocol}, conventions of {point.conventions}"
+        found["operating point"] = f"beta {short(point.beta, 6)}, {point.trials} trials a query, which are {trials}"
+    if one.tolerance is not None:
+        found["tolerance"] = f"{short(one.tolerance)} s"
+    if one.made is not None:
+        found["report made"] = one.made
+    if one.versions:
+        found["made with"] = _versions(one.versions)
+    return found
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
