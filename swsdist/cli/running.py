@@ -54,6 +54,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @_SET
 @click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
+@click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
 @_STRICT
 @_DRY
 def run(
@@ -63,6 +64,7 @@ def run(
     sets: tuple[str, ...],
     redo_from: str | None,
     only: str | None,
+    keep_going: bool,
     strict: bool,
     dry_run: bool,
 ) -> int:
@@ -71,7 +73,17 @@ def run(
     A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
     nothing when all is done.
     """
-    return go(config, sets, strict, dry_run, corpus=corpus, run_folder=run_folder, redo_from=redo_from, only=only)
+    return go(
+        config,
+        sets,
+        strict,
+        dry_run,
+        corpus=corpus,
+        run_folder=run_folder,
+        redo_from=redo_from,
+        only=only,
+        keep_going=keep_going,
+    )
 
 
 index = _stages_command("index", "index", "Make or extend the feature store of CONFIG.")
@@ -127,6 +139,7 @@ def go(
     until: str | None = None,
     redo_from: str | None = None,
     only: str | None = None,
+    keep_going: bool = False,
 ) -> int:
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
@@ -134,7 +147,7 @@ def go(
     from swsdist.pipeline.course import Choice
 
     loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])], corpus=corpus, run=run_folder)
-    choice = Choice(until=until, redo_from=redo_from, only=only)
+    choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
         return _dry(loaded, choice)
     from swsdist.cli.progress import progress
@@ -191,10 +204,12 @@ def _tell(result: RunResult) -> int:
     for kind, reason, count, first in rejected:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)
     if outcome.failures:
+        waits = not outcome.course.complete and outcome.course.ended
         raise IncompleteError(
             f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
-            remedy="mend the cause and run again: what was computed is kept",
+            remedy="mend the cause and run again: what was computed is kept"
+            + ("; what comes after it waits, unless you say --keep-going" if waits else ""),
         )
     if warnings and outcome.course.config.strict:
         raise IncompleteError(

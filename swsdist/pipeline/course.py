@@ -35,11 +35,13 @@ class Choice:
         until: the last one; all by default.
         redo_from: this one and all later ones are done again.
         only: this one, and no other; earlier ones must be done.
+        keep_going: go on after a stage that is wanted whole, although a task of it failed.
     """
 
     until: str | None = None
     redo_from: str | None = None
     only: str | None = None
+    keep_going: bool = False
 
     def steps(self, chain: Chain) -> list[Step]:
         """Those of a chain, in their order.

@@ -8,7 +8,7 @@ executor when the first task needs one, so a run with nothing left starts none.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -83,6 +83,8 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
             machinery = stack.enter_context(machinery_of(outcome, first))
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
+                if not choice.keep_going and _waits(name, courses.values()):
+                    break
             machinery.settle(whole=choice.only is None and choice.until is None)
         for course in courses.values():
             if course.chain.report is not None and course.complete and len(courses) == 1:
@@ -105,6 +107,15 @@ def _order(several: Sequence[Sequence[Step]]) -> list[str]:
                 found.insert(place, step.name)
                 place += 1
     return found
+
+
+def _waits(name: str, courses: Iterable[Course]) -> bool:
+    """Whether what comes after a step would be of a part, and so be done again: a stage that is wanted whole has failed."""
+    return any(
+        course.ended[name].failures and course.chain.step(name).stage.whole
+        for course in courses
+        if name in course.ended
+    )
 
 
 def _run_locked(

@@ -35,10 +35,28 @@ def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPa
     first = scene.run("index.shards=4")
     assert [failure.reason for failure in first.outcome.failures] == ["bug"]
     assert first.outcome.course.chain.own.manifest.provisional
+    # What would be searched now would be done again: the search waits.
+    assert list(first.outcome.course.ended) == ["index"]
+    assert first.report is None
     second = scene.run("index.shards=4")
     assert not second.outcome.failures
     # Frozen statistics are those of the whole corpus, not of the shards that happened to succeed.
     assert swsdist.digest(second.folder) == whole
+
+
+def test_what_could_be_indexed_is_searched_if_that_is_wanted(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Index.run
+
+    def run(self: Index, task: Any, context: Any) -> Any:
+        if any(row["doc_id"] == "d004" for row in task.payload["documents"]):
+            raise RuntimeError("this shard fails")
+        return honest(self, task, context)
+
+    monkeypatch.setattr(Index, "run", run)
+    first = scene.run("index.shards=4", choice=Choice(keep_going=True))
+    assert len(first.outcome.failures) == 1
+    assert first.report is not None
+    assert "d004" not in set(first.detections()["doc_id"])
 
 
 def test_a_lost_shard_is_made_again(scene: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from swsdist.audio import reader
 from swsdist.errors import UnreachableError
+from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
 
 SHARDS = "index.shards=4"
@@ -65,7 +66,7 @@ def test_a_worker_that_does_not_see_the_file(
 
     with monkeypatch.context() as patch:
         opening(patch, "d003", gone)
-        failed = scene.run(SHARDS)
+        failed = scene.run(SHARDS, choice=Choice(keep_going=True))
     (failure,) = failed.outcome.failures
     assert failure.reason == "system"
     assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")]

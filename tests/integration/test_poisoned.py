@@ -26,7 +26,7 @@ def samples(scene: Any, doc_id: str) -> int:
 @pytest.mark.ray
 def test_a_task_that_kills_its_process(scene: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
     scene.sabotage(how="kill", samples=[samples(scene, "d003")])  # at once, while the answer before it is on its way
-    first = scene.go(*cluster.sets, "executor.attempts=2", *SHARDS)
+    first = scene.go(*cluster.sets, "executor.attempts=2", *SHARDS, flags=("--keep-going",))
     assert first.returncode == 4, first.stderr
     (row,) = scene.rejected()
     assert (row["kind"], row["reason"]) == ("task", "killed")
@@ -78,7 +78,7 @@ def test_a_task_that_raises(
 ) -> None:
     executor = request.getfixturevalue("cluster").sets if where == "cluster" else ("executor.kind=serial",)
     scene.sabotage(how=how, samples=[samples(scene, "d005")])
-    done = scene.go(*executor, *SHARDS)
+    done = scene.go(*executor, *SHARDS, flags=("--keep-going",))
     assert done.returncode == 4, done.stderr
     (row,) = scene.rejected()
     assert (row["kind"], row["reason"]) == ("task", reason)

@@ -148,7 +148,7 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_write_document", fails)
-        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3")
+        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", choice=Choice(keep_going=True))
     assert len(failed.outcome.failures) == 1
     assert seen
     manifest = store_of(scene).manifest

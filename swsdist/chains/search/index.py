@@ -50,6 +50,8 @@ class Index(Stage):
     name = "index"
     version = 1
     unit = "s"
+    # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
+    whole = True
     # The live documents of all shards are digested, not the files.
     tables = {
         "features": Table(FRAMES, None, digested=False),
