@@ -263,7 +263,7 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
             raise StoreError(
                 f"the store has schema {values['schema']}, this version reads {SCHEMA}",
                 where=where,
-                remedy="use the version of swsdist that wrote it, or index again",
+                remedy=f"use the version of swsdist that wrote it; or remove {folder.path()} and run `swsdist index` again",
             )
         return Manifest.from_json(values)
     except (ValueError, KeyError, TypeError) as error:

@@ -169,10 +169,14 @@ class Index(Stage):
         for name, documents in live.items():
             if documents.num_rows == 0:
                 first = bad.to_pylist()[0] if bad.num_rows else None
+                told = "".join(
+                    f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
+                    for failure in ended.failures[:1]
+                )
                 raise StoreError(
                     f"none of the {len(wanted)} documents could be used{f' for {name}' if len(live) > 1 else ''}",
                     where=inputs.config.corpus.documents,
-                    remedy=f"the first: {first['path']}: {first['message']}" if first else "look at the failed tasks",
+                    remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
         counts: dict[str, list[int]] = {}
         counted: set[tuple[str, int]] = set()

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from swsdist import registries
 from swsdist.accounts.hardware import describe, versions
 from swsdist.errors import SwsdistError
 from swsdist.features.registry import installed
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
+from swsdist.registry import Registry
+
+_REGISTRIES: tuple[Registry[Any], ...] = tuple(one for one in vars(registries).values() if isinstance(one, Registry))
 
 
 def diagnose(
@@ -34,6 +38,8 @@ def diagnose(
     yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
     yield _blas()
     yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
+    for error in (error for registry in _REGISTRIES for error in registry.broken()):
+        yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
     free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
     yield Finding("disk", free > 1, f"{free:.1f} GB free in {tempfile.gettempdir()}")
     yield _gpu()
