@@ -110,7 +110,8 @@ class Folder:
 
         Args:
             prefix: a folder.
-            unreadable: is told of folders that cannot be listed, which are then left out; by default that is an error.
+            unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
+                default the former is an error.
         """
         start = self.local(prefix)
         if start is not None:
@@ -288,15 +289,20 @@ def _walk(
     if mine in above:  # a loop of links
         return
     for entry in entries:
-        if entry.is_dir():
-            if entry.name != TEMPORARY:
-                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
-        else:
-            try:
-                status = entry.stat()
-            except FileNotFoundError:  # removed since, or a link to nothing
-                continue
+        try:
+            below = entry.is_dir()
+            status = entry.stat()
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError) or error.errno == errno.ELOOP  # a link to nothing, or to itself
+            if unreadable is None and not gone:
+                raise
+            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since
+                unreadable(entry.path, error)
+            continue
+        if not below:
             yield prefix + entry.name, _local_info(status)
+        elif entry.name != TEMPORARY:
+            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
 
 
 def _local_info(status: os.stat_result) -> Info:

@@ -51,6 +51,7 @@ AT_HOME = {
     "fsspec": {"swsdist/io/filesystem.py"},
     "s3fs": {"swsdist/io/filesystem.py"},
     "botocore": {"swsdist/io/failures.py"},
+    "imageio_ffmpeg": {"swsdist/audio/ffmpeg.py"},
 }
 
 MOST_LINES = 450

@@ -1,4 +1,4 @@
-"""What the world does to the command line: no room, no rights, nothing to write to. Never a traceback, nothing computed is lost."""
+"""What the world does to the command line: no room, no rights, no place. Never a traceback, nothing computed is lost."""
 
 from __future__ import annotations
 

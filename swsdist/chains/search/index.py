@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from swsdist.audio import ffmpeg
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
@@ -108,9 +109,10 @@ class Index(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
         extractor = _granted(task, context)
-        made = write_tracks(
-            context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
-        )
+        with ffmpeg.watched() as used:
+            made = write_tracks(
+                context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
+            )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
         for indexed, count in zip(made, frames, strict=True):
@@ -121,7 +123,7 @@ class Index(Stage):
         first = made[0]
         return Done(
             tuple(parts),
-            Indexed(first.documents.num_rows, frames[0], first.seconds),
+            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used)),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
             bytes_read=first.bytes_read,
         )
@@ -204,7 +206,8 @@ class Index(Stage):
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
-        libraries = with_these(libraries) if new or not libraries else libraries
+        decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
+        libraries = with_these(libraries, decoders) if new or not libraries else libraries
         own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(
             kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 
-import swsdist
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Failure, Task
@@ -20,7 +19,7 @@ FOLDER = "failed"
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_OURS = str(PurePath(swsdist.__file__).parent)
+_OURS = str(PurePath(__file__).parents[2])
 
 
 def name_of(task: Task) -> str:
