@@ -158,8 +158,10 @@ class Journal:
         while not self._stop.wait(1.0):
             try:
                 self._take()
-            except (OSError, StorageError):
-                return  # the folder is gone or full: the tasks themselves will say so
+            except StorageError as error:
+                if error.passing:
+                    continue
+                return  # nothing can be written there: the tasks themselves will say so
 
     def close(self) -> None:
         """End of the process's part in the run."""

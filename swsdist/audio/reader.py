@@ -315,12 +315,12 @@ def _by_ffmpeg(program: str, source: str, path: str, brief: bool, foreign: Forei
 
 @contextmanager
 def _local(path: str, storage: Mapping[str, object] | None) -> Iterator[str]:
-    """A local file of a recording's bytes: its own, or a temporary copy of a remote one."""
-    if not is_remote(path):
+    """A local file of a recording's bytes: its own, or a temporary copy of what is not in one."""
+    if not is_remote(path) and Path(path).is_file():
         yield path
         return
     with tempfile.NamedTemporaryFile(prefix="swsdist-") as copy:
-        with open_path(path, storage) as file:
+        with _opened(path, storage) as file:
             shutil.copyfileobj(file, copy, READ_AHEAD)
         copy.flush()
         yield copy.name

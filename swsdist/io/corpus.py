@@ -351,7 +351,7 @@ def _recordings(
     folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
 
     def unreadable(path: str, error: OSError) -> None:
-        if Path(path).is_symlink() or not os.path.isdir(path):  # noqa: PTH112 (Path's would raise for what is closed)
+        if not os.path.isdir(path):  # noqa: PTH112 (Path's raises where a folder above is closed)
             if path.rpartition(".")[2].lower() in ENDINGS:
                 noted.add(
                     "recordings that cannot be looked at, or links to nothing, and are left out",

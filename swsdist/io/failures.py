@@ -191,8 +191,8 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
         return None
     place = _place(error, where)
     said = error.strerror if isinstance(error, OSError) else None
-    usual = isinstance(error, OSError) and (error.errno is None or said == os.strerror(error.errno))
-    message = kind.message if usual or not said else f"{kind.message} ({said})"
+    own = isinstance(error, OSError) and error.errno is not None and said and os.strerror(error.errno) not in said
+    message = f"{kind.message} ({said})" if own else kind.message
     if place is not None and place.startswith("s3://"):
         if kind is _UNREACHABLE or kind is _TIMED_OUT:
             said, look = (

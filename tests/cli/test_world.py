@@ -86,6 +86,28 @@ def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
         (copy / "run").chmod(0o755)
 
 
+def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
+    """One among the recordings is told and left out; so is what cannot be searched."""
+    folder = tmp_path / "archive"
+    shutil.copytree(place / "corpus" / "audio", folder / "good")
+    closed, unsearchable = folder / "lost+found", folder / "names only"
+    for path in (closed, unsearchable):
+        shutil.copytree(folder / "good", path)
+    (tmp_path / "a.yaml").write_text(f"run: run\ncorpus:\n  documents: {folder}\nexecutor:\n  kind: serial\n")
+    closed.chmod(0o000)
+    unsearchable.chmod(0o444)
+    try:
+        done = without_root_s_rights("index", "a.yaml", cwd=tmp_path)
+    finally:
+        closed.chmod(0o755)
+        unsearchable.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert "folders that cannot be read" in done.stderr
+    assert "lost+found (Permission denied)" in done.stderr
+    assert "recordings that cannot be looked at" in done.stderr
+    assert "names only/" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ["48k", "600k"])
 def test_a_disk_that_is_full(copy: Path, process: Command, room: str) -> None:
@@ -140,6 +162,16 @@ def test_a_config_that_is_nested_too_deeply(tmp_path: Path, swsdist: Command) ->
     assert len(err.splitlines()) < 10
     (tmp_path / "set.yaml").write_text("run: x\n")
     assert "nested too deeply" in swsdist("run", "set.yaml", "--set", "run=" + "[" * 5000, cwd=tmp_path, code=2).err
+
+
+def test_status_of_a_stage_with_nothing_to_do(copy: Path, swsdist: Command) -> None:
+    """All was in the store already when the run was planned."""
+    plan = json.loads((copy / "run" / "plan.json").read_text())
+    assert plan["plans"]["run"]["steps"]["index"]["planned"] in (0, 1)
+    swsdist("run", "config.yaml", "--run", "second", "--set", f"index.store={copy}/run/store", cwd=copy)
+    out = swsdist("status", "second", cwd=copy).out
+    assert "nothing was left to do" in out
+    assert "0 of 0" not in out
 
 
 def test_names_in_a_terminal_that_knows_ascii_only(copy: Path, process: Command) -> None:
