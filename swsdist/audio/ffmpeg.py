@@ -316,7 +316,12 @@ class Decoded:
         """Raises AudioError if the end of the stream is not that of the recording; `last` frames are not counted yet."""
         code = self._ended()
         if code:
-            raise truncated(self._path, f"its stream breaks off or is damaged (ffmpeg: {self._last()})")
+            raise AudioError(
+                f"its stream breaks off or is damaged (ffmpeg: {self._last()})",
+                where=self._path,
+                reason="truncated",
+                remedy="copy it again from where it came; or pass over what is damaged: ffmpeg -i INPUT OUTPUT.flac",
+            )
         if any("ended prematurely" in line for line in self._wrong):
             raise truncated(self._path, "its stream breaks off (ffmpeg: the file ended prematurely)")
         seconds = (self._given + last) / self.samplerate

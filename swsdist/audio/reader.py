@@ -309,7 +309,8 @@ def _by_ffmpeg(program: str, source: str, path: str, brief: bool, foreign: Forei
             raise AudioError(foreign.message, where=path, remedy=foreign.remedy, reason=foreign.reason) from None
         raise
     with sound:
-        check_shape(path, sound.samplerate, sound.channels)
+        told = round((sound.told or 0) * sound.samplerate) if brief else 0
+        check_shape(path, sound.samplerate, sound.channels, told, Path(source).stat().st_size)
         yield sound
 
 

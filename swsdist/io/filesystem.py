@@ -238,6 +238,8 @@ def is_remote(path: str) -> bool:
     """
     scheme, separator, _ = path.partition("://")
     if not separator:
+        if path.startswith("s3:/"):
+            raise UserError("an S3 url begins with s3://", where=path, remedy=f"s3://{path[3:].strip('/')}, perhaps?")
         return False
     if scheme != "s3":
         raise UserError(
