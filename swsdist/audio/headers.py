@@ -33,7 +33,7 @@ _INSTALL = f"install ffmpeg (a package of the system, or swsdist[ffmpeg]), or {_
 _SPH2PIPE = "convert it: sph2pipe -f wav INPUT OUTPUT.wav (sox does not read this compression)"
 
 #: Rates in Hz, and numbers of channels, that a recording can have.
-RATES = (1000, 768_000)
+RATES = (500, 768_000)
 CHANNELS = 256
 
 # Samples of all channels that a byte can hold at most: blocks of 65535 equal ones in FLAC take 14 bytes.
