@@ -57,8 +57,34 @@ class ConfigError(UserError):
     """A configuration is not valid."""
 
 
-class UnreachableError(UserError):
-    """A server does not answer. It may pass, so a task that meets it is tried again."""
+class StorageError(UserError):
+    """A file system, or a server of files, refuses or fails (`swsdist.io.failures`).
+
+    Args:
+        message, where, remedy: as of all.
+        cause: one word, for example `full`.
+        passing: it may pass, so a task that meets it is tried again.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        remedy: str | None = None,
+        cause: str = "refused",
+        passing: bool = False,
+    ) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.cause = cause
+        self.passing = passing
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_storage, (self.message, self.where, self.remedy, self.cause, self.passing)
+
+
+def _rebuild_storage(message: str, where: str | None, remedy: str | None, cause: str, passing: bool) -> StorageError:
+    return StorageError(message, where=where, remedy=remedy, cause=cause, passing=passing)
 
 
 class LockedError(UserError):

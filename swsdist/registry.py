@@ -35,18 +35,25 @@ class Entry:
     target: str
     version: int
 
+    @property
+    def built_in(self) -> bool:
+        """Whether it is of this package."""
+        return self.target.startswith("swsdist.")
+
     def load(self) -> Any:
         """The thing itself.
 
         Raises:
-            ConfigError: it cannot be imported: an optional library is missing.
+            ConfigError: it cannot be imported: an optional library is missing, or its module fails.
         """
         module, _, attribute = self.target.partition(":")
         try:
             return getattr(import_module(module), attribute)
-        except ImportError as error:
+        except Exception as error:
+            if self.built_in and not isinstance(error, ImportError):
+                raise
             raise ConfigError(
-                f"{self.target} cannot be loaded ({error})",
+                f"{self.target} cannot be loaded ({type(error).__name__}: {error})",
                 remedy="install what it needs: see docs/ on optional extras",
             ) from error
 
@@ -105,11 +112,11 @@ class Registry(Generic[E]):
         point = self._added[name]
         try:
             loaded = point.load()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever a stranger's module does when it is imported
             raise ConfigError(
-                f"the {self.kind} {name} cannot be loaded from {point.value} ({error})",
+                f"the {self.kind} {name} cannot be loaded from {point.value} ({type(error).__name__}: {error})",
                 where=f"entry point {self.group}: {name}",
-                remedy="install its package again, or uninstall it",
+                remedy="mend or install its package again, or uninstall it",
             ) from error
         if isinstance(loaded, self._type):
             return loaded
@@ -121,6 +128,14 @@ class Registry(Generic[E]):
                 remedy="see docs/ on how to add one",
             )
         return self._type(point.value, version)
+
+    def broken(self) -> Iterator[ConfigError]:
+        """What is wrong with those that other packages add, an error each."""
+        for name in sorted(self._added):
+            try:
+                self[name].load()
+            except ConfigError as error:
+                yield error
 
     def identity(self, name: str) -> list[str | int]:
         """Name and version, for fingerprints."""

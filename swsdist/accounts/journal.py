@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import IO, TypedDict
 
 from swsdist.accounts.hardware import Description
+from swsdist.errors import StorageError
+from swsdist.io.failures import explained
 from swsdist.io.filesystem import Folder
 
 _PUT_EVERY = 10.0
@@ -105,8 +107,9 @@ class Journal:
         self._file: IO[str] | None = None
         local = folder.local(self._name)
         if local is not None:
-            local.parent.mkdir(parents=True, exist_ok=True)
-            self._file = local.open("a", encoding="utf-8")
+            with explained(folder.path(self._name)):
+                local.parent.mkdir(parents=True, exist_ok=True)
+                self._file = local.open("a", encoding="utf-8")
         self._phase = ""
         from swsdist.accounts.hardware import describe
 
@@ -119,8 +122,9 @@ class Journal:
         line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": round(sum(cpu_seconds()), 4), **values})
         with self._lock:
             if self._file is not None:
-                self._file.write(line + "\n")
-                self._file.flush()
+                with explained(self._folder.path(self._name)):
+                    self._file.write(line + "\n")
+                    self._file.flush()
                 return
             self._text.append(line)
             if event == "sample" and time.monotonic() - self._put_at < _PUT_EVERY:
@@ -154,17 +158,22 @@ class Journal:
         while not self._stop.wait(1.0):
             try:
                 self._take()
-            except OSError:
-                return  # the folder is gone or full: the tasks themselves will say so
+            except StorageError as error:
+                if error.passing:
+                    continue
+                return  # nothing can be written there: the tasks themselves will say so
 
     def close(self) -> None:
         """End of the process's part in the run."""
         self._stop.set()
         self._thread.join(timeout=5)
-        self._take()
-        self.write("close")
+        # Without its end it is as that of a process that was killed; why it cannot be written others have said.
+        with suppress(StorageError, OSError):
+            self._take()
+            self.write("close")
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
 
 
 class DriverJournal(Journal):

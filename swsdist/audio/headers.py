@@ -19,7 +19,8 @@ REASONS = {
     "unreadable": "the file could not be read, or its header is damaged",
     "empty": "the file has 0 bytes",
     "not-audio": "no audio format was recognised",
-    "unsupported": "audio of a kind that libsndfile does not decode",
+    "unsupported": "audio of a kind that libsndfile does not decode, nor ffmpeg, where it is installed",
+    "absurd": "its header tells what no recording has: a rate, a number of channels, or a length that the file cannot hold",
     "truncated": "the file ends before its header says, or its stream breaks off",
     "no-samples": "the recording lasts 0 s",
     "not-finite": "a sample is NaN or infinite",
@@ -28,7 +29,15 @@ REASONS = {
 }
 
 _FFMPEG = "convert it: ffmpeg -i INPUT OUTPUT.flac"
+_INSTALL = f"install ffmpeg (a package of the system, or swsdist[ffmpeg]), or {_FFMPEG}"
 _SPH2PIPE = "convert it: sph2pipe -f wav INPUT OUTPUT.wav (sox does not read this compression)"
+
+#: Rates in Hz, and numbers of channels, that a recording can have.
+RATES = (500, 768_000)
+CHANNELS = 256
+
+# Samples of all channels that a byte can hold at most: blocks of 65535 equal ones in FLAC take 14 bytes.
+_PER_BYTE = 10_000
 
 # First bytes of what libsndfile cannot decode; an offset, bytes, the format's name.
 _FOREIGN = (
@@ -47,6 +56,10 @@ _FOREIGN = (
 
 # First bytes of what it can.
 _OURS = (b"RIFF", b"RF64", b"RIFX", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FORM", b".snd", b"caff", b"riff")
+
+
+class Foreign(AudioError):
+    """A kind of recording that libsndfile does not decode, but ffmpeg may."""
 
 
 class Seekable(Protocol):
@@ -79,7 +92,7 @@ def check_bytes(path: str, file: Seekable) -> bytes:
 def _check_head(path: str, head: bytes) -> None:
     for offset, magic, name in _FOREIGN:
         if head[offset:].startswith(magic):
-            raise _unsupported(path, f"{name} is not read", _SPH2PIPE if name == "shorten" else _FFMPEG)
+            raise _foreign(path, f"{name} is not read without ffmpeg")
     if path.lower().endswith(".raw") and not head.startswith(_OURS):
         raise _unsupported(
             path,
@@ -136,6 +149,36 @@ def check_length(path: str, sound: soundfile.SoundFile) -> None:
         raise truncated(path, f"its header tells {told} bytes, it has {there}")
 
 
+def check_shape(path: str, rate: int, channels: int, frames: int = 0, size: int = 0) -> None:
+    """Refuse a header that tells what no recording has.
+
+    Args:
+        path: of the recording.
+        rate: Hz.
+        channels: how many.
+        frames: samples of each; 0 where it does not tell.
+        size: of the file, bytes.
+
+    Raises:
+        AudioError: `absurd`.
+    """
+    low, high = RATES
+    wrong = None
+    if not low <= rate <= high:
+        wrong = f"a rate of {rate} Hz; {low} to {high} Hz are read"
+    elif not 1 <= channels <= CHANNELS:
+        wrong = f"{channels} channels; up to {CHANNELS} are read"
+    elif frames * channels > _PER_BYTE * size:
+        wrong = f"{frames / rate / 3600:.1f} hours, which its {size} bytes cannot hold"
+    if wrong is not None:
+        raise AudioError(
+            f"its header tells {wrong}",
+            where=path,
+            reason="absurd",
+            remedy="copy it again from where it came; if it plays elsewhere, " + _FFMPEG,
+        )
+
+
 def not_opened(path: str, head: bytes, error: soundfile.LibsndfileError) -> AudioError:
     """What it means that libsndfile does not open a file with these first bytes."""
     message = plain(error)
@@ -143,15 +186,17 @@ def not_opened(path: str, head: bytes, error: soundfile.LibsndfileError) -> Audi
         return truncated(path, f"its header is cut off ({message})")
     # The last of these is what a WAV file with an unknown coding gets.
     if re.search("unimplemented|unsupported|Malformed 'fmt ' chunk", message, re.IGNORECASE):
-        return _unsupported(path, f"it is not read ({message})", _FFMPEG)
-    if head.startswith(_OURS):
+        return _foreign(path, f"it is not read without ffmpeg ({message})")
+    if head.startswith(b"OggS"):  # Speex, Theora, ...
+        return _foreign(path, f"what is in this Ogg file is not read without ffmpeg ({message})")
+    if head.startswith(_OURS) and head[8:12] != b"AVI ":
         return AudioError(
             f"its header is damaged ({message})",
             where=path,
             reason="unreadable",
             remedy="copy it again; if it plays elsewhere, " + _FFMPEG,
         )
-    return AudioError(
+    return Foreign(
         "no audio format was recognised",
         where=path,
         reason="not-audio",
@@ -167,6 +212,10 @@ def plain(error: soundfile.LibsndfileError) -> str:
 def truncated(path: str, message: str) -> AudioError:
     """The error for a recording that is cut short."""
     return AudioError(message, where=path, reason="truncated", remedy="copy it again from where it came")
+
+
+def _foreign(path: str, message: str) -> Foreign:
+    return Foreign(message, where=path, reason="unsupported", remedy=_INSTALL)
 
 
 def _unsupported(path: str, message: str, remedy: str) -> AudioError:

@@ -1,8 +1,9 @@
 """Recordings as blocks of mono float32 samples, of any length, format and sample rate.
 
-Files are decoded by libsndfile (through soundfile) and resampled by soxr at its quality HQ. A local path and an `s3://`
-url read alike. A recording is never whole in memory, and how it is read in pieces changes no sample: soxr's stream
-gives the same samples for all cuts of its input (tested).
+Files are decoded by libsndfile (through soundfile), or, what it does not know, by ffmpeg where there is one
+(`swsdist.audio.ffmpeg`), and resampled by soxr at its quality HQ. A local path and an `s3://` url read alike; but ffmpeg,
+which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory, and
+how it is read in pieces changes no sample: soxr's stream gives the same samples for all cuts of its input (tested).
 
 A place (`start`, `end` in seconds) is cut out at the file's own rate, at the nearest sample, and then resampled as a
 signal of its own. An end up to `SLACK` seconds after the recording's is taken as its end, since tables hold rounded
@@ -18,23 +19,30 @@ that are not finite, and the truncation of a compressed file, can be found only 
 from __future__ import annotations
 
 import hashlib
+import math
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio.headers import check_bytes, check_length, not_opened, plain, truncated
-from swsdist.errors import AudioError
+from swsdist.audio import ffmpeg
+from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
+from swsdist.errors import AudioError, StorageError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
 #: A place may end this many seconds after the recording's end.
 SLACK = 0.01
+
+#: An open recording.
+Sound: TypeAlias = soundfile.SoundFile | ffmpeg.Decoded
 
 # Frames decoded at once, and read before a place.
 _PIECE = 1 << 16
@@ -67,16 +75,26 @@ class AudioInfo:
 def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     """Length, rate and channels of a recording, from its header.
 
-    Only a FLAC stream that does not tell its length is decoded for it.
+    Only a stream that does not tell its length (FLAC from a pipe, bare AAC) is decoded for it.
 
     Raises:
         AudioError: the file cannot be used, as far as its header tells.
     """
-    with _decoding(path, storage, _HEADER) as sound:
+    with _decoding(path, storage, brief=True) as sound:
+        if isinstance(sound, ffmpeg.Decoded) and sound.told is not None:
+            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
+        if isinstance(sound, ffmpeg.Decoded):
+            return _counted(path, storage)
         frames = sound.frames
         if frames == _UNKNOWN:
             frames = sum(len(piece) for piece in _pieces(sound, path))
         return AudioInfo(frames, sound.samplerate, sound.channels)
+
+
+def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
+    """The same by decoding all of it."""
+    with _decoding(path, storage) as sound:
+        return AudioInfo(sum(len(piece) for piece in _pieces(sound, path)), sound.samplerate, sound.channels)
 
 
 def read_blocks(
@@ -158,31 +176,32 @@ def _resampled(
         yield stream.resample_chunk(np.zeros(0, np.float32), last=True)
 
 
-def _place(path: str, sound: soundfile.SoundFile, start: float | None, end: float | None) -> tuple[int, int | None]:
+def _place(path: str, sound: Sound, start: float | None, end: float | None) -> tuple[int, int | None]:
     """First frame of a place and the one after its last; None where reading goes on to the recording's end."""
     if start is None and end is None:
         return 0, None
     rate, frames = sound.samplerate, sound.frames
     begin = 0.0 if start is None else start
-    length = frames / rate
+    length = math.inf if frames == _UNKNOWN else frames / rate
     if 0 <= begin < length and (end is None or begin < end <= length + SLACK):
         first = round(begin * rate)
         last = None if end is None else min(round(end * rate), frames)
         if first < (frames if last is None else last):
             return first, last
     shown = "the end" if end is None else f"{end} s"
-    known = "" if frames == _UNKNOWN else f", which lasts {length:.3f} s"
-    raise AudioError(
-        f"{begin} s to {shown} is not a place in the recording{known}",
+    raise _outside(path, f"{begin} s to {shown}", None if frames == _UNKNOWN else length)
+
+
+def _outside(path: str, shown: str, length: float | None) -> AudioError:
+    return AudioError(
+        f"{shown} is not a place in the recording{'' if length is None else f', which lasts {length:.3f} s'}",
         where=path,
         reason="place-outside",
         remedy="give start and end in seconds, start before end, both inside of the recording",
     )
 
 
-def _channel(
-    sound: soundfile.SoundFile, path: str, channel: int, first: int, last: int | None
-) -> Iterator[NDArray[np.float32]]:
+def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None) -> Iterator[NDArray[np.float32]]:
     """Finite samples of one channel, frames first to last (None: to the end)."""
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
@@ -207,14 +226,19 @@ def _channel(
         position += len(piece)
         if last is not None and position >= last:
             return
+    # Where the header does not tell the length, the end does.
+    if (first and position <= first) or (last is not None and position < last - SLACK * sound.samplerate):
+        seconds = position / sound.samplerate
+        shown = "the end" if last is None else f"{last / sound.samplerate:.3f} s"
+        raise _outside(path, f"{first / sound.samplerate:.3f} s to {shown}", seconds)
 
 
-def _pieces(sound: soundfile.SoundFile, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
+def _pieces(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
     """Frames x channels from where the file stands to its end, checked against the length the header told."""
     expected = sound.frames
     while True:
         try:
-            piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True)
+            piece = _read(sound)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"its stream breaks off or is damaged ({plain(error)})") from error
         if not len(piece):
@@ -228,29 +252,79 @@ def _pieces(sound: soundfile.SoundFile, path: str, position: int = 0) -> Iterato
         )
 
 
+def _read(sound: Sound) -> NDArray[np.float32]:
+    if isinstance(sound, ffmpeg.Decoded):
+        return sound.read(_PIECE)
+    piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True)
+    return piece
+
+
 @contextmanager
-def _decoding(
-    path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD
-) -> Iterator[soundfile.SoundFile]:
-    """The file, open for decoding, after all checks that its header allows."""
-    with _opened(path, storage, ahead) as raw:
-        file = _Watched(raw)
-        head = check_bytes(path, raw)
-        # A path decodes a little faster than Python's file object does.
-        source = file if is_remote(path) else path
+def _decoding(path: str, storage: Mapping[str, object] | None, brief: bool = False) -> Iterator[Sound]:
+    """The file, open for decoding, after all checks that its header allows; `brief`: only its header is wanted."""
+    with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
         try:
-            sound = _Sequential(source)
-        except soundfile.LibsndfileError as error:
-            file.check()
-            raise not_opened(path, head, error) from error
-        with sound:
-            check_length(path, sound)
-            if sound.frames <= 0:
-                raise AudioError("it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it")
-            try:
+            with _by_libsndfile(path, raw) as sound:
                 yield sound
-            finally:
-                file.check()
+                return
+        except Foreign as error:
+            program = ffmpeg.program()
+            if program is None:
+                raise
+            foreign = error
+        with _local(path, storage) as source, _by_ffmpeg(program, source, path, brief, foreign) as decoded:
+            yield decoded
+
+
+@contextmanager
+def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
+    file = _Watched(raw)
+    head = check_bytes(path, raw)
+    # A path decodes a little faster than Python's file object does.
+    source = file if is_remote(path) else path
+    try:
+        sound = _Sequential(source)
+    except soundfile.LibsndfileError as error:
+        file.check()
+        raise not_opened(path, head, error) from error
+    with sound:
+        check_length(path, sound)
+        if sound.frames <= 0:
+            raise AudioError("it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it")
+        told = 0 if sound.frames == _UNKNOWN else sound.frames
+        check_shape(path, sound.samplerate, sound.channels, told, file.size())
+        try:
+            yield sound
+        finally:
+            file.check()
+
+
+@contextmanager
+def _by_ffmpeg(program: str, source: str, path: str, brief: bool, foreign: Foreign) -> Iterator[ffmpeg.Decoded]:
+    try:
+        sound = ffmpeg.Decoded(program, source, path, brief)
+    except AudioError as error:
+        # What neither of them knows is no recording.
+        if foreign.reason == "not-audio" and error.reason == "unreadable":
+            raise AudioError(foreign.message, where=path, remedy=foreign.remedy, reason=foreign.reason) from None
+        raise
+    with sound:
+        told = round((sound.told or 0) * sound.samplerate) if brief else 0
+        check_shape(path, sound.samplerate, sound.channels, told, Path(source).stat().st_size)
+        yield sound
+
+
+@contextmanager
+def _local(path: str, storage: Mapping[str, object] | None) -> Iterator[str]:
+    """A local file of a recording's bytes: its own, or a temporary copy of what is not in one."""
+    if not is_remote(path) and Path(path).is_file():
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(prefix="swsdist-") as copy:
+        with _opened(path, storage) as file:
+            shutil.copyfileobj(file, copy, READ_AHEAD)
+        copy.flush()
+        yield copy.name
 
 
 @contextmanager
@@ -270,6 +344,10 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
         raise AudioError(
             "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
         ) from error
+    except StorageError as error:
+        if error.cause not in ("permission", "archived"):
+            raise
+        raise AudioError(error.message, where=path, remedy=error.remedy, reason="unreadable") from error
     except OSError as error:
         if is_remote(path):
             raise
@@ -309,6 +387,13 @@ class _Watched:
 
     def tell(self) -> int:
         return self._file.tell()
+
+    def size(self) -> int:
+        """Bytes of the file; it is left where it stands."""
+        here = self._file.tell()
+        end = self._file.seek(0, 2)
+        self._file.seek(here)
+        return end
 
     def write(self, data: bytes) -> int:
         raise OSError("open for reading only")

@@ -25,7 +25,10 @@ def status(folder: str, as_json: bool) -> None:
     holder = f" ({found.holder})" if found.holder else ""
     print(f"{found.state}{holder}")
     for stage in found.stages:
-        print(f"  {stage.stage:<10} {stage.done:>6} of {stage.tasks} tasks")
+        if stage.tasks:
+            print(f"  {stage.stage:<10} {stage.done:>6} of {stage.tasks} tasks")
+        else:
+            print(f"  {stage.stage:<10} nothing was left to do")
     for process in found.processes:
         doing = f"{process.stage} for {span(process.busy_s)}" if process.stage else "idle"
         print(

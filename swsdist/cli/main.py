@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -91,6 +92,9 @@ def cli() -> None:
 def main() -> None:
     """The entry point: errors become messages and exit codes (swsdist.errors)."""
     signal.signal(signal.SIGTERM, _terminated)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of recordings in a terminal that knows ASCII only
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run())
 
 
@@ -109,7 +113,13 @@ def _run() -> int:
     except SwsdistError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except Exception:
+    except Exception as error:
+        from swsdist.io.failures import explain
+
+        told = explain(error)
+        if told is not None:
+            print(f"error: {told}", file=sys.stderr)
+            return told.exit_code
         traceback.print_exc()
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1

@@ -101,12 +101,14 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
 
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
+    from swsdist.cli.outputs import check_place
     from swsdist.config import load_config
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot
 
+    check_place(det)
     path = folder.rstrip("/")
     outcome = look(load_config(path, sets) if Path(path).is_file() else run_config(path, sets))
     course = outcome.course
@@ -204,12 +206,13 @@ def _tell(result: RunResult) -> int:
     for kind, reason, count, first in rejected:
         print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)
     if outcome.failures:
-        waits = not outcome.course.complete and outcome.course.ended
+        kept = outcome.failures[0].file
+        tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
+        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.course.complete else ""
         raise IncompleteError(
             f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
-            remedy="mend the cause and run again: what was computed is kept"
-            + ("; what comes after it waits, unless you say --keep-going" if waits else ""),
+            remedy=f"mend the cause and run again: what was computed is kept{waits}{tracebacks}",
         )
     if warnings and outcome.course.config.strict:
         raise IncompleteError(

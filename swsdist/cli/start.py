@@ -14,9 +14,11 @@ from swsdist.cli.outputs import FOLDER, written
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def init(path: str, force: bool) -> None:
     """Write a commented config to PATH (swsdist.yaml)."""
+    from swsdist.cli.outputs import check_place
     from swsdist.config.template import template
     from swsdist.errors import UserError
 
+    check_place(path)
     target = Path(path)
     if target.exists() and not force:
         raise UserError("the file is there already", where=path, remedy="name another, or give --force")

@@ -308,6 +308,8 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
             word = closest(value, words(known))
             if word and re.fullmatch(r"[\w-]+", value):
                 draft.complain(here, f"did you mean {word}? If it is a file, write ./{value}")
+            elif re.match("s3:(?!//)", value):
+                draft.complain(here, f"did you mean s3://{value[3:].lstrip('/')}? If it is a file, write ./{value}")
             settled[name] = _absolute(value, draft.origin(here).base)
     return settled
 

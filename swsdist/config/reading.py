@@ -81,6 +81,8 @@ def read(text: str, place: Place, draft: Draft, origin: Origin) -> object:
         draft.complain(place, f"not YAML: {error.problem}{context}{column}", _at(origin, mark.line + 1 if mark else 1))
     except YAMLError as error:
         draft.complain(place, f"not YAML: {error}")
+    except RecursionError:
+        draft.complain(place, "it is nested too deeply", _at(origin, 1))
     else:
         return None if node is None else _value(node, place, draft, origin, yaml)
     return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import traceback
 from collections import OrderedDict
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.errors import ConfigError, DataError, SwsdistError
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import (
     Extractor,
@@ -107,12 +108,24 @@ def create(
 
 def _build(registry: Registry[Entry], name: str, options: dict[str, object], where: str) -> Any:
     """A registered thing, made of its options."""
+    entry = registry[name]
     try:
-        return registry[name].load()(**options)
+        return entry.load()(**options)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
         raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
+    except (SwsdistError, OSError):
+        raise
+    except Exception as error:
+        if entry.built_in:
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise ConfigError(
+            f"{name} cannot be made ({type(error).__name__}: {error}; {last.filename}, line {last.lineno})",
+            where=where,
+            remedy=f"look at its options, or ask who wrote {entry.target}",
+        ) from error
 
 
 def identity(extractor: Extractor) -> dict[str, object]:

@@ -20,6 +20,7 @@ Paths in a table are relative to the table's place, and come out absolute, or as
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from typing import Literal, TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError, TableError, UserError
 from swsdist.io.filesystem import Folder, is_remote, locate
@@ -37,9 +39,8 @@ from swsdist.io.tables import place, read_table
 from swsdist.types import CORPUS, QUERIES, REFERENCES
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
-_NOT_READ = "aac amr ape m4a mp4 ra raw shn webm wma wv"
-#: Endings of recordings. Those of formats that are not read are rejected with a reason, not passed over.
-ENDINGS = frozenset(f"{_READ} {_NOT_READ}".split())
+#: Endings of recordings. Those of formats that are not read here are rejected with a reason, not passed over.
+ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
 #: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
 _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
 _TABLES = (".csv", ".parquet", ".pq")
@@ -350,6 +351,14 @@ def _recordings(
     folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
 
     def unreadable(path: str, error: OSError) -> None:
+        if not os.path.isdir(path):  # noqa: PTH112 (Path's raises where a folder above is closed)
+            if path.rpartition(".")[2].lower() in ENDINGS:
+                noted.add(
+                    "recordings that cannot be looked at, or links to nothing, and are left out",
+                    where=f"{path} ({error.strerror})",
+                    remedy="look at the links and permissions, or remove them",
+                )
+            return
         noted.add(
             "folders that cannot be read, and are left out",
             where=f"{path} ({error.strerror})",
@@ -379,7 +388,7 @@ def _recordings(
         raise UserError(
             "there is no audio in this folder",
             where=folder.root,
-            remedy=f"these endings count: {', '.join(sorted(ENDINGS))}; a table's name ends in .csv or .parquet",
+            remedy=f"these endings are read: {endings_read()}; a table's name ends in .csv or .parquet",
         )
     names: dict[str, str] = {}
     for stem, several in stems.items():
@@ -396,6 +405,16 @@ def _recordings(
         for name in several[1:] if not prefer else ():
             names[name] = name
     return {doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)}
+
+
+def endings_read() -> str:
+    """The endings of what can be read here, for a message; and of what ffmpeg would read, where it is not installed."""
+    own, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
+    return (
+        f"{own}, {others}"
+        if ffmpeg.program() is not None
+        else f"{own} (with ffmpeg, which is not installed, also {others})"
+    )
 
 
 def _rank(name: str, order: Sequence[str]) -> int:

@@ -11,6 +11,9 @@ process. `Folder` itself is a plain value that can be pickled and hashed; it hol
 `storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); `endpoint_url` may stand in it,
 else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. Transient S3
 errors are retried by s3fs.
+
+What goes wrong in writing, and all that S3 answers, is a `StorageError` (swsdist.io.failures); a local file that cannot be read
+is the OSError that the system gives, since its reader knows best what that means.
 """
 
 from __future__ import annotations
@@ -28,10 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
-from swsdist.errors import UnreachableError, UserError
-
-#: Temporary files of a local folder lie here, beside their targets, so that publishing is a rename.
-TEMPORARY = ".tmp"
+from swsdist.errors import UserError
+from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
@@ -92,7 +93,7 @@ class Folder:
             if local.is_dir():
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(local.stat())
-        with _explained(url):
+        with explained(url):
             details = _s3(self.storage).info(_key(url))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
@@ -109,14 +110,15 @@ class Folder:
 
         Args:
             prefix: a folder.
-            unreadable: is told of folders that cannot be listed, which are then left out; by default that is an error.
+            unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
+                default the former is an error.
         """
         start = self.local(prefix)
         if start is not None:
             found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable))
         else:
             url = self.path(prefix).rstrip("/")
-            with _explained(url):
+            with explained(url):
                 filesystem = _s3(self.storage)
                 filesystem.invalidate_cache()
                 # A trailing slash, or `runs/a` would also find the file `runs/a`.
@@ -138,7 +140,7 @@ class Folder:
         local = self.local(name)
         if local is not None:
             return local.open("rb")
-        with _explained(self.path(name)):
+        with explained(self.path(name)):
             return _s3(self.storage).open(_key(self.path(name)), "rb", block_size=ahead)
 
     def read_bytes(self, name: str) -> bytes:
@@ -153,16 +155,16 @@ class Folder:
                 return local.read_bytes()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
-        with _explained(self.path(name)):
+        with explained(self.path(name)):
             return _s3(self.storage).cat_file(_key(self.path(name)))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Publish `data` under a name."""
         if self.local(name) is None:
-            with _explained(self.path(name)):
+            with explained(self.path(name)):
                 _s3(self.storage).pipe_file(_key(self.path(name)), data)
             return
-        with self.temporary() as file:
+        with explained(self.path(name)), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
 
@@ -170,30 +172,32 @@ class Folder:
         """Put a finished local file in its place, at once. The local file is used up by it."""
         target = self.local(name)
         if target is None:
-            with _explained(self.path(name)):
+            with explained(self.path(name)):
                 _s3(self.storage).put_file(str(local_file), _key(self.path(name)))
             local_file.unlink()
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _flush_to_disk(local_file)
-        try:
-            local_file.replace(target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            with self.temporary() as beside:  # on another filesystem a rename cannot be had
-                shutil.copyfile(local_file, beside)
-                _flush_to_disk(beside)
-                beside.replace(target)
-            local_file.unlink()
+        with explained(self.path(name)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _flush_to_disk(local_file)
+            try:
+                local_file.replace(target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                with self.temporary() as beside:  # on another filesystem a rename cannot be had
+                    shutil.copyfile(local_file, beside)
+                    _flush_to_disk(beside)
+                    beside.replace(target)
+                local_file.unlink()
 
     def remove(self, name: str) -> None:
         """Remove a file; nothing happens if there is none."""
         local = self.local(name)
         if local is not None:
-            local.unlink(missing_ok=True)
+            with explained(self.path(name)):
+                local.unlink(missing_ok=True)
             return
-        with _explained(self.path(name)):
+        with explained(self.path(name)):
             _s3(self.storage).call_s3("delete_object", **_bucket_and_key(self.path(name)))
 
     @contextmanager
@@ -203,20 +207,27 @@ class Folder:
         For a local folder it lies in `.tmp` there, for S3 in the system's temporary folder.
         """
         place = self.local(TEMPORARY) or Path(tempfile.gettempdir())
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise UserError(
-                "this is a file, a folder is needed",
-                where=self.path(),
-                remedy="name another folder, or move the file away",
-            ) from None
+        with explained(self.path()):
+            try:
+                place.mkdir(parents=True, exist_ok=True)
+            except (FileExistsError, NotADirectoryError):
+                raise UserError(
+                    "this is a file, a folder is needed",
+                    where=self.path(),
+                    remedy="name another folder, or move the file away",
+                ) from None
         # Not mkstemp: its files are for the owner alone, and would stay so when published.
         path = place / f"swsdist-{uuid.uuid4().hex}{suffix}"
         try:
             yield path
+        except OSError as error:
+            told = explain(error, str(place.parent if self.local() else place)) if error.errno in OF_WRITING else None
+            if told is None:
+                raise
+            raise told from error
         finally:
-            path.unlink(missing_ok=True)
+            with explained(self.path()):
+                path.unlink(missing_ok=True)
 
 
 def is_remote(path: str) -> bool:
@@ -227,6 +238,8 @@ def is_remote(path: str) -> bool:
     """
     scheme, separator, _ = path.partition("://")
     if not separator:
+        if path.startswith("s3:/"):
+            raise UserError("an S3 url begins with s3://", where=path, remedy=f"s3://{path[3:].strip('/')}, perhaps?")
         return False
     if scheme != "s3":
         raise UserError(
@@ -278,15 +291,20 @@ def _walk(
     if mine in above:  # a loop of links
         return
     for entry in entries:
-        if entry.is_dir():
-            if entry.name != TEMPORARY:
-                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
-        else:
-            try:
-                status = entry.stat()
-            except FileNotFoundError:  # removed since, or a link to nothing
-                continue
+        try:
+            below = entry.is_dir()
+            status = entry.stat()
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError) or error.errno == errno.ELOOP  # a link to nothing, or to itself
+            if unreadable is None and not gone:
+                raise
+            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since
+                unreadable(entry.path, error)
+            continue
+        if not below:
             yield prefix + entry.name, _local_info(status)
+        elif entry.name != TEMPORARY:
+            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
 
 
 def _local_info(status: os.stat_result) -> Info:
@@ -356,35 +374,3 @@ def _connect(options: str, process: int) -> _S3:
         settings["endpoint_url"] = endpoint
     made: _S3 = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
     return made
-
-
-@contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """Say what to do about the S3 errors that a user can mend; a missing file stays a FileNotFoundError."""
-    from botocore import exceptions  # type: ignore[import-untyped]
-
-    try:
-        yield
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
-        raise UserError(
-            "there are no S3 credentials",
-            where=url,
-            remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage: {anon: true}` for a public bucket",
-        ) from error
-    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:  # none, closed, timed out
-        raise UnreachableError(
-            f"the S3 server does not answer ({error})",
-            where=url,
-            remedy="look at storage.endpoint_url, AWS_ENDPOINT_URL and the network",
-        ) from error
-    except PermissionError as error:
-        raise UserError(
-            f"S3 refuses access ({error})", where=url, remedy="look at the credentials and the bucket's policy"
-        ) from error
-    except FileNotFoundError as error:
-        if "bucket does not exist" not in str(error):
-            raise
-        bucket = _bucket_and_key(url)["Bucket"]
-        raise UserError(
-            f"there is no bucket {bucket!r}", where=url, remedy="create it, or look at its spelling and the endpoint"
-        ) from error

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from swsdist.errors import LockedError
+from swsdist.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -137,11 +137,20 @@ def _alone(folder: Folder) -> Iterator[bool]:
 def locked(folder: Folder) -> Iterator[Lock]:
     """Hold the folder.
 
+    Where nothing can be written, nothing is held either: who finds all done there may look at it, and who has something to
+    write is told at its first file.
+
     Raises:
         LockedError: a living process holds it.
     """
     lock = Lock(folder)
-    lock.take()
+    try:
+        lock.take()
+    except StorageError as error:
+        if error.cause not in ("read-only", "permission"):
+            raise
+        yield lock
+        return
     stop = threading.Event()
 
     def beat() -> None:

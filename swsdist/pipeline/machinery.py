@@ -8,12 +8,14 @@ from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import StoreError, UnreachableError
-from swsdist.io.filesystem import TEMPORARY, Folder
+from swsdist.errors import StorageError, StoreError
+from swsdist.io.failures import TEMPORARY
+from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
-from swsdist.pipeline.execution.executor import UNREACHABLE, Executor, Serial
+from swsdist.pipeline.execution.executor import Executor, Serial
+from swsdist.pipeline.execution.failed import FOLDER, forget, keep, name_of
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -22,8 +24,11 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 _ABANDONED = 3600.0
 
 
-#: Tasks that fail one after the other since a server does not answer, before the run ends.
-_SILENT = 8
+#: Tasks that fail one after the other for what may pass, a server that does not answer say, before the run ends.
+_IN_VAIN = 8
+
+#: Causes of failure after which nothing more can be written: the run ends with its stage, and shows no results of a part.
+_STOP = ("full", "quota", "read-only")
 
 
 class Machinery:
@@ -35,6 +40,7 @@ class Machinery:
         self._config = config
         self._journal: DriverJournal | None = None
         self._swept: set[str] = set()
+        self._failed: set[str] | None = None  # files of failures that lie in the folder
         self._serial: Serial | None = None
         self._workers: Executor | None = None
         stages = {step.stage.name: step.stage for course in outcome.courses.values() for step in course.chain.steps}
@@ -89,6 +95,9 @@ class Machinery:
         """
         if self._journal is not None:
             self.save_plans()
+            if whole and not set(self._others()) - set(self._mine()):
+                still = {failure.file for failure in self._outcome.failures}
+                forget(self.ledger.run, (self._failed or set()) - still)
             return
         there, mine = self._others(), self._mine()
         same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
@@ -102,18 +111,30 @@ class Machinery:
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do tasks where the step's tasks run; `needs` are alternatives, the best first.
 
+        What fails is kept in a file; a file of what is done now goes.
+
         Raises:
-            UnreachableError: so many tasks failed one after the other since a server does not answer: the rest would too.
+            StorageError: so many tasks failed one after the other since a server does not answer, say: the rest would too;
+                or some failed since nothing can be written any more: what comes next could not either.
         """
-        silent = 0
-        for task, result in self._run(step, tasks, needs):
-            silent = silent + 1 if isinstance(result, Failure) and result.reason == UNREACHABLE else 0
+        vain, stopped = 0, []
+        if self._failed is None:
+            self._failed = set(self.ledger.run.listing(FOLDER))
+        for task, given in self._run(step, tasks, needs):
+            result = keep(self.ledger.run, given) if isinstance(given, Failure) else given
+            storage = result.storage if isinstance(result, Failure) else None
+            if isinstance(result, Receipt):
+                forget(self.ledger.run, self._failed & {name_of(task)})
+            elif result.file:
+                self._failed.add(result.file)
+            vain = vain + 1 if storage is not None and storage.passing else 0
+            if storage is not None and storage.cause in _STOP:
+                stopped.append(storage)
             yield task, result
-            if silent >= _SILENT and isinstance(result, Failure):
-                raise UnreachableError(
-                    f"{silent} tasks failed one after the other: {result.message.splitlines()[0]}",
-                    remedy="run again when the server answers: what was computed is kept",
-                )
+            if storage is not None and vain >= _IN_VAIN:
+                raise _told(storage, f"{vain} tasks failed one after the other")
+        if stopped:
+            raise _told(stopped[0], f"{len(stopped)} of {len(tasks)} tasks of {step.name} failed")
 
     def _run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
@@ -137,6 +158,16 @@ class Machinery:
         if self._journal is not None:
             self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
             self._journal.close()
+
+
+def _told(error: StorageError, count: str) -> StorageError:
+    return StorageError(
+        f"{count}: {error.message}",
+        where=error.where,
+        remedy=f"{error.remedy or 'run again: what was computed is kept'}",
+        cause=error.cause,
+        passing=error.passing,
+    )
 
 
 @contextmanager

@@ -96,6 +96,12 @@ def load_plans(run: Folder) -> dict[str, Plan]:
         raise StoreError(
             "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"its plan.json is damaged ({error})",
+            where=run.path(NAME),
+            remedy="run the config again: the plan is made anew, and what was computed is kept",
+        ) from None
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
@@ -109,7 +115,7 @@ def load_plans(run: Folder) -> dict[str, Plan]:
             }
             state = {key: _absolute(value, run) for key, value in plan.pop("state").items()}
             plans[name] = Plan(**plan, steps=steps, state=state)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise StoreError(
             "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
         ) from None

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from swsdist.errors import StorageError
 from swsdist.partition import SLOTS
 
 #: A value of JSON, by key.
@@ -160,12 +161,23 @@ def _part(values: Mapping[str, Any]) -> Part:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that could not be done, after all attempts."""
+    """A task that could not be done, after all attempts.
+
+    Attributes:
+        reason: one word: `data`, `bug`, `killed`, `system`, or the cause of a StorageError (`full`, `unreachable`, ...).
+        message: what was wrong, and where.
+        traceback: as Python prints it; empty where there is none.
+        storage: what a file system or server did, if that was it.
+        file: in the run folder, where it is kept; empty if it is not.
+    """
 
     task: Task
     reason: str
     message: str
     attempts: int
+    traceback: str = ""
+    storage: StorageError | None = None
+    file: str = ""
 
     def row(self) -> Values:
         """As a row of REJECTED."""
@@ -176,5 +188,5 @@ class Failure:
             "path": None,
             "reason": self.reason,
             "message": f"{self.task.label}: {self.message}",
-            "remedy": "see accounts/ in the run folder; run again to try it once more",
+            "remedy": f"see {self.file or 'accounts/'} in the run folder; run again to try it once more",
         }

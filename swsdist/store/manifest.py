@@ -265,7 +265,7 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
             raise StoreError(
                 f"the store has schema {values['schema']}, this version reads {SCHEMA}",
                 where=where,
-                remedy="use the version of swsdist that wrote it, or index again",
+                remedy=f"use the version of swsdist that wrote it; or remove {folder.path()} and run `swsdist index` again",
             )
         return Manifest.from_json(values)
     except (ValueError, KeyError, TypeError) as error:
@@ -402,9 +402,16 @@ def made_with() -> dict[str, str]:
     return {name: here[name] for name in names if name in here}
 
 
-def with_these(libraries: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Versions that a store's parts were made with, and those that are here, where parts were made now."""
-    return {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with().items()}
+def with_these(libraries: Mapping[str, Sequence[str]], ffmpeg: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Versions that a store's parts were made with, and those that are here, where parts were made now.
+
+    Args:
+        libraries: known before.
+        ffmpeg: versions of ffmpeg that decoded something now; it is named where it ever did.
+    """
+    made = {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with().items()}
+    decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
+    return {**made, "ffmpeg": decoders} if decoders else made
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

@@ -7,6 +7,7 @@ dead, as are those of documents removed later: the documents table says which ro
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -15,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.audio import ffmpeg
+from swsdist.audio.headers import Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import read_blocks, sha256
-from swsdist.errors import AudioError, DataError
+from swsdist.errors import AudioError, DataError, UserError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, tracks_of
 from swsdist.features.statistics import Statistics
@@ -279,8 +282,16 @@ def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
     """A file that was there when the work was planned is not to be rejected since it cannot be read here and now.
 
     Raises:
+        UserError: ffmpeg is missing here, and here only.
         OSError: it cannot be: the task is tried again, or fails, and is done the next time.
     """
+    lacking = isinstance(error, Foreign) and error.reason == "unsupported" and ffmpeg.is_for(document["path"])
+    if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
+        raise UserError(
+            f"this worker ({socket.gethostname()}) has no ffmpeg, although there was one when the work was planned",
+            where=document["path"],
+            remedy="install it on all nodes (a package of the system, or swsdist[ffmpeg])",
+        )
     cause = error.__cause__
     if isinstance(cause, OSError) and document["identity"] and not document["identity"].startswith(_NO_FILE):
         raise cause

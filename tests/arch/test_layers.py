@@ -50,7 +50,8 @@ AT_HOME = {
     "ray": {f"swsdist/pipeline/execution/{name}.py" for name in ("ray_executor", "ray_instance")},
     "fsspec": {"swsdist/io/filesystem.py"},
     "s3fs": {"swsdist/io/filesystem.py"},
-    "botocore": {"swsdist/io/filesystem.py"},
+    "botocore": {"swsdist/io/failures.py"},
+    "imageio_ffmpeg": {"swsdist/audio/ffmpeg.py"},
 }
 
 MOST_LINES = 450

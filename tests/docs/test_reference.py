@@ -155,3 +155,16 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
         assert all((meaning, where)), word
         for path in re.findall(r"`([\w/]+(?:\.py|/))`", where):
             assert (ROOT / "swsdist" / path).exists(), f"{word}: there is no {path}"
+
+
+def test_recordings_and_why_one_is_rejected() -> None:
+    from swsdist.audio.headers import CHANNELS, RATES, REASONS
+    from swsdist.io.corpus import ENDINGS
+
+    page = sections(DOCS / "reference/recordings.md")
+    assert [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])] == list(REASONS.items())
+    text = (DOCS / "reference/recordings.md").read_text(encoding="utf-8")
+    endings = set(re.findall(r"`(\w+)`", text.partition("## ffmpeg")[0]))
+    assert endings == ENDINGS - {"raw"}
+    assert f"{RATES[0]} Hz" in text
+    assert f"{CHANNELS} channels" in text

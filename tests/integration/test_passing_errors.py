@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from swsdist.audio import reader
-from swsdist.errors import UnreachableError
+from swsdist.errors import StorageError
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
 
@@ -151,7 +151,7 @@ class Silent:
         def how(before: int) -> None:
             cls.asked += 1
             if cls.asked <= number:
-                raise UnreachableError("the S3 server does not answer", remedy="look at the network")
+                raise StorageError("it does not answer", remedy="look", cause="unreachable", passing=True)
 
         return how
 
@@ -167,7 +167,7 @@ def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, und
     """It is given up after a few tasks; what was computed is kept."""
     with monkeypatch.context() as patch:
         opening(patch, "", Silent.until(10**9))
-        with pytest.raises(UnreachableError, match=r"8 tasks failed one after the other: .*does not answer"):
+        with pytest.raises(StorageError, match=r"8 tasks failed one after the other: .*does not answer"):
             scene.run("index.shards=64", "executor.attempts=2")
     assert Silent.asked == 16
     scene.run("index.shards=64")

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 import soxr
 
-from swsdist.audio import reader
+from swsdist.audio import ffmpeg, reader
 from swsdist.audio.headers import REASONS
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.errors import AudioError
@@ -242,7 +242,41 @@ def test_a_rounded_end_is_the_end(tmp_path):
     assert len(read(path, start=0.5, end=1.0)) == round(0.9996 * 16000) - 8000
 
 
-def test_what_libsndfile_lacks(tmp_path):
+def test_absurd_headers(tmp_path):
+    """A rate, a number of channels, a length: told at once, and with what would be read."""
+    wave = Path(write(tmp_path, "wav16", sweep(1, 16000))).read_bytes()
+
+    def changed(name: str, at: int, kind: str, value: int, data: bytes = wave) -> str:
+        path = tmp_path / name
+        path.write_bytes(data[:at] + struct.pack(kind, value) + data[at + struct.calcsize(kind) :])
+        return str(path)
+
+    flac = Path(write(tmp_path, "flac", sweep(1, 16000))).read_bytes()
+    endless = flac[:21] + bytes([flac[21] | 0x0F]) + b"\xff\xff\xff\xf0" + flac[26:]
+    (tmp_path / "endless.flac").write_bytes(endless)
+    for path, said in (
+        (changed("one.wav", 24, "<I", 1), "a rate of 1 Hz; 500 to 768000 Hz are read"),
+        (changed("slow.wav", 24, "<I", 499), "a rate of 499 Hz"),
+        (changed("fast.wav", 24, "<I", 2_000_000_000), "a rate of 2000000000 Hz"),
+        (changed("many.wav", 22, "<H", 1000), "1000 channels; up to 256 are read"),
+        (str(tmp_path / "endless.flac"), "hours, which its"),
+    ):
+        for call in (probe, read):
+            with pytest.raises(AudioError, match=said) as caught:
+                call(path)
+            assert caught.value.reason == "absurd"
+    assert reason(changed("none.wav", 22, "<H", 0)) in {"unreadable", "absurd"}
+    assert reason(changed("too-many.wav", 22, "<H", 65535)) in {"unreadable", "absurd"}
+    soundfile.write(str(tmp_path / "least.wav"), np.zeros(1000), 500)
+    assert probe(str(tmp_path / "least.wav")).duration == 2.0
+    silence = str(tmp_path / "silence.flac")
+    soundfile.write(silence, np.zeros(16000 * 600), 16000)
+    assert probe(silence).duration == 600.0
+
+
+def test_what_libsndfile_lacks(tmp_path, monkeypatch):
+    """Without ffmpeg, which reads some of it (test_ffmpeg)."""
+    monkeypatch.setattr(ffmpeg, "program", lambda: None)
     sphere = Path(write(tmp_path, "sphere", sweep(1, 16000))).read_bytes()
     shorten = sphere.replace(b"sample_coding -s3 pcm", b"sample_coding -s26 pcm,embedded-shorten-v2.00")
     for name, data, hint in (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.config import Config, dump_config, load_config
+from swsdist.config import Config, config_from_dict, dump_config, load_config
 from swsdist.config.search import FeatureStream, Search
 from swsdist.errors import ConfigError
 from swsdist.registries import RECURRENCES
@@ -434,3 +434,8 @@ def test_tracks_are_dumped_and_read_back(load: Load) -> None:
 )
 def test_errors_of_tracks_name_their_place(load: Load, text: str, told_: str) -> None:
     assert told(load, LEAST + text).startswith(told_)
+
+
+def test_an_s3_url_with_a_slash_too_few(tmp_path):
+    with pytest.raises(ConfigError, match=r"did you mean s3://bucket/run\?"):
+        config_from_dict({"run": "s3:/bucket/run", "corpus": {"documents": "d"}}, tmp_path)

@@ -10,7 +10,7 @@ KINDS = {
     errors.UserError: 2,
     errors.ConfigError: 2,
     errors.LockedError: 2,
-    errors.UnreachableError: 2,
+    errors.StorageError: 2,
     errors.DataError: 3,
     errors.AudioError: 3,
     errors.TableError: 3,

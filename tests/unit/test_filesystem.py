@@ -96,6 +96,9 @@ def test_paths():
     assert locate("s3://bucket/a/b.wav") == (Folder("s3://bucket/a"), "b.wav")
     assert locate("/b.wav") == (Folder("/"), "b.wav")
     assert is_remote("s3://x/y")
+    with pytest.raises(UserError, match="begins with s3://") as found:
+        is_remote("s3:/bucket/x")
+    assert "s3://bucket/x" in found.value.remedy
     with pytest.raises(UserError, match="gs://"):
         Folder("gs://bucket")
 

@@ -19,7 +19,7 @@ from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load, sh
 from swsdist.store.reading import Store
 from swsdist.store.writing import Indexed, write_tracks
 
-RATE = 100
+RATE = 1000
 
 
 class Layers:
@@ -45,14 +45,14 @@ class Longer(Layers):
         return (samples[1:] + samples[:-1])[:, None]
 
 
-SECONDS = {"a": 1.0, "b": 50.0, "c": 2.0}
+TENTHS = {"a": 1.0, "b": 50.0, "c": 2.0}
 
 
 @pytest.fixture
 def sounds(tmp_path: Path) -> dict[str, np.ndarray]:
     found = {}
-    for k, (name, seconds) in enumerate(SECONDS.items()):
-        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(seconds * RATE)).astype(np.float32)
+    for k, (name, tenths) in enumerate(TENTHS.items()):
+        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(tenths * RATE / 10)).astype(np.float32)
         soundfile.write(tmp_path / f"{name}.wav", found[name], RATE, subtype="FLOAT")
     return found
 

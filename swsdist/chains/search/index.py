@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from swsdist.audio import marks
+from swsdist.audio import ffmpeg, marks
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
@@ -124,14 +124,15 @@ class Index(Stage):
         """Decode, compute, write."""
         extractor = _granted(task, context)
         payload = task.payload
-        made = write_tracks(
-            context.folder(task),
-            task.fingerprint,
-            payload["documents"],
-            extractor,
-            payload["partition"],
-            heard_recording if payload["listen"] else whole_recording,
-        )
+        with ffmpeg.watched() as used:
+            made = write_tracks(
+                context.folder(task),
+                task.fingerprint,
+                payload["documents"],
+                extractor,
+                payload["partition"],
+                heard_recording if payload["listen"] else whole_recording,
+            )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
         for indexed, count in zip(made, frames, strict=True):
@@ -142,7 +143,7 @@ class Index(Stage):
         first = made[0]
         return Done(
             tuple(parts),
-            Indexed(first.documents.num_rows, frames[0], first.seconds),
+            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used)),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
             bytes_read=first.bytes_read,
         )
@@ -190,10 +191,14 @@ class Index(Stage):
         for name, documents in live.items():
             if documents.num_rows == 0:
                 first = bad.to_pylist()[0] if bad.num_rows else None
+                told = "".join(
+                    f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
+                    for failure in ended.failures[:1]
+                )
                 raise StoreError(
                     f"none of the {len(wanted)} documents could be used{f' for {name}' if len(live) > 1 else ''}",
                     where=inputs.config.corpus.documents,
-                    remedy=f"the first: {first['path']}: {first['message']}" if first else "look at the failed tasks",
+                    remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
         counts: dict[str, list[int]] = {}
         counted: set[tuple[str, int]] = set()
@@ -221,7 +226,8 @@ class Index(Stage):
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
-        libraries = with_these(libraries) if new or not libraries else libraries
+        decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
+        libraries = with_these(libraries, decoders) if new or not libraries else libraries
         inputs.commits()
         own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(

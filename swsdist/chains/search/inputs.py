@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.audio import ffmpeg
 from swsdist.audio.reader import probe
 from swsdist.chains.search.oddities import (
     seconds_of,
@@ -23,7 +24,7 @@ from swsdist.chains.search.oddities import (
     tell_of_speakers,
 )
 from swsdist.config import Config
-from swsdist.errors import AudioError, UserError
+from swsdist.errors import AudioError, StorageError, UserError
 from swsdist.features.interface import frame_shift
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpus import read_documents, read_queries, read_references
@@ -342,6 +343,10 @@ def identities(paths: list[str], storage: Any) -> list[str]:
             known = identify(path, storage)
         except FileNotFoundError:
             return "unreadable: not a file" if not is_remote(path) and Path(path).exists() else "missing"
+        except StorageError as error:  # of one object, that is; what is wrong with all ends the run
+            if error.cause not in ("permission", "archived"):
+                raise
+            return f"unreadable: {error.message}"
         except OSError as error:
             return f"unreadable: {error.strerror}"
         if is_remote(path):
@@ -357,8 +362,15 @@ def identities(paths: list[str], storage: Any) -> list[str]:
             listed[root] = Folder(root, storage).listing()
     if any(is_remote(path) for path in paths):
         with ThreadPoolExecutor(16) as pool:
-            return list(pool.map(one, paths))
-    return [one(path) for path in paths]
+            found = list(pool.map(one, paths))
+    else:
+        found = [one(path) for path in paths]
+    if ffmpeg.program() is None:
+        found = [
+            known + ffmpeg.ABSENT if ffmpeg.is_for(path) and known[0].isdigit() else known
+            for path, known in zip(paths, found, strict=True)
+        ]
+    return found
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:

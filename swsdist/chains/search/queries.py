@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.audio import speech
+from swsdist.audio import ffmpeg, speech
 from swsdist.audio.clips import write_silence
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import seconds_of
@@ -30,7 +30,17 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registries import METHODS, RECURRENCES
-from swsdist.store.manifest import GROUPS, REJECTED_DOCUMENTS, Made, Shard, commit, load, require, write_state
+from swsdist.store.manifest import (
+    GROUPS,
+    REJECTED_DOCUMENTS,
+    Made,
+    Shard,
+    commit,
+    load,
+    require,
+    with_these,
+    write_state,
+)
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import shard_name
@@ -138,9 +148,10 @@ class Queries(Stage):
         """Features of the group's examples, and the state that holds them."""
         settings = Search.model_validate(task.payload["search"])
         folder, name = context.folder(task), task.fingerprint
-        group = write_group(
-            folder, name, task.payload["examples"], _granted(task, context), settings, task.payload["trim"]
-        )
+        with ffmpeg.watched() as used:
+            group = write_group(
+                folder, name, task.payload["examples"], _granted(task, context), settings, task.payload["trim"]
+            )
         examples = group.examples
         told = Extracted(
             examples.num_rows,
@@ -148,6 +159,7 @@ class Queries(Stage):
             sum(examples["frames"].to_pylist()),
             sum(examples["duration"].to_pylist()),
             [list(cut) for cut in group.cuts],
+            sorted(used),
         )
         state = write_state(folder, group.manifest)
         parts = [Part("groups", state.name, state.size, state.sha256)]
@@ -200,7 +212,9 @@ class Queries(Stage):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source)
+        decoders = {known for receipt in inputs.mine.receipts for known in receipt.tells(Extracted).ffmpeg}
+        libraries = with_these({}, decoders)
+        commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:

@@ -6,11 +6,17 @@ from typing import Any, NamedTuple
 
 
 class Indexed(NamedTuple):
-    """The documents, frames and seconds that went into a shard."""
+    """The documents, frames and seconds that went into a shard.
+
+    Attributes:
+        documents, frames, seconds: as they say.
+        ffmpeg: its versions, where it decoded something.
+    """
 
     documents: int
     frames: int
     seconds: float
+    ffmpeg: list[str] = []
 
 
 class Extracted(NamedTuple):
@@ -19,6 +25,7 @@ class Extracted(NamedTuple):
     Attributes:
         examples, query_ids, frames, seconds: as they say.
         cuts: query, example, and s that were cut off before and after its speech.
+        ffmpeg: its versions, where it decoded something.
     """
 
     examples: int
@@ -26,6 +33,7 @@ class Extracted(NamedTuple):
     frames: int
     seconds: float
     cuts: list[list[Any]] = []
+    ffmpeg: list[str] = []
 
 
 class Searched(NamedTuple):

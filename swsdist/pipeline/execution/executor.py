@@ -4,8 +4,11 @@ An executor is given tasks and yields, in any order, a receipt or a failure for 
 
 - the user's mistake (`UserError`) is the same for every task, so it ends the run;
 - broken data (`DataError`) would be broken again, so the task fails at once;
-- an operating system's or network's error may pass, so the task is tried again after a pause, up to `executor.attempts` times;
-- anything else is a bug: the task fails with its traceback in the journal, and the others go on.
+- an operating system's or network's error that may pass (`swsdist.io.failures`) is tried again after a pause, up to
+  `executor.attempts` times; one that does not pass ends the run where something was to be written, else the task fails;
+- anything else is a bug: the task fails, and the others go on.
+
+The driver keeps the traceback of a task that failed in a file (`swsdist.pipeline.execution.failed`).
 """
 
 from __future__ import annotations
@@ -13,20 +16,20 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from swsdist.accounts.hardware import gpus_here
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.errors import DataError, UnreachableError, UserError
+from swsdist.errors import DataError, StorageError, UserError
+from swsdist.io.failures import explain
 from swsdist.needs import Needs
+from swsdist.pipeline.execution.failed import origin
 from swsdist.pipeline.execution.worker import Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
-
-#: Reason of a task that failed since a server did not answer.
-UNREACHABLE = "unreachable"
 
 
 class Executor(Protocol):
@@ -55,23 +58,27 @@ class Executor(Protocol):
 
 def verdict(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
-    if isinstance(error, UnreachableError):
+    told = explain(error)
+    if told is not None and told.passing:
         return "retry"
     if isinstance(error, UserError) or not isinstance(error, Exception):
         return "stop"
-    if isinstance(error, OSError | TimeoutError) and not isinstance(error, FileNotFoundError):
-        return "retry"
+    if told is None and isinstance(error, OSError):
+        return "retry"  # it has no number that tells
     return "fail"
 
 
-def failure(task: Task, error: Exception, attempts: int) -> Failure:
+def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Failure:
     """The record of a task that an exception ended."""
+    told = explain(error)
+    if told is not None and (isinstance(error, StorageError) or told.cause != "missing"):
+        return Failure(task, told.cause, str(told), attempts, traceback, told)
     if isinstance(error, DataError):
-        return Failure(task, "data", str(error), attempts)
-    if isinstance(error, UnreachableError):
-        return Failure(task, UNREACHABLE, str(error), attempts)
+        return Failure(task, "data", str(error), attempts, traceback)
     reason = "system" if isinstance(error, OSError) else "bug"
-    return Failure(task, reason, f"{type(error).__name__}: {error}", attempts)
+    place = origin(traceback)
+    message = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    return Failure(task, reason, message, attempts, traceback)
 
 
 def pause(attempt: int) -> float:
@@ -108,9 +115,11 @@ class Serial:
                 what = verdict(error)
                 if what == "stop":
                     raise
-                self._journal.write("error", fingerprint=task.fingerprint, traceback=traceback.format_exc())
+                text = traceback.format_exc()
+                with suppress(StorageError):  # the disk may be full
+                    self._journal.write("error", fingerprint=task.fingerprint, traceback=text)
                 if what == "fail" or attempt == self._settings.attempts:
-                    return failure(task, error, attempt)
+                    return failure(task, error, attempt, text)
             time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")
 

@@ -21,6 +21,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.errors import UserError
+from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.executor import failure, pause, verdict
 from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
@@ -294,10 +295,11 @@ class RayExecutor:
         what = verdict(cause)
         if what == "stop":
             raise cause
-        self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
+        with suppress(StorageError):  # the disk may be full
+            self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
         attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
         if what == "fail" or attempts >= self._settings.attempts:
-            return failure(task, cause, attempts)
+            return failure(task, cause, attempts, str(error))
         self._later.append((time.monotonic() + pause(attempts), task))
         return None
 

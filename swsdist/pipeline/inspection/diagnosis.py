@@ -9,11 +9,16 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from swsdist import registries
 from swsdist.accounts.hardware import describe, versions
+from swsdist.audio import ffmpeg
 from swsdist.errors import SwsdistError
 from swsdist.features.registry import installed
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
+from swsdist.registry import Registry
+
+_REGISTRIES: tuple[Registry[Any], ...] = tuple(one for one in vars(registries).values() if isinstance(one, Registry))
 
 
 def diagnose(
@@ -34,6 +39,9 @@ def diagnose(
     yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
     yield _blas()
     yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
+    for error in (error for registry in _REGISTRIES for error in registry.broken()):
+        yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
+    yield _ffmpeg()
     free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
     yield Finding("disk", free > 1, f"{free:.1f} GB free in {tempfile.gettempdir()}")
     yield _gpu()
@@ -41,6 +49,17 @@ def diagnose(
         yield _ray(environ)
     if s3 is not None:
         yield _s3(s3, storage)
+
+
+def _ffmpeg() -> Finding:
+    program = ffmpeg.program()
+    if program is None:
+        return Finding(
+            "ffmpeg",
+            True,
+            "none: m4a, mp4, wma, webm, video ... are rejected; a package of the system or swsdist[ffmpeg] has it",
+        )
+    return Finding("ffmpeg", True, f"{ffmpeg.version(program)} ({program}): m4a, mp4, wma, webm, video ... are read")
 
 
 def _blas() -> Finding:

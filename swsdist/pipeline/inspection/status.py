@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from swsdist.accounts.journal import Line, read_journals
 from swsdist.io.filesystem import Folder
@@ -63,8 +64,8 @@ def status(run: Folder) -> Status:
         stages.append(StageStatus(name, max(len(tasks), *(step.planned for step in steps)), done))
     holder = read(run)
     living = holder is not None and alive(holder)
-    processes = tuple(_process(lines) for lines in read_journals(run))
-    recent = tuple(p for p in processes if p.seen_s < STALE_AFTER) if living else ()
+    processes = _of_holder(read_journals(run), holder) if holder is not None and living else []
+    recent = tuple(p for p in map(_process, processes) if p.seen_s < STALE_AFTER)
     complete = all(stage.done == stage.tasks for stage in stages)
     last = all(plan.steps and _last(plan) in plan.steps for plan in plans.values())
     if living:
@@ -75,6 +76,18 @@ def status(run: Folder) -> Status:
         word = "done" if complete and last else "incomplete"
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
     return Status(word, text, tuple(stages), recent, _eta(run, stages) if living else None)
+
+
+def _of_holder(journals: list[list[Line]], holder: dict[str, Any]) -> list[list[Line]]:
+    """The journals of the process that holds the folder, and of its workers: those of an earlier run may be as fresh."""
+    began = [
+        lines[0]["t"]
+        for lines in journals
+        if (lines[0]["role"], lines[0]["host"], lines[0]["pid"]) == ("driver", holder["host"], holder["pid"])
+    ]
+    if not began:
+        return []  # it has nothing to do, or not yet
+    return [lines for lines in journals if lines[0]["t"] >= max(began) and lines[-1]["event"] != "close"]
 
 
 def _last(plan: Plan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swsdist.audio import ffmpeg
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
@@ -24,6 +25,8 @@ def notices(course: Course) -> list[str]:
     if own.manifest is not None:
         here = made_with()
         for name, known in own.manifest.libraries.items():
+            if name == "ffmpeg" and (program := ffmpeg.program()) is not None:
+                here = {**here, name: ffmpeg.version(program)}
             if set(known) != {here.get(name)}:
                 there = f"{name} {', '.join(known)}, and {here.get(name, 'none')} is here"
                 found.append(

@@ -1,0 +1,125 @@
+"""Recordings that only ffmpeg reads: the same features, what decoded them is known, one that was lacking is tried again."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.audio import ffmpeg
+from swsdist.chains.search.index import Index
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.store.manifest import load
+
+
+@pytest.fixture
+def program() -> str:
+    found = ffmpeg.program()
+    if found is None:
+        pytest.skip("there is no ffmpeg")
+    return found
+
+
+def convert(scene: Any, program: str, table: str, name: str) -> None:
+    """Make a recording of a table one in an m4a, without loss."""
+    path = scene.corpus / f"{table}.csv"
+    with path.open(newline="") as source:
+        rows = list(csv.DictReader(source))
+    for row in rows:
+        if name in row["path"]:
+            old = scene.corpus / row["path"]
+            new = old.with_suffix(".m4a")
+            subprocess.run([program, "-v", "error", "-nostdin", "-i", old, "-c:a", "alac", new], check=True)
+            row["path"] = str(Path(row["path"]).with_suffix(".m4a"))
+            old.unlink()
+    with path.open("w", newline="") as target:
+        writer = csv.DictWriter(target, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_document_and_a_query(own_corpus: Any, program: str, undisturbed: dict[str, str]) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    convert(own_corpus, program, "queries", "q001")
+    result = own_corpus.run("index.shards=4")
+    assert own_corpus.rejected() == []
+    digest = own_corpus.digest()
+    for table in ("features", "queries", "scored", "measures"):  # that of documents has the SHA-256 of the files
+        assert digest[table] == undisturbed[table]
+    for store in ("store", "queries"):
+        manifest = load(Folder(str(own_corpus.folder / "run" / store)))
+        assert manifest is not None
+        assert manifest.libraries["ffmpeg"] == (ffmpeg.version(program),)
+    assert not result.outcome.course.notices()
+    assert own_corpus.run("index.shards=4").outcome.did == 0
+
+
+def test_where_it_was_lacking_it_is_tried_again(
+    own_corpus: Any, program: str, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    with monkeypatch.context() as patch:
+        patch.setattr(ffmpeg, "program", lambda: None)
+        own_corpus.run()
+        (row,) = own_corpus.rejected()
+        assert (row["id"], row["reason"]) == ("d003", "unsupported")
+        assert "install ffmpeg" in row["remedy"]
+        assert own_corpus.run().outcome.did == 0
+        manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
+        assert manifest is not None
+        assert "ffmpeg" not in manifest.libraries
+    own_corpus.run()
+    assert own_corpus.rejected() == []
+    assert own_corpus.digest()["features"] == undisturbed["features"]
+
+
+def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was one when the work was planned, so the recording is fine."""
+    convert(own_corpus, program, "docs", "d003")
+    honest = Index.run
+
+    def run(self: Index, task: Any, context: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(ffmpeg, "program", lambda: None)
+            return honest(self, task, context)
+
+    monkeypatch.setattr(Index, "run", run)
+    with pytest.raises(UserError, match="has no ffmpeg, although") as found:
+        own_corpus.run()
+    assert "install it on all nodes" in str(found.value)
+
+
+def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
+    """A folder as the world leaves it: all else is indexed."""
+    folder = own_corpus.corpus / "audio"
+    good = len(list(folder.glob("*.flac")))
+    soundfile.write(str(folder / "slow.wav"), np.zeros(50_000), 16000)
+    slow = bytearray((folder / "slow.wav").read_bytes())
+    slow[24:28] = (1).to_bytes(4, "little")
+    (folder / "slow.wav").write_bytes(slow)
+    (folder / "x.wav").symlink_to("x.wav")
+    (folder / "loop").symlink_to(".")
+    os.mkfifo(folder / "pipe.wav")
+    (folder / "text.mp4").write_text("no film\n" * 100)
+    (folder / "- i $(x) 'é'.wav").write_bytes(b"")
+    with open(os.fsencode(folder) + b"/\xfcber.flac", "wb") as file:  # noqa: PTH123 (a name that is no text)
+        file.write(b"x")
+    result = own_corpus.run(f"corpus.documents={folder}", "corpus.references=null", choice=Choice(until="index"))
+    reasons = {row["id"]: row["reason"] for row in result.outcome.course.rejected().to_pylist()}
+    expected = {"slow": "absurd", "text": "not-audio", "- i $(x) 'é'": "empty", "pipe": "unreadable"}
+    assert reasons == expected
+    store = load(Folder(str(own_corpus.folder / "run" / "store")))
+    assert store is not None
+    assert store.counts["documents"] == good
+    told = " ".join(result.outcome.course.notices())
+    assert "not UTF-8" in told
+    assert "links to nothing" in told
+    assert "x.wav" in told

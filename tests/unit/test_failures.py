@@ -1,0 +1,201 @@
+"""Errors of file systems and S3: what each means, where, what helps, whether it may pass; with the real thing if possible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import socket
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from swsdist.errors import StorageError
+from swsdist.io.failures import explain, explained
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.execution.failed import origin
+from swsdist.pipeline.task import Task
+
+TASK = Task("index", "0" * 32, "shard 1 of 1", 1.0, {})
+
+
+def caught(do, *arguments) -> OSError:
+    with pytest.raises(OSError) as found:
+        do(*arguments)
+    return found.value
+
+
+@contextmanager
+def few_files(number: int):
+    """At most so many open files in this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_what_a_file_system_does(tmp_path: Path) -> None:
+    """Each as the system itself says it."""
+    file, loop, full = tmp_path / "file", tmp_path / "loop", tmp_path / "folder"
+    file.write_text("x")
+    loop.symlink_to(loop)
+    (full / "sub").mkdir(parents=True)
+    with Path("/dev/full").open("wb", buffering=0) as device:
+        no_room = caught(device.write, b"x")
+    with few_files(20):
+        opened = []
+        try:
+            many = caught(lambda: opened.extend(file.open() for _ in range(30)))
+        finally:
+            for one in opened:
+                one.close()
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        refused = caught(socket.create_connection, nobody.getsockname(), 1)
+    for error, cause, passing in (
+        (no_room, "full", True),
+        (many, "too-many-files", True),
+        (refused, "unreachable", True),
+        (caught((tmp_path / ("n" * 300)).touch), "name-too-long", False),
+        (caught((file / "x").read_bytes), "not-a-folder", False),
+        (caught((tmp_path / "none").read_bytes), "missing", False),
+        (caught(full.read_bytes), "a-folder", False),
+        (caught(full.rmdir), "exists", False),
+        (caught(full.mkdir), "exists", False),
+        (caught(loop.read_bytes), "loop", False),
+    ):
+        told = explain(error, "/the/place")
+        assert told is not None, error
+        assert (told.cause, told.passing) == (cause, passing)
+        assert told.remedy
+        assert told.where in {"/the/place", error.filename}
+        assert verdict(error) == ("retry" if passing else "fail")
+        assert verdict(told) == ("retry" if passing else "stop")
+        assert explain(told) is told
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [
+        (errno.EROFS, "read-only"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "permission"),
+        (errno.ESTALE, "stale"),
+        (errno.EIO, "input-output"),
+        (errno.ETIMEDOUT, "timed-out"),
+        (errno.ENOTCONN, "gone"),
+        (errno.EFBIG, "too-large"),
+    ],
+)
+def test_what_cannot_be_had_here(number: int, cause: str) -> None:
+    told = explain(OSError(number, os.strerror(number), "/the/file"))
+    assert told is not None
+    assert (told.cause, told.where) == (cause, "/the/file")
+    recorded = failure(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
+    assert recorded.reason == cause
+    assert recorded.storage == told or str(recorded.storage) == str(told)
+
+
+def test_what_a_program_does_wrong_stays_a_bug() -> None:
+    for error in (
+        OSError(errno.EBADF, "Bad file descriptor"),
+        OSError("no number"),
+        ValueError("x"),
+        BrokenPipeError(),
+    ):
+        assert explain(error) is None
+    assert verdict(OSError("no number")) == "retry"
+
+
+def test_temporary_names_are_not_told(tmp_path: Path) -> None:
+    error = OSError(errno.EACCES, "Permission denied", f"{tmp_path}/.tmp/swsdist-0123.parquet")
+    told = explain(error)
+    assert told is not None
+    assert told.where == str(tmp_path)
+
+
+def test_a_missing_file_stays_one() -> None:
+    with pytest.raises(FileNotFoundError), explained("/here"):
+        Path("/nowhere/at/all").read_bytes()
+
+
+def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(StorageError) as found:
+        Folder(str(tmp_path)).write_bytes("run/plan.json", b"x")
+    assert found.value.cause in {"exists", "not-a-folder"}
+    assert found.value.where == f"{tmp_path}/run/plan.json"
+    with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert (found.value.cause, found.value.where) == ("full", str(tmp_path))
+
+
+def answer(code: str) -> Exception:
+    from botocore.exceptions import ClientError
+    from s3fs.errors import translate_boto_error
+
+    response = {"Error": {"Code": code, "Message": f"the server says {code}"}}
+    return translate_boto_error(ClientError(response, "GetObject"))
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "passing"),
+    [
+        ("ExpiredToken", "expired", False),
+        ("InvalidAccessKeyId", "credentials", False),
+        ("AccessDenied", "permission", False),
+        ("403", "permission", False),
+        ("SlowDown", "throttled", True),
+        ("Throttling", "throttled", True),
+        ("InternalError", "server", True),
+        ("RequestTimeout", "timed-out", True),
+        ("RequestTimeTooSkewed", "clock", True),
+        ("PermanentRedirect", "region", False),
+        ("QuotaExceeded", "full", True),
+        ("InvalidObjectState", "archived", False),
+        ("NoSuchBucket", "no-bucket", False),
+        ("KeyTooLongError", "name-too-long", False),
+    ],
+)
+def test_what_s3_answers(code: str, cause: str, passing: bool) -> None:
+    told = explain(answer(code), "s3://bucket/run/x")
+    assert told is not None
+    assert (told.cause, told.passing, told.where) == (cause, passing, "s3://bucket/run/x")
+    assert told.remedy
+
+
+def test_botocore_s_own_errors() -> None:
+    from botocore import exceptions
+
+    for error, cause in (
+        (exceptions.NoCredentialsError(), "credentials"),
+        (exceptions.EndpointConnectionError(endpoint_url="http://x"), "unreachable"),
+        (exceptions.ConnectionClosedError(endpoint_url="http://x"), "unreachable"),
+        (exceptions.ReadTimeoutError(endpoint_url="http://x"), "unreachable"),
+        (exceptions.UnauthorizedSSOTokenError(), "expired"),
+        (exceptions.ProfileNotFound(profile="x"), "credentials"),
+    ):
+        told = explain(error, "s3://bucket/x")
+        assert told is not None
+        assert told.cause == cause
+    assert explain(exceptions.UnknownServiceError(service_name="x", known_service_names=[])) is None
+
+
+def test_the_origin_of_an_exception() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/v/lib/python3.12/site-packages/swsdist_x/a.py", line 3, in frames',
+        '  File "/v/lib/python3.12/site-packages/numpy/core.py", line 9, in dot',
+        "ValueError: shapes",
+    ]
+    assert origin("\n".join(lines)) == "/v/lib/python3.12/site-packages/swsdist_x/a.py, line 3, in frames"
+    import swsdist
+
+    inner = f'  File "{Path(swsdist.__file__).parent}/store/writing.py", line 7, in f'
+    assert origin("\n".join([lines[0], inner, *lines[1:]])).startswith("/v/lib/python3.12/site-packages/swsdist_x/a.py")
+    assert origin("\n".join([lines[0], *lines[1:3], inner, "X: y"])).endswith("line 7, in f")
+    assert origin("no traceback") is None

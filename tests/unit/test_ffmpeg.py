@@ -1,0 +1,294 @@
+"""Recordings that libsndfile does not read, by a real ffmpeg: the samples, in bounded memory, and every kind of bad file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.signal
+import soundfile
+
+from swsdist.audio import ffmpeg, reader
+from swsdist.audio.clips import write_clip
+from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
+from swsdist.errors import AudioError
+from swsdist.io.corpus import endings_read, read_documents
+from swsdist.io.filesystem import Folder
+
+RATE = 22050
+
+#: Codings without loss, in containers that only ffmpeg reads.
+LOSSLESS = {
+    "alac.m4a": ("alac",),
+    "flac.mka": ("flac",),
+    "pcm.mov": ("pcm_s16le",),
+    "tta.tta": ("tta",),
+    "wv.wv": ("wavpack",),
+}
+LOSSY = {"aac.m4a": ("aac",), "vorbis.webm": ("libvorbis",), "ac3.ac3": ("ac3",), "mp3.avi": ("libmp3lame",)}
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    found = ffmpeg.program()
+    if found is None:
+        pytest.skip("there is no ffmpeg")
+    return found
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four seconds of stereo in WAV."""
+    t = np.arange(4 * RATE) / RATE
+    noise = np.random.default_rng(1).standard_normal((len(t), 2)) * 0.02
+    path = tmp_path_factory.mktemp("ffmpeg") / "sound.wav"
+    tones = np.stack([0.4 * np.sin(2 * np.pi * (150 + 200 * t) * t), 0.3 * np.sin(2 * np.pi * 500 * t)], axis=1)
+    soundfile.write(str(path), tones + noise, RATE, subtype="PCM_16")
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(program: str, sound: Path):
+    """The sound in another form: from its name, the words for ffmpeg, and what it is made of."""
+
+    def make(name: str, *words: str, source: Path | None = None) -> str:
+        out = sound.parent / name
+        if not out.exists():
+            command = [program, "-v", "error", "-nostdin", "-i", str(source or sound), *words, f"file:{out}"]
+            subprocess.run(command, check=True)
+        return str(out)
+
+    return make
+
+
+def read(path: str, **options) -> np.ndarray:
+    options.setdefault("rate", RATE)
+    return np.concatenate(list(read_blocks(path, **options)))
+
+
+def reason(path: str, **options) -> AudioError:
+    with pytest.raises(AudioError) as caught:
+        read(path, **options)
+    assert caught.value.where == path
+    assert caught.value.remedy
+    assert type(caught.value) is AudioError
+    return caught.value
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_without_loss_the_samples_are_those_of_the_wav(made, sound: Path, name: str) -> None:
+    path = made(name, "-c:a", *LOSSLESS[name])
+    assert probe(path) == AudioInfo(4 * RATE, RATE, 2)
+    for channel in (1, 2):
+        assert np.array_equal(read(path, channel=channel), read(str(sound), channel=channel))
+    assert np.array_equal(read(path, rate=16000), read(str(sound), rate=16000))
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_with_loss_they_are_near(made, sound: Path, name: str) -> None:
+    path = made(name, "-c:a", *LOSSY[name], *(("-ar", "48000") if name.startswith("ac3") else ()))
+    info = probe(path)
+    assert info.channels == 2
+    assert abs(info.duration - 4) < 0.15
+    found, whole = read(path), read(str(sound))
+    count = min(len(found), len(whole))
+    assert abs(len(found) - len(whole)) < 0.15 * RATE
+    across = scipy.signal.correlate(found[:count], whole[:count], method="fft")  # coders delay the sound a little
+    best = np.abs(across).max() / (np.linalg.norm(found[:count]) * np.linalg.norm(whole[:count]))
+    assert best > 0.95
+
+
+def test_video(made, sound: Path) -> None:
+    """Its sound, as it is: the pictures are longer."""
+    words = (
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc=d=6:s=64x48:r=5",
+        "-map",
+        "1:v",
+        "-map",
+        "0:a",
+        "-c:a",
+        "alac",
+        "-c:v",
+        "mpeg4",
+    )
+    path = made("video.mov", *words)
+    assert np.array_equal(read(path, channel=2), read(str(sound), channel=2))
+
+
+def test_pieces_and_places(made, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, wav = made("alac.m4a", "-c:a", "alac"), str(sound)
+    whole = read(path)
+    for piece, block in ((777, 0.31), (1 << 16, 100.0)):
+        monkeypatch.setattr(reader, "_PIECE", piece)
+        assert np.array_equal(read(path, block_seconds=block), whole)
+        for place in ((0.0, 1.0), (1.31, 1.9), (3.5, 4.0), (0.5, None), (None, 0.25), (3.5, 4.005)):
+            start, end = place
+            assert np.array_equal(read(path, start=start, end=end), read(wav, start=start, end=end))
+    for start, end in ((3.5, 4.5), (4.0, None), (5.0, 6.0), (2.0, 1.0)):
+        assert reason(path, start=start, end=end).reason == "place-outside"
+    assert reason(path, channel=3).reason == "no-such-channel"
+    write_clip(path, 1.0, 2.0, sound.parent / "clip.wav")
+    write_clip(wav, 1.0, 2.0, sound.parent / "same.wav")
+    assert (sound.parent / "clip.wav").read_bytes() == (sound.parent / "same.wav").read_bytes()
+
+
+def test_a_stream_that_does_not_tell_its_length(made) -> None:
+    path = made("bare.aac", "-c:a", "aac")
+    info = probe(path)
+    assert info.frames == len(read(path)) > 4 * RATE
+
+
+def test_names_that_look_like_something_else(
+    made, tmp_path: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(made("alac.m4a", "-c:a", "alac")).read_bytes()
+    monkeypatch.chdir(tmp_path)
+    for name in ("-i.m4a", "concat:a|b.m4a", "http:x.m4a", "%03d.m4a", "a b'\"$(x).m4a", "Ünï-语.m4a", "pipe:0"):
+        Path(name).write_bytes(data)
+        assert np.array_equal(read(name), read(str(sound))), name
+
+
+def test_a_list_of_other_files_is_no_recording(program: str, tmp_path: Path, sound: Path) -> None:
+    """Else a folder of recordings could name any file of the machine."""
+    for name, text in (
+        ("a.m4a", f"ffconcat version 1.0\nfile '{sound}'\n"),
+        ("b.mp4", f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{sound}\n#EXT-X-ENDLIST\n"),
+        ("c.webm", "v=0\no=- 0 0 IN IP4 127.0.0.1\nc=IN IP4 127.0.0.1\nm=audio 5004 RTP/AVP 0\n"),
+        ("d.mov", "just text\n" * 100),
+    ):
+        (tmp_path / name).write_text(text)
+        assert reason(str(tmp_path / name)).reason == "not-audio"
+
+
+def test_bad_files(made, program: str, tmp_path: Path) -> None:
+    whole = Path(made("aac.m4a", "-c:a", "aac")).read_bytes()
+    moved = Path(made("fast.m4a", "-c:a", "aac", "-movflags", "+faststart")).read_bytes()
+    video = ("-f", "lavfi", "-i", "testsrc=d=1:s=64x48:r=5", "-map", "1:v", "-c:v", "mpeg4")
+    for name, data, expected in (
+        ("index-is-cut-off.m4a", whole[: len(whole) // 2], "unreadable"),
+        ("sound-is-cut-off.m4a", moved[: len(moved) // 2], "truncated"),
+        ("damaged.m4a", moved[:20000] + os.urandom(3000) + moved[23000:], "truncated"),
+        ("silent.mp4", Path(made("silent.mp4", *video)).read_bytes(), "no-samples"),
+        ("junk.m4a", b"\0\0\0 ftypM4A \0" + bytes(2000), "unreadable"),
+        ("cut.webm", Path(made("vorbis.webm", "-c:a", "libvorbis")).read_bytes()[:20000], "truncated"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        error = reason(str(path))
+        assert error.reason == expected, name
+        assert "\n" not in error.message
+    assert "moov atom not found" in reason(str(tmp_path / "index-is-cut-off.m4a")).message
+
+
+def test_a_program_that_hangs_is_given_up(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a header and half of the samples, and before anything."""
+    path = made("alac.m4a", "-c:a", "alac")
+    header = "printf '.snd\\000\\000\\000\\030\\377\\377\\377\\377\\000\\000\\000\\006\\000\\000\\126\\042\\000\\000\\000\\002'"
+    monkeypatch.setattr(ffmpeg, "PATIENCE", 0.3)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    fake = tmp_path / "ffmpeg"
+    for lines in ("exec sleep 1000", f"{header}; head -c 200000 /dev/zero; exec sleep 1000"):
+        fake.write_text(f"#!/bin/sh\n{lines}\n")
+        fake.chmod(0o755)
+        assert ffmpeg.program() == str(fake)
+        begun = time.monotonic()
+        error = reason(path)
+        assert "gave nothing for 0.3 s" in error.message
+        assert time.monotonic() - begun < 20
+    assert not [child for child in children() if child.name() == "sleep"]
+
+
+def children() -> list:
+    import psutil
+
+    return psutil.Process().children(recursive=True)
+
+
+def test_a_program_that_does_not_start(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made("alac.m4a", "-c:a", "alac")
+    fake = tmp_path / "ffmpeg"
+    fake.write_bytes(b"\x7fELFnothing")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "cannot be started" in reason(path).message
+
+
+def test_without_ffmpeg_the_remedy_is_to_have_it(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made("alac.m4a", "-c:a", "alac")
+    assert "not installed" not in endings_read()
+    monkeypatch.setattr(ffmpeg, "program", lambda: None)
+    for call in (probe, read):
+        with pytest.raises(AudioError) as caught:
+            call(path)
+        assert caught.value.reason == "unsupported"
+        assert "install ffmpeg" in caught.value.remedy
+    assert "with ffmpeg, which is not installed" in endings_read()
+
+
+def test_what_decoded_is_known(made, sound: Path) -> None:
+    with ffmpeg.watched() as used:
+        read(str(sound))
+        assert used == set()
+        read(made("alac.m4a", "-c:a", "alac"))
+    assert used == {ffmpeg.version(ffmpeg.program())}
+    assert "unknown" not in used
+
+
+def test_a_folder_with_phones_and_video(made, tmp_path: Path) -> None:
+    for name in ("alac.m4a", "flac.mka"):
+        (tmp_path / name).write_bytes(Path(made(name, "-c:a", *LOSSLESS[name])).read_bytes())
+    rows = read_documents(str(tmp_path)).to_pylist()
+    assert [(row["doc_id"], row["channel"], row["duration"]) for row in rows] == [
+        (name, channel, 4.0) for name in ("alac", "flac") for channel in (1, 2)
+    ]
+
+
+def test_s3_reads_as_local_does(made, sound: Path, s3) -> None:
+    path = made("alac.m4a", "-c:a", "alac")
+    folder = Folder(f"s3://{s3.bucket}/ffmpeg", s3.storage)
+    folder.write_bytes("a.m4a", Path(path).read_bytes())
+    url = folder.path("a.m4a")
+    assert probe(url, s3.storage) == probe(path)
+    assert np.array_equal(read(url, storage=s3.storage), read(str(sound)))
+    assert np.array_equal(read(url, start=1, end=2, storage=s3.storage), read(path, start=1, end=2))
+    assert sha256(url, s3.storage) == sha256(path)
+
+
+@pytest.mark.slow
+def test_an_hour_in_bounded_memory(made, tmp_path: Path) -> None:
+    """The peak of a process that reads an hour of stereo is little more than for three minutes."""
+    program = """
+import sys
+from swsdist.audio.reader import read_blocks
+count = sum(len(block) for block in read_blocks(sys.argv[1], channel=2, rate=16000))
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(count, peak.split()[1])
+"""
+    peaks = {}
+    for minutes in (3, 60):
+        path = made(
+            f"{minutes}.mka", "-c:a", "pcm_s16le", "-t", str(60 * minutes), source=long_sound(tmp_path, minutes)
+        )
+        done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+        count, peaks[minutes] = map(int, done.stdout.split())
+        assert count == minutes * 60 * 16000
+        Path(path).unlink()
+    assert peaks[60] - peaks[3] < 8 * 1024  # kB
+
+
+def long_sound(folder: Path, minutes: int) -> Path:
+    path = folder / f"{minutes}.wav"
+    minute = np.random.default_rng(0).integers(-99, 99, (60 * 11025, 2)).astype(np.int16)
+    with soundfile.SoundFile(str(path), "w", 11025, 2, "PCM_16") as file:
+        for _ in range(minutes):
+            file.write(minute)
+    return path
