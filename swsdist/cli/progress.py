@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
@@ -15,6 +17,8 @@ _EVERY = 5.0
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+    from swsdist.store.reading import Store
 
 
 def progress() -> Progress:
@@ -134,3 +138,31 @@ class Bars(Progress):
         if self._running:
             self._bars.stop()
             self._running = False
+
+
+@contextmanager
+def searching(store: Store) -> Iterator[Store]:
+    """The same store; on a terminal a bar shows, for as long as it takes, how many hours of it have been searched."""
+    if not sys.stderr.isatty():
+        yield store
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    from swsdist.store.reading import Store
+
+    total = max(1.0, store.manifest.counts["frames"])
+    hours = store.manifest.counts["seconds"] / 3600
+    columns = (BarColumn(bar_width=30), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, words="")
+        used = 0
+
+        def watch(frames: int) -> None:
+            nonlocal used
+            used += frames
+            part = min(1.0, used / total)
+            bar.update(task, completed=part * total, words=f"{hours * part:.2f} of {hours:.2f} h of audio")
+
+        yield Store(store.folder, store.manifest, watch)

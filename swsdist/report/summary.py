@@ -61,6 +61,15 @@ def span(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def clock(seconds: float) -> str:
+    """A place in a recording as a player shows it: m:ss.ss, and h:mm:ss.ss from an hour on."""
+    hundredths = round(seconds * 100)
+    minutes, rest = divmod(hundredths, 6000)
+    hours, minutes = divmod(minutes, 60)
+    tail = f"{rest // 100:02d}.{rest % 100:02d}"
+    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
 def thresholds(values: tuple[float | None, ...]) -> str:
     """One threshold, or the range of those of several folds."""
     known = [value for value in values if value is not None and not math.isnan(value)]
