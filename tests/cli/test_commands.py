@@ -333,4 +333,4 @@ def test_rejected_inputs_and_strict(swsdist, place: Path, tmp_path: Path) -> Non
     assert (tmp_path / "run" / "report.html").is_file(), "it finished all the same"
     strict = swsdist("run", "config.yaml", "--strict", cwd=tmp_path, code=4)
     assert "3 inputs were rejected" in strict.err
-    assert "remedy: rejected.parquet says why" in strict.err
+    assert "remedy: `swsdist store rejected " in strict.err

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from swsdist.audio.clips import write_silence
-from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
+from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
@@ -62,6 +62,8 @@ class Index(Stage):
         state = own.load_state(anew=inputs.redo)
         known = state.known
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
+        fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
+        own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()

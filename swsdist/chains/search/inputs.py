@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,6 +36,14 @@ from swsdist.store.reading import Store
 
 #: A row of a table.
 Row = dict[str, Any]
+
+
+class Compared(NamedTuple):
+    """The corpus beside what a store held of it: documents that are new, changed, gone; those that were rejected count too."""
+
+    new: int
+    changed: int
+    gone: int
 
 
 @dataclass
@@ -68,6 +76,7 @@ class SearchInputs(ChainInputs):
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
+        self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
         self._looked: set[str] = set()
