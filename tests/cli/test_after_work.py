@@ -77,3 +77,29 @@ def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> No
     shown = swsdist("store", "rejected", "run", cwd=archive).out
     assert "query bad, example 1: not-audio: " in shown
     assert shown.endswith("3 rejected\n")
+
+
+def test_a_report_without_references_opens_with_what_was_found(swsdist, archive: Path, corpus: Path) -> None:
+    """Players by query, then what to do next; costs at the end; no verdicts, no warnings that nobody asked for."""
+    (archive / "queries").mkdir()
+    for name in ("q001_1.wav", "q002_1.wav"):
+        shutil.copy(corpus / "corpus/queries" / name, archive / "queries" / name.replace("_", " "))
+    ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
+    assert "warning" not in ended.err
+    rows = [line.split()[0] for line in ended.out.splitlines()]
+    assert rows[:4] == ["audio", "queries", "detections", "rejected"]
+    assert rows.index("ISF") > rows.index("measures")
+    page = (archive / "run" / "report.html").read_text()
+    main = page[page.index("<main>") :]
+    places = [main.index(f'id="{name}"') for name in ("hits", "next", "queries", "summary", "resources")]
+    assert places == sorted(places)
+    assert main.index("<audio") < main.index("ISF")
+    assert main.count('aria-label="query q001 1"') == main.count('aria-label="query q002 1"') == 1
+    assert "unknown" not in main[: places[4]]
+    assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
+
+
+def test_a_report_with_references_opens_with_measures(place: Path) -> None:
+    page = (place / "run" / "report.html").read_text()
+    assert page.index("MTWV") < page.index('id="measures"') < page.index('id="hits"') < page.index('id="queries"')
+    assert 'id="next"' not in page
