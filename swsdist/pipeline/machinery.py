@@ -14,6 +14,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.execution.executor import UNREACHABLE, Executor, Serial
+from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -98,15 +99,15 @@ class Machinery:
             self.save_plans()
 
     def run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do tasks where the step's tasks run; `needs` are alternatives, the best first.
+        """Do tasks where the step's tasks run; `needs` are alternatives, the best first; `told` is told of parts of tasks.
 
         Raises:
             UnreachableError: so many tasks failed one after the other since a server does not answer: the rest would too.
         """
         silent = 0
-        for task, result in self._run(step, tasks, needs):
+        for task, result in self._run(step, tasks, needs, told):
             silent = silent + 1 if isinstance(result, Failure) and result.reason == UNREACHABLE else 0
             yield task, result
             if silent >= _SILENT and isinstance(result, Failure):
@@ -116,18 +117,18 @@ class Machinery:
                 )
 
     def _run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:
                 self._serial = Serial(self._context, self.journal, settings)
-            return self._serial.run(tasks, needs)
+            return self._serial.run(tasks, needs, told)
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor
 
             self._workers = RayExecutor(self._context, self.journal, settings)
-        return self._workers.run(tasks, needs)
+        return self._workers.run(tasks, needs, told)
 
     def close(self) -> None:
         """Give back what was started."""

@@ -25,7 +25,15 @@ from swsdist.store import digest, parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics, with_these
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
-from swsdist.store.writing import documents_name, rejected_name, shard_name, track_file, write_tracks
+from swsdist.store.writing import (
+    documents_name,
+    rejected_name,
+    shard_name,
+    telling,
+    track_file,
+    whole_recording,
+    write_tracks,
+)
 from swsdist.types import DOCUMENTS, FRAMES
 
 #: What a document's features and its row in the store depend on.
@@ -111,7 +119,12 @@ class Index(Stage):
         """Decode, compute, write."""
         extractor = _granted(task, context)
         made = write_tracks(
-            context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
+            context.folder(task),
+            task.fingerprint,
+            task.payload["documents"],
+            extractor,
+            task.payload["partition"],
+            telling(whole_recording, lambda seconds: context.report(seconds / max(task.work, 1e-3))),
         )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
