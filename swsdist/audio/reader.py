@@ -30,6 +30,7 @@ import soxr
 from numpy.typing import NDArray
 
 from swsdist.audio.headers import check_bytes, check_length, not_opened, plain, truncated
+from swsdist.audio.mpeg import is_mpeg, listening
 from swsdist.errors import AudioError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
@@ -187,7 +188,8 @@ def _channel(
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
         try:
-            sound.seek(position)
+            with listening(path, sound.format == "MP3"):
+                sound.seek(position)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"there is nothing to be read at the place ({plain(error)})") from error
     for piece in _pieces(sound, path, position):
@@ -211,10 +213,11 @@ def _channel(
 
 def _pieces(sound: soundfile.SoundFile, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
     """Frames x channels from where the file stands to its end, checked against the length the header told."""
-    expected = sound.frames
+    expected, mpeg = sound.frames, sound.format == "MP3"
     while True:
         try:
-            piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True)
+            with listening(path, mpeg):
+                piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"its stream breaks off or is damaged ({plain(error)})") from error
         if not len(piece):
@@ -239,7 +242,8 @@ def _decoding(
         # A path decodes a little faster than Python's file object does.
         source = file if is_remote(path) else path
         try:
-            sound = _Sequential(source)
+            with listening(path, is_mpeg(head)):
+                sound = _Sequential(source)
         except soundfile.LibsndfileError as error:
             file.check()
             raise not_opened(path, head, error) from error

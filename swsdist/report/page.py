@@ -267,7 +267,7 @@ def _rules(data: ReportData) -> _Table | None:
         "trials are": f"{rules.trials_are}s" if rules.trials_are != "time" else "time",
         "trials a second": short(rules.trials_per_second),
         "trials N": str(rules.trials),
-        "speech T": f"{short(rules.seconds, 6)} s",
+        "audio T, channel 1 of each recording": f"{short(rules.seconds, 6)} s",
     }
     return _table_of("Protocol", pairs)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from swsdist.audio.reader import probe
 from swsdist.chains.search.oddities import (
+    demand_channel_1,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -206,7 +207,9 @@ class SearchInputs(ChainInputs):
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need."""
         if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
-            _ = self.references
+            known = self.references
+            if known is not None and known.num_rows:
+                demand_channel_1(self.documents, self.config.corpus.documents)
         if "search" in steps:
             self.config.search.placed(self.tracks)
         self.look()
