@@ -90,7 +90,7 @@ def search(
             remedy="give a config file, or a store and --query FILE",
         )
     from swsdist import api
-    from swsdist.cli.outputs import check_new_folder, check_place
+    from swsdist.cli.outputs import check_new_folder, check_place, write_data
     from swsdist.cli.progress import searching
     from swsdist.methods.direct import search_store
 
@@ -119,6 +119,8 @@ def search(
     for warning in judge.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     answers = _answers(store, asked, found, judge)
+    if as_csv or as_json:
+        write_data()
     if as_csv:
         found.to_pandas().to_csv(sys.stdout, index=False)
     elif as_json:

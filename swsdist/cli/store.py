@@ -62,6 +62,9 @@ def rejected(folder: str, as_csv: bool) -> None:
     if as_csv:
         import csv
 
+        from swsdist.cli.outputs import write_data
+
+        write_data()
         writer = csv.DictWriter(sys.stdout, REJECTED.names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

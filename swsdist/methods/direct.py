@@ -46,8 +46,10 @@ def parse_query(text: str) -> dict[str, object]:
         A row of QUERIES whose id is the text.
 
     Raises:
-        UserError: it is a folder, a place with one end, or half of a url.
+        UserError: it is a folder, a place with one end, half of a url, or no UTF-8.
     """
+    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
+        raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
     there = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
     if Path(text).is_dir():
