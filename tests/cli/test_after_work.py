@@ -103,3 +103,13 @@ def test_a_report_with_references_opens_with_measures(place: Path) -> None:
     page = (place / "run" / "report.html").read_text()
     assert page.index("MTWV") < page.index('id="measures"') < page.index('id="hits"') < page.index('id="queries"')
     assert 'id="next"' not in page
+
+
+def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: Path) -> None:
+    """Of a copy, not where it was copied from."""
+    shutil.copytree(place / "run", tmp_path / "copy")
+    (tmp_path / "copy" / "report.html").unlink()
+    before = (place / "run" / "report.html").stat().st_mtime_ns
+    assert f"{tmp_path}/copy/report.html" in swsdist("report", tmp_path / "copy").out
+    assert (tmp_path / "copy" / "report.html").is_file()
+    assert (place / "run" / "report.html").stat().st_mtime_ns == before
