@@ -46,13 +46,14 @@ class RunResult:
         frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
         return frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
 
-    def rejected(self) -> list[tuple[str, str, int, str]]:
-        """Inputs that could not be used: kind, reason, how many, and the first with its message."""
-        groups: dict[tuple[str, str], list[str]] = {}
+    def rejected(self) -> list[tuple[str, str, int, str, str | None]]:
+        """Inputs that could not be used: kind, reason, how many, the first with its message, and what helps with it."""
+        groups: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
         for row in self.outcome.course.rejected().to_pylist():
             if row["kind"] != "task":
-                groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
-        return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]
+                said = f"{row['path']}: {row['message']}", row["remedy"]
+                groups.setdefault((row["kind"], row["reason"]), []).append(said)
+        return [(kind, reason, len(rows), *rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
     def measures(self) -> dict[str, object]:
         """`mtwv`, `atwv` and their rates; empty where nothing was scored."""

@@ -31,6 +31,8 @@ from swsdist.io.failures import explained
 from swsdist.io.filesystem import Folder
 
 _PUT_EVERY = 10.0
+#: Bytes at the end of a journal that hold its last sample.
+_TAIL = 4096
 
 
 class Line(TypedDict, total=False):
@@ -50,6 +52,7 @@ class Line(TypedDict, total=False):
     done: int
     pss: int
     spent: float
+    part: float
 
 
 def cpu_seconds() -> tuple[float, float]:
@@ -99,18 +102,20 @@ class Journal:
     def __init__(self, folder: Folder, role: str, host: str | None = None) -> None:
         self._folder = folder
         self.host = host or socket.gethostname()
-        self._name = f"accounts/{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        self.name = f"accounts/{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._text: list[str] = []
         self._put_at = 0.0
         self._file: IO[str] | None = None
-        local = folder.local(self._name)
+        local = folder.local(self.name)
         if local is not None:
-            with explained(folder.path(self._name)):
+            with explained(folder.path(self.name)):
                 local.parent.mkdir(parents=True, exist_ok=True)
                 self._file = local.open("a", encoding="utf-8")
         self._phase = ""
+        #: Fingerprint of the present task, and how much of it is done, as far as it says.
+        self.part: tuple[str, float] | None = None
         from swsdist.accounts.hardware import describe
 
         self.write("open", role=role, host=self.host, pid=os.getpid(), hardware=describe())
@@ -122,7 +127,7 @@ class Journal:
         line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": round(sum(cpu_seconds()), 4), **values})
         with self._lock:
             if self._file is not None:
-                with explained(self._folder.path(self._name)):
+                with explained(self._folder.path(self.name)):
                     self._file.write(line + "\n")
                     self._file.flush()
                 return
@@ -130,7 +135,7 @@ class Journal:
             if event == "sample" and time.monotonic() - self._put_at < _PUT_EVERY:
                 return
             self._put_at = time.monotonic()
-            self._folder.write_bytes(self._name, ("\n".join(self._text) + "\n").encode())
+            self._folder.write_bytes(self.name, ("\n".join(self._text) + "\n").encode())
 
     def move(self, host: str) -> None:
         """From now on the node has this name: it is known only once the process has joined a cluster."""
@@ -148,7 +153,9 @@ class Journal:
             self._take()
 
     def _take(self) -> None:
-        self.write("sample", phase=self._phase, pss=self.memory())
+        told = self.part  # of another thread
+        done = {} if told is None else {"fingerprint": told[0], "part": round(told[1], 4)}
+        self.write("sample", phase=self._phase, pss=self.memory(), **done)
 
     def memory(self) -> int:
         """Bytes that this process accounts for."""
@@ -189,6 +196,26 @@ class DriverJournal(Journal):
 
         pids = {child.pid for child in psutil.Process().children(recursive=True)} - self.others
         return pss_bytes() + sum(pss_bytes(pid) for pid in pids)
+
+
+def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
+    """What the present task of a process is, and how much of it is done; from the end of its journal.
+
+    None where it does not say, and on S3, where that would be too dear.
+    """
+    local = folder.local(name)
+    if local is None:
+        return None
+    with suppress(OSError), local.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        for text in reversed(file.read().splitlines()):
+            try:
+                line: Line = json.loads(text)
+            except ValueError:
+                continue  # cut off at either end
+            if line["event"] == "sample":
+                return (line["fingerprint"], line["part"]) if "part" in line else None
+    return None
 
 
 def read_journals(folder: Folder) -> list[list[Line]]:

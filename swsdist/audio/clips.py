@@ -10,6 +10,7 @@ import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import soundfile
@@ -19,6 +20,20 @@ from swsdist.audio.reader import probe, read_blocks
 
 #: Rate of the clips in the report, Hz.
 PAGE_RATE = 16000
+
+
+class Clip(NamedTuple):
+    """A piece of one channel of a recording.
+
+    Attributes:
+        samples: float32 (samples,), full scale ±1.
+        rate: Hz.
+        begin: where its first sample lies in the recording, s.
+    """
+
+    samples: NDArray[np.float32]
+    rate: int
+    begin: float
 
 
 def write_clip(
@@ -45,8 +60,8 @@ def write_clip(
     Raises:
         AudioError: the recording or the place cannot be used.
     """
-    samples, rate = _cut(source, start, end, pad, channel, None, storage)
-    soundfile.write(str(out), samples, rate, format="WAV", subtype="PCM_16")
+    clip = read_clip(source, start, end, pad=pad, channel=channel, storage=storage)
+    soundfile.write(str(out), clip.samples, clip.rate, format="WAV", subtype="PCM_16")
 
 
 def write_silence(path: str, rate: int) -> None:
@@ -71,30 +86,40 @@ def clip_data_uri(
     Raises:
         AudioError: the recording or the place cannot be used.
     """
-    samples, rate = _cut(source, start, end, pad, channel, PAGE_RATE, storage)
+    return data_uri(read_clip(source, start, end, pad=pad, channel=channel, rate=PAGE_RATE, storage=storage))
+
+
+def data_uri(clip: Clip) -> str:
+    """A clip at `PAGE_RATE` as `data:audio/mpeg;base64,...`."""
     file = io.BytesIO()
-    soundfile.write(file, samples, rate, format="MP3", subtype="MPEG_LAYER_III")
+    soundfile.write(file, clip.samples, clip.rate, format="MP3", subtype="MPEG_LAYER_III")
     return "data:audio/mpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 
-def _cut(
+def read_clip(
     source: str,
-    start: float,
-    end: float,
-    pad: float,
-    channel: int,
-    rate: int | None,
-    storage: Mapping[str, object] | None,
-) -> tuple[NDArray[np.float32], int]:
+    start: float | None,
+    end: float | None,
+    *,
+    pad: float = 0.2,
+    channel: int = 1,
+    rate: int | None = None,
+    storage: Mapping[str, object] | None = None,
+) -> Clip:
+    """The samples of a place and of what is around it; arguments as in `write_clip`.
+
+    Args:
+        start, end: None: those of the recording.
+        rate: Hz; None: the recording's.
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
     info = probe(source, storage)
     rate = rate or info.rate
-    blocks = read_blocks(
-        source,
-        channel=channel,
-        rate=rate,
-        start=max(0.0, start - pad),
-        # A place outside of the recording stays one, for the reader to refuse.
-        end=min(end + pad, max(end, info.duration)),
-        storage=storage,
-    )
-    return np.concatenate(list(blocks)), rate
+    begin = max(0.0, (start or 0.0) - pad)
+    last = info.duration if end is None else end
+    # A place outside of the recording stays one, for the reader to refuse.
+    stop = min(last + pad, max(last, info.duration))
+    blocks = read_blocks(source, channel=channel, rate=rate, start=begin, end=stop, storage=storage)
+    return Clip(np.concatenate(list(blocks)), rate, begin)

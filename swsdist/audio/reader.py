@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import ffmpeg
 from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
+from swsdist.audio.mpeg import is_mpeg, listening
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
@@ -206,7 +207,8 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
         try:
-            sound.seek(position)
+            with listening(path, sound.format == "MP3"):
+                sound.seek(position)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"there is nothing to be read at the place ({plain(error)})") from error
     for piece in _pieces(sound, path, position):
@@ -235,10 +237,11 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
 
 def _pieces(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
     """Frames x channels from where the file stands to its end, checked against the length the header told."""
-    expected = sound.frames
+    expected, mpeg = sound.frames, sound.format == "MP3"
     while True:
         try:
-            piece = _read(sound)
+            with listening(path, mpeg):
+                piece = _read(sound)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"its stream breaks off or is damaged ({plain(error)})") from error
         if not len(piece):
@@ -283,7 +286,8 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
     # A path decodes a little faster than Python's file object does.
     source = file if is_remote(path) else path
     try:
-        sound = _Sequential(source)
+        with listening(path, is_mpeg(head)):
+            sound = _Sequential(source)
     except soundfile.LibsndfileError as error:
         file.check()
         raise not_opened(path, head, error) from error

@@ -31,6 +31,7 @@ def status(folder: str, as_json: bool) -> None:
             print(f"  {stage.stage:<10} nothing was left to do")
     for process in found.processes:
         doing = f"{process.stage} for {span(process.busy_s)}" if process.stage else "idle"
+        doing += f" ({process.part:.0%} of the task)" if process.part is not None else ""
         print(
             f"  {process.role} {process.pid} on {process.host}: {doing}, "
             f"CPU {span(process.cpu_s)}, {process.memory_gb:.2f} GB"

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from swsdist.cli.outputs import fit_streams
 from swsdist.errors import SwsdistError
 
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
@@ -99,6 +100,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    fit_streams()
     try:
         value = cli.main(standalone_mode=False)
         return value if isinstance(value, int) else 0

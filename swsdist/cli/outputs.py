@@ -1,11 +1,14 @@
-"""Files and folders that a command is to write: whether it can is asked before anything is computed.
+"""Where a command writes: files, folders and standard streams. Whether it can is asked before anything is computed.
 
 One type of option for all commands: `type=written(".svg", ".csv")` for a file, `type=FOLDER` for a folder that is made.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +90,37 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     raise UserError(f"{what}, only {known}", where=path, remedy=remedy)
 
 
+#: What stands for characters of our own on a terminal that lacks them.
+_PLAIN = {"–": "-", "·": "*", "✓": "+", "✗": "x", "…": "..."}
+
+
+def fit_streams() -> None:
+    """Let standard output and error take every text: what an encoding lacks is written plainly, or by its number (`\\xfc`).
+
+    Bytes of file names that are not UTF-8 are written as they are.
+    """
+    codecs.register_error("swsdist", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="swsdist")
+
+
+def write_data() -> None:
+    """What goes to standard output from now on is for programs: UTF-8, whatever the terminal takes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="swsdist")
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    if all("\udc80" <= one <= "\udcff" for one in text):
+        return text.encode("utf-8", "surrogateescape"), error.end
+    plain = "".join(_PLAIN.get(one, one) for one in text)
+    return plain.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
 def check_place(path: str | None) -> None:
     """Whether a file can be written there; None and `-` (standard output) are fine.
 
@@ -102,3 +136,13 @@ def check_place(path: str | None) -> None:
         raise UserError("there is no such folder to write to", where=str(folder), remedy="make it, or name another")
     if not os.access(folder, os.W_OK) or (Path(path).exists() and not os.access(path, os.W_OK)):
         raise UserError("the file cannot be written", where=path, remedy="look at its permissions, or name another")
+
+
+def check_new_folder(path: str | None) -> None:
+    """Whether a folder that can be made or written to (`FOLDER`) is empty.
+
+    Raises:
+        UserError: it is not.
+    """
+    if path is not None and Path(path).is_dir() and any(Path(path).iterdir()):
+        raise UserError("this folder is not empty", where=path, remedy="name a new one, so that nothing is mixed")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.driver import Progress
-from swsdist.pipeline.task import Failure, Receipt
+from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
 _EVERY = 5.0
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+    from swsdist.store.reading import Store
 
 
 def progress() -> Progress:
@@ -29,27 +33,42 @@ class _Pace:
         self.step = step
         self.todo, self.skipped, self.work = todo, skipped, max(work, 1e-9)
         self.hours = hours
+        self.audio = hours > 0 and step.stage.unit in ("s", "cells")
         self.tasks = self.failed = 0
-        self.done = 0.0
+        self._ended = 0.0
+        self._running: dict[str, float] = {}
         self.began = time.monotonic()
+
+    @property
+    def done(self) -> float:
+        """Work that is done, that of tasks which run included."""
+        return min(self.work, self._ended + sum(self._running.values()))
+
+    def part(self, task: Task, part: float) -> None:
+        """A part of a task that runs is done."""
+        self._running[task.fingerprint] = part * task.work
 
     def add(self, outcome: Receipt | Failure) -> None:
         """A task has ended."""
+        task = outcome if isinstance(outcome, Receipt) else outcome.task
         self.tasks += 1
         self.failed += isinstance(outcome, Failure)
-        self.done += outcome.work if isinstance(outcome, Receipt) else outcome.task.work
+        self._running.pop(task.fingerprint, None)
+        self._ended += task.work
 
     def text(self) -> str:
-        """Tasks, pace, time to go."""
+        """Hours, tasks, pace, time to go."""
         elapsed = time.monotonic() - self.began
-        part = min(1.0, self.done / self.work)
+        part = self.done / self.work
         words = [f"{self.tasks}/{self.todo} tasks"]
+        if self.audio:
+            words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")
         if self.skipped:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if part > 0 and self.step.stage.unit in ("s", "cells"):
-            words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h of audio/s")
+        if part > 0 and self.audio:
+            words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h/s")
         if 0 < part < 1:
             words.append(f"ETA {span(elapsed * (1 - part) / part)}")
         return ", ".join(words)
@@ -69,6 +88,12 @@ class Lines(Progress):
         before = f", {skipped} done before" if skipped else ""
         self._say(f"{step.name}: {todo} tasks{before}")
 
+    def part(self, step: Step, task: Task, part: float) -> None:
+        """A part of a task that runs is done."""
+        if self._pace is not None:
+            self._pace.part(task, part)
+            self._now_and_then(step, self._pace)
+
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if self._pace is None:
@@ -76,9 +101,12 @@ class Lines(Progress):
         self._pace.add(outcome)
         if isinstance(outcome, Failure):
             self._say(f"{step.name}: FAILED {outcome.task.label}: {outcome.message}")
+        self._now_and_then(step, self._pace)
+
+    def _now_and_then(self, step: Step, pace: _Pace) -> None:
         if time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
-            self._say(f"{step.name}: {self._pace.text()}")
+            self._say(f"{step.name}: {pace.text()}")
 
     def end(self, step: Step, wall: float) -> None:
         """A stage has ended."""
@@ -115,14 +143,21 @@ class Bars(Progress):
             self._bars.start()
             self._running = True
         self._pace = _Pace(step, todo, skipped, work, hours)
-        self._id = self._bars.add_task(step.name, total=todo, words=self._pace.text())
+        self._id = self._bars.add_task(step.name, total=self._pace.work, words=self._pace.text())
+
+    def part(self, step: Step, task: Task, part: float) -> None:
+        """A part of a task that runs is done."""
+        if self._pace is not None and self._id is not None:
+            self._pace.part(task, part)
+            self._bars.update(self._id, completed=self._pace.done, words=self._pace.text())
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if self._pace is None or self._id is None:
             return
         self._pace.add(outcome)
-        self._bars.update(self._id, advance=1, words=self._pace.text())
+        done = self._pace.work if self._pace.tasks == self._pace.todo else self._pace.done
+        self._bars.update(self._id, completed=done, words=self._pace.text())
         if isinstance(outcome, Failure):
             self._bars.console.print(f"{step.name}: FAILED {outcome.task.label}: {outcome.message}", markup=False)
 
@@ -134,3 +169,31 @@ class Bars(Progress):
         if self._running:
             self._bars.stop()
             self._running = False
+
+
+@contextmanager
+def searching(store: Store) -> Iterator[Store]:
+    """The same store; on a terminal a bar shows, for as long as it takes, how many hours of it have been searched."""
+    if not sys.stderr.isatty():
+        yield store
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    from swsdist.store.reading import Store
+
+    total = max(1.0, store.manifest.counts["frames"])
+    hours = store.manifest.counts["seconds"] / 3600
+    columns = (BarColumn(bar_width=30), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, words="")
+        used = 0
+
+        def watch(frames: int) -> None:
+            nonlocal used
+            used += frames
+            part = min(1.0, used / total)
+            bar.update(task, completed=part * total, words=f"{hours * part:.2f} of {hours:.2f} h of audio")
+
+        yield Store(store.folder, store.manifest, watch)

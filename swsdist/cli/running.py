@@ -194,17 +194,23 @@ def _tell(result: RunResult) -> int:
     if result.report is not None:
         print_summary(result.report, _console())
     elif outcome.did == 0 and not outcome.failures:
-        page = next((name for name in outcome.course.chain.report_files if name.endswith(".html")), None)
+        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
+        page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
         report = f"; its report is {result.folder}/{page}" if page is not None else ""
         print(f"nothing left to do: {result.folder} is up to date{report}")
     else:
         print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
+    if result.report is None and outcome.course.chain.summary is not None:
+        print("\n".join(outcome.course.chain.summary(outcome.course)))
     warnings = outcome.course.notices() if result.report is None else result.report.warnings
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     rejected = result.rejected()
-    for kind, reason, count, first in rejected:
-        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}", file=sys.stderr)
+    for kind, reason, count, first, remedy in rejected:
+        helps = f"\n  remedy: {remedy}" if remedy else ""
+        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}{helps}", file=sys.stderr)
+    if rejected:
+        print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
@@ -225,6 +231,6 @@ def _tell(result: RunResult) -> int:
         raise IncompleteError(
             f"{count} inputs were rejected",
             where=result.folder,
-            remedy="rejected.parquet says why; mend or remove them, or run without --strict",
+            remedy=f"`swsdist store rejected {result.folder}` says why; mend or remove them, or run without --strict",
         )
     return 0

@@ -12,7 +12,7 @@ from swsdist.cli.outputs import written
 
 @click.group()
 def store() -> None:
-    """Look into a feature store, check it, compact it, fit its models anew."""
+    """Look into a feature store, list what was rejected, check it, compact it, fit its models anew."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
@@ -53,6 +53,35 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
         for row in opened.documents(columns=columns).to_pylist():
             print("\t".join("" if row[name] is None else str(row[name]) for name in columns))
+
+
+@store.command()
+@click.argument("folder", metavar="STORE|RUN")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: kind, id, part, path, reason, message, remedy.")
+def rejected(folder: str, as_csv: bool) -> None:
+    """All inputs of STORE or RUN that could not be used: why, and what helps."""
+    from swsdist.pipeline.inspection.rejections import rejections
+    from swsdist.types import REJECTED
+
+    rows = rejections(folder).to_pylist()
+    if as_csv:
+        import csv
+
+        from swsdist.cli.outputs import write_data
+
+        write_data()
+        writer = csv.DictWriter(sys.stdout, REJECTED.names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return
+    for row in rows:
+        part = {"document": "channel", "query": "example"}.get(row["kind"], "part")
+        of = f", {part} {row['part']}" if row["part"] is not None else ""
+        print(f"{row['kind']} {row['id']}{of}: {row['reason']}: {row['message']}")
+        for name in ("path", "remedy"):
+            if row[name]:
+                print(f"  {name}: {row[name]}")
+    print(f"{len(rows)} rejected")
 
 
 @store.command()

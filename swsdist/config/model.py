@@ -117,10 +117,16 @@ class Score(Section):
 class Report(Section):
     """Exports and the page."""
 
-    exports: tuple[Annotated[str, NameIn(EXPORTS)], ...] = Field(
-        ("csv", "stdlist", "kwslist", "labels", "clips"), description="what is written to RUN/exports"
+    exports: tuple[Annotated[str, NameIn(EXPORTS)], ...] | None = Field(
+        None,
+        description="what is written to RUN/exports; default: csv, labels, clips, and with references stdlist and kwslist",
     )
-    clips: Annotated[int, Field(ge=0)] = Field(20, description="how many best hits get an audio clip")
+    labels: Annotated[int, Field(ge=0)] = Field(
+        20, description="how many best hits of a query get a label, where nothing was decided"
+    )
+    clips: Annotated[int, Field(ge=0)] = Field(
+        20, description="how many best hits get an audio clip; three of each query come before more of any"
+    )
     pl_lambda: float = Field(0.1, ge=0, le=1, description="weight of indexing in the processing load PL (lambda)")
 
 
@@ -210,6 +216,14 @@ class Config(Section):
                 f"reduce.merge: sum adds posteriors, and {self.search.method} gives the score {score}; set reduce.merge: best"
             )
         return self
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """What is written to RUN/exports: without references nobody asked for the lists that scorers read."""
+        if self.report.exports is not None:
+            return self.report.exports
+        lists = ("stdlist", "kwslist") if self.corpus.references is not None else ()
+        return ("csv", *lists, "labels", "clips")
 
     @property
     def store(self) -> str:

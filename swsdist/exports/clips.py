@@ -8,6 +8,9 @@ from swsdist.audio.clips import write_clip
 from swsdist.errors import AudioError, UserError
 from swsdist.exports.interface import Material
 
+#: Bytes of a clip's name that ids may take: a file system holds 255 in all.
+_LONGEST = 160
+
 
 def write(material: Material, folder: Path) -> None:
     """Write `clips/`, the best first by name.
@@ -16,14 +19,20 @@ def write(material: Material, folder: Path) -> None:
         UserError: a recording has changed since it was indexed.
     """
     (folder / "clips").mkdir()
-    for k, row in enumerate(material.best, 1):
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{row['query_id']}-{row['doc_id']}")[:80]
-        out = folder / "clips" / f"{k:03d}-{safe}-{row['start']:.2f}.wav"
+    for k, hit in enumerate(material.best, 1):
+        out = folder / "clips" / clip_name(k, hit["query_id"], hit["doc_id"], hit["start"])
         try:
-            write_clip(row["path"], row["start"], row["end"], out, channel=row["channel"], storage=material.storage)
+            write_clip(hit["path"], hit["start"], hit["end"], out, channel=hit["channel"], storage=material.storage)
         except AudioError as error:
             raise UserError(
                 f"a recording has changed since it was indexed: {error.message}",
-                where=row["path"],
+                where=hit["path"],
                 remedy="index again, or leave clips out of report.exports",
             ) from None
+
+
+def clip_name(number: int, query: str, doc_id: str, start: float) -> str:
+    """Name of a hit's clip, for every file system: `001-q001-talk-12.30.wav`. The number tells hits apart."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{query}-{doc_id}")
+    short = safe.encode()[:_LONGEST].decode(errors="ignore")
+    return f"{number:03d}-{short}-{start:.2f}.wav"

@@ -31,6 +31,7 @@ class Material(NamedTuple):
         query_ids: of all queries that were searched, found or not.
         system: its name.
         best: best hits, best first; of exports that say they read them.
+        undecided: how many of the best detections of a query are shown to people where nothing was decided.
         storage: options for the file system of recordings.
     """
 
@@ -38,4 +39,5 @@ class Material(NamedTuple):
     query_ids: Sequence[str]
     system: str
     best: Sequence[BestHit] = ()
+    undecided: int = 20
     storage: Mapping[str, object] = {}

@@ -1,7 +1,8 @@
-"""Detections as Audacity's labels, a file a document: what was decided YES, or everything where nothing was decided."""
+"""Detections as Audacity's labels, a file a document: those decided YES, or else the best few of each query."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pyarrow.compute as pc
 from swsdist.errors import DataError, UserError
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
+
+#: A detection in the order of a query's: its score, and how early it comes in the list.
+_Place = tuple[float, int]
 
 
 def write(material: Material, folder: Path) -> None:
@@ -27,6 +31,37 @@ def write(material: Material, folder: Path) -> None:
 
 
 def _shown(material: Material) -> Iterator[pa.RecordBatch]:
+    least = _least(material)
+    for batch, undecided in _undecided(material):
+        keep = pc.fill_null(batch.column("decision"), False).to_pylist()
+        for row, query, place in undecided:
+            keep[row] = query in least and place >= least[query]
+        yield batch.filter(pa.array(keep, pa.bool_()))
+
+
+def _least(material: Material) -> dict[str, _Place]:
+    """By query: the last of its best detections, of those that nothing decided."""
+    best: dict[str, list[_Place]] = {}
+    for _, undecided in _undecided(material) if material.undecided else ():
+        for _, query, place in undecided:
+            held = best.setdefault(query, [])
+            if len(held) < material.undecided:
+                heapq.heappush(held, place)
+            else:
+                heapq.heappushpop(held, place)
+    return {query: held[0] for query, held in best.items()}
+
+
+def _undecided(material: Material) -> Iterator[tuple[pa.RecordBatch, list[tuple[int, str, _Place]]]]:
+    """Each batch with its rows that nothing decided: number in the batch, query and place."""
+    count = 0
     for batch in material.batches():
         decision = batch.column("decision")
-        yield batch if decision.null_count else batch.filter(pc.fill_null(decision, False))
+        rows: list[int] = pc.indices_nonzero(pc.is_null(decision)).to_pylist() if decision.null_count else []
+        some = batch.take(pa.array(rows, pa.int64()))
+        queries, scores = (some.column(name).to_pylist() for name in ("query_id", "score"))
+        yield (
+            batch,
+            [(row, query, (score, -count - row)) for row, query, score in zip(rows, queries, scores, strict=True)],
+        )
+        count += batch.num_rows

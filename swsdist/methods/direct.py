@@ -20,6 +20,7 @@ from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.features.interface import Extractor
 from swsdist.features.registry import made_by
+from swsdist.io.filesystem import is_remote
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
@@ -34,6 +35,7 @@ from swsdist.types import DETECTIONS, QUERIES
 
 #: Seconds, or minutes or hours and minutes before them, as a player shows them.
 _TIME = r"(?:\d+:){0,2}\d+(?:\.\d*)?"
+_HALF = re.compile(rf"^.*:(?:{_TIME}-?|-{_TIME})$")
 _PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
 
 
@@ -42,8 +44,28 @@ def parse_query(text: str) -> dict[str, object]:
 
     Returns:
         A row of QUERIES whose id is the text.
+
+    Raises:
+        UserError: it is a folder, a place with one end, half of a url, or no UTF-8.
     """
+    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
+        raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
+    there = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
+    if Path(text).is_dir():
+        raise UserError(
+            "a query is a recording, and this is a folder",
+            where=text,
+            remedy=f"give its files (ls {text}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
+        )
+    if not there and place is None and _HALF.match(text):
+        raise UserError(
+            "there is no such file, and this is no place in one, which has a begin and an end",
+            where=text,
+            remedy="write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
+        )
+    if not there and text.startswith("s3:/"):
+        raise UserError("there is no such file", where=text, remedy="a url has two slashes: s3://bucket/name")
     row: dict[str, object] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
     if place is not None:

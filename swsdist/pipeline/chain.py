@@ -84,6 +84,7 @@ class Chain:
         report_files: names in the run folder that it writes; without them, or when the plan changes, it is asked again.
         notices: warnings about what a plan has made, of its course.
         check: looks at what is cheap to read before any work, of `own`; yields findings.
+        summary: what a plan has made so far, in a line or more, of its course; for who ran a part of it.
         rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
     """
 
@@ -95,6 +96,7 @@ class Chain:
     notices: Callable[..., list[str]] | None = None
     rejected: Callable[..., pa.Table] | None = None
     check: Callable[..., Iterator[Finding]] | None = None
+    summary: Callable[..., list[str]] | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

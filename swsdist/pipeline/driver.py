@@ -29,7 +29,10 @@ class Progress:
     """The driver reports its progress to this class; the base class keeps silent."""
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio in all."""
+        """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio to go through."""
+
+    def part(self, step: Step, task: Task, part: float) -> None:
+        """A task that runs has done this part of its work, 0 to 1; told a few times a second at most."""
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has come to its end."""
@@ -165,7 +168,7 @@ def _run_step(
             _refuse(name, choice, todo, planned)
             _begin(first, courses, planned, machinery, progress, todo)
             for needs, tasks in _by_needs(steps, courses, todo, owner):
-                for task, result in machinery.run(first, tasks, needs):
+                for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
                     results[task.place, task.fingerprint] = result
                     if isinstance(result, Receipt):
                         machinery.ledger.note(task, result)
@@ -261,8 +264,12 @@ def _begin(
     if step.stage.replaces:
         for place in {task.place for task in todo.values()}:
             machinery.ledger.drop(step.stage.name, place)
-    hours = next(iter(courses.values())).chain.own.hours
-    progress.stage(step, len(todo), len(all_tasks) - len(todo), sum(task.work for task in todo.values()), hours)
+    work, whole = (sum(task.work for task in some.values()) for some in (todo, all_tasks))
+    if step.stage.unit == "s":
+        hours = work / 3600
+    else:
+        hours = next(iter(courses.values())).chain.own.hours * (work / whole if whole else 0.0)
+    progress.stage(step, len(todo), len(all_tasks) - len(todo), work, hours)
 
 
 def _book(

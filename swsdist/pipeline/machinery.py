@@ -16,6 +16,7 @@ from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
 from swsdist.pipeline.execution.failed import FOLDER, forget, keep, name_of
+from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -107,9 +108,9 @@ class Machinery:
             self.save_plans()
 
     def run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do tasks where the step's tasks run; `needs` are alternatives, the best first.
+        """Do tasks where the step's tasks run; `needs` are alternatives, the best first; `told` is told of parts of tasks.
 
         What fails is kept in a file; a file of what is done now goes.
 
@@ -120,7 +121,7 @@ class Machinery:
         vain, stopped = 0, []
         if self._failed is None:
             self._failed = set(self.ledger.run.listing(FOLDER))
-        for task, given in self._run(step, tasks, needs):
+        for task, given in self._run(step, tasks, needs, told):
             result = keep(self.ledger.run, given) if isinstance(given, Failure) else given
             storage = result.storage if isinstance(result, Failure) else None
             if isinstance(result, Receipt):
@@ -137,18 +138,18 @@ class Machinery:
             raise _told(stopped[0], f"{len(stopped)} of {len(tasks)} tasks of {step.name} failed")
 
     def _run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs]
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:
                 self._serial = Serial(self._context, self.journal, settings)
-            return self._serial.run(tasks, needs)
+            return self._serial.run(tasks, needs, told)
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor
 
             self._workers = RayExecutor(self._context, self.journal, settings)
-        return self._workers.run(tasks, needs)
+        return self._workers.run(tasks, needs, told)
 
     def close(self) -> None:
         """Give back what was started."""

@@ -14,7 +14,7 @@ with the first round that has no task.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -56,15 +56,22 @@ class Context:
         stages: of the chains whose tasks come, by name.
         memory: whatever a stage keeps for its next task here.
         granted: CPUs, memory and GPUs that this worker has.
+        listener: is told how much of the present task is done; set by who runs it.
     """
 
     run: Folder
     stages: Mapping[str, Stage]
     memory: dict[Hashable, Any] = field(default_factory=dict)
     granted: Needs = LEAST[0]
+    listener: Callable[[float], None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memory": {}}
+        return {**self.__dict__, "memory": {}, "listener": None}
+
+    def report(self, part: float) -> None:
+        """Tell how much of the present task is done, 0 to 1; it moves the progress bar, and may be told often."""
+        if self.listener is not None:
+            self.listener(min(1.0, part))
 
     @property
     def storage(self) -> Mapping[str, Any]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import jinja2
 
-from swsdist.report.data import Measures, ReportData, thin_det
+from swsdist.report.data import Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
-from swsdist.report.summary import CALIBRATIONS, NOTHING, fixed, short, span, summary_rows
+from swsdist.report.summary import CALIBRATIONS, NOTHING, clock, fixed, short, span, summary_rows
 
 #: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
 MOST_QUERIES = 5000
@@ -55,6 +55,7 @@ def render_page(data: ReportData) -> str:
         histogram=histogram_plot(data),
         queries=_queries(data),
         hits=data.hits,
+        by_query=_by_query(data.hits),
         costs=_costs(data),
         phases=_phases(data),
         stages=_stages(data),
@@ -110,8 +111,16 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(fixed=fixed, short=short, span=span)
+    environment.filters.update(clock=clock, fixed=fixed, short=short, span=span)
     return environment.get_template("report.html.j2")
+
+
+def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
+    """Hits of each query, the query of the best hit first."""
+    found: dict[str, list[Hit]] = {}
+    for hit in hits:
+        found.setdefault(hit.query_id, []).append(hit)
+    return list(found.items())
 
 
 def _whole(value: int | None) -> str:
@@ -258,7 +267,7 @@ def _rules(data: ReportData) -> _Table | None:
         "trials are": f"{rules.trials_are}s" if rules.trials_are != "time" else "time",
         "trials a second": short(rules.trials_per_second),
         "trials N": str(rules.trials),
-        "speech T": f"{short(rules.seconds, 6)} s",
+        "audio T, channel 1 of each recording": f"{short(rules.seconds, 6)} s",
     }
     return _table_of("Protocol", pairs)
 

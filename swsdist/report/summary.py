@@ -61,6 +61,15 @@ def span(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def clock(seconds: float) -> str:
+    """A place in a recording as a player shows it: m:ss.ss, and h:mm:ss.ss from an hour on."""
+    hundredths = round(seconds * 100)
+    minutes, rest = divmod(hundredths, 6000)
+    hours, minutes = divmod(minutes, 60)
+    tail = f"{rest // 100:02d}.{rest % 100:02d}"
+    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
 def thresholds(values: tuple[float | None, ...]) -> str:
     """One threshold, or the range of those of several folds."""
     known = [value for value in values if value is not None and not math.isnan(value)]
@@ -74,10 +83,11 @@ def thresholds(values: tuple[float | None, ...]) -> str:
 
 def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     """The figures of a run in the order in which they are shown."""
-    cost, counts = data.resources, data.counts
+    cost = data.resources
     rows: list[SummaryRow] = []
-    if data.measures is None:
-        rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures", "warning"))
+    if data.measures is None:  # who scores nothing wants to know what there is
+        rows += _count_rows(data)
+        rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures"))
     else:
         rows += _measure_rows(data.measures)
     if data.protocol is not None and data.measures is not None:
@@ -97,18 +107,9 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         SummaryRow("PMU search", f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"),
         SummaryRow("PL", short(cost.pl), f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}"),
         SummaryRow("wall time", span(cost.wall_s), _ray(data)),
-        SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents{_speech(counts.speech)}"),
-        SummaryRow(
-            "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
-        ),
-        SummaryRow("detections", str(counts.detections), _references(counts.references)),
-        SummaryRow(
-            "rejected",
-            str(counts.rejected),
-            "see rejected.parquet" if counts.rejected else "",
-            "warning" if counts.rejected else "plain",
-        ),
     ]
+    if data.measures is not None:
+        rows += _count_rows(data)
     failed = sum(stage.failed for stage in data.stages)
     if failed:
         rows.append(SummaryRow("failed tasks", str(failed), "the figures above lack their part", "warning"))
@@ -121,6 +122,23 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     )
     rows.append(SummaryRow("report", data.page_path))
     return tuple(rows)
+
+
+def _count_rows(data: ReportData) -> list[SummaryRow]:
+    cost, counts = data.resources, data.counts
+    return [
+        SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents{_speech(counts.speech)}"),
+        SummaryRow(
+            "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
+        ),
+        SummaryRow("detections", str(counts.detections), _references(counts.references)),
+        SummaryRow(
+            "rejected",
+            str(counts.rejected),
+            "see rejected.parquet" if counts.rejected else "",
+            "warning" if counts.rejected else "plain",
+        ),
+    ]
 
 
 def _speech(part: float | None) -> str:

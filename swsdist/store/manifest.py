@@ -32,13 +32,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.hardware import versions
 from swsdist.errors import StoreError
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
+from swsdist.store.libraries import with_these
 from swsdist.store.statistics import pinned
 from swsdist.types import DOCUMENTS, REJECTED
 
@@ -393,25 +393,6 @@ def _speech(documents: pa.Table, tick: float) -> dict[str, float]:
         "heard_seconds": round(sum(heard["frames"].to_pylist()) * tick, 6),
         "speech_seconds": round(speech * tick, 6),
     }
-
-
-def made_with() -> dict[str, str]:
-    """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms."""
-    here = versions()
-    names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
-    return {name: here[name] for name in names if name in here}
-
-
-def with_these(libraries: Mapping[str, Sequence[str]], ffmpeg: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
-    """Versions that a store's parts were made with, and those that are here, where parts were made now.
-
-    Args:
-        libraries: known before.
-        ffmpeg: versions of ffmpeg that decoded something now; it is named where it ever did.
-    """
-    made = {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with().items()}
-    decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
-    return {**made, "ffmpeg": decoders} if decoders else made
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

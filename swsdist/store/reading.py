@@ -6,7 +6,7 @@ Anyone with pyarrow can do the same: read manifest.json, the documents table it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -37,14 +37,18 @@ class Store:
     Args:
         folder: where it is.
         manifest: the state; the current one by default.
+        watch: is told, while frames of the first track are read, how many have been used.
 
     Raises:
         StoreError: there is no store.
     """
 
-    def __init__(self, folder: Folder, manifest: Manifest | None = None) -> None:
+    def __init__(
+        self, folder: Folder, manifest: Manifest | None = None, watch: Callable[[int], None] | None = None
+    ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
+        self._watch = watch
 
     def documents(
         self, shard: str | None = None, columns: list[str] | None = None, track: str | None = None
@@ -92,12 +96,15 @@ class Store:
         chosen = self.manifest.track(track)
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension
+        watch = self._watch if chosen.name == self.manifest.tracks[0].name else None
         for batch in parquet.rows(self.folder, self._file(shard, chosen.name), batch=16):
             doc_ids, channels, firsts = (batch.column(n).to_pylist() for n in ("doc_id", "channel", "first_frame"))
             for k, blob in enumerate(batch.column("features")):
                 if (doc_ids[k], channels[k]) in live:
                     features = np.frombuffer(blob.as_buffer(), "<f4").reshape(-1, dimension)
                     yield Block(doc_ids[k], channels[k], firsts[k], features)
+                    if watch is not None:
+                        watch(len(features))
 
     def _file(self, shard: str, track: str) -> str:
         file = self.manifest.shard(shard).files.get(track)

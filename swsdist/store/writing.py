@@ -22,7 +22,7 @@ from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import read_blocks, sha256
 from swsdist.errors import AudioError, DataError, UserError
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Columns, Extractor, tracks_of
+from swsdist.features.interface import Columns, Extractor, frame_shift, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -260,6 +260,24 @@ def whole_recording(
 
     yield from in_blocks(extractor, counted())
     return Read(samples / extractor.sample_rate)
+
+
+def telling(reading: Reading, told: Callable[[float], None]) -> Reading:
+    """The same; `told` is told how many seconds of frames it has yielded so far, of all rows."""
+    seconds = 0.0
+
+    def read(
+        document: dict[str, Any], extractor: Extractor, folder: Folder
+    ) -> Generator[NDArray[np.float32], None, Read]:
+        nonlocal seconds
+        shift, blocks = frame_shift(extractor), _Ended(reading(document, extractor, folder))
+        for frames in blocks:
+            yield frames
+            seconds += len(frames) * shift
+            told(seconds)
+        return blocks.told
+
+    return read
 
 
 def _demand_file(document: dict[str, Any]) -> None:

@@ -93,3 +93,23 @@ def test_a_run_folder_that_cannot_be(own: Path, swsdist: Command) -> None:
     (own / "file").write_text("")
     out = swsdist("check", "config.yaml", "--set", "run=file/run", cwd=own, code=2).out
     assert any(line.startswith("run") for line in lines(out, "BAD"))
+
+
+def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) -> None:
+    """Told before any work, with what helps; searched it can be."""
+    first = (place / "corpus" / "docs.csv").read_text().splitlines()[1].split(",")[0]
+    samples, rate = soundfile.read(place / "corpus" / "audio" / f"{first}.flac")
+    soundfile.write(tmp_path / "two.wav", np.stack([samples * 0, samples], axis=1), rate)
+    (tmp_path / "docs.csv").write_text(f"doc_id,channel,path\n{first},2,two.wav\n")
+    (tmp_path / "refs.csv").write_text(f"query_id,doc_id,channel,start,end\nq001,{first},2,0.1,0.6\n")
+    given = (
+        *("--set", f"corpus.documents={tmp_path}/docs.csv", "--set", f"run={tmp_path}/run", "--set"),
+        f"corpus.references={tmp_path}/refs.csv",
+    )
+    told = swsdist("run", "config.yaml", *given, cwd=place, code=2).err
+    assert f"corpus.documents: {tmp_path}/docs.csv: no document is of channel 1" in told
+    assert "there is channel 2 only\n  remedy: " in told
+    assert not (tmp_path / "run" / "store").exists()
+    assert "BAD  references" in swsdist("check", "config.yaml", *given, cwd=place, code=2).out
+    found = ("--set", "corpus.references=null", "--set", "calibrate.fit=none", "--set", "report.clips=1")
+    swsdist("run", "config.yaml", *given[:-2], *found, cwd=place)

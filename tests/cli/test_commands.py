@@ -16,8 +16,10 @@ import pytest
 import soundfile
 
 import swsdist as package
-from swsdist.cli import hits
 from swsdist.config import load_config
+from swsdist.report.answers.hits import answers
+from swsdist.report.answers.lines import lines
+from swsdist.report.summary import clock
 
 # -- run --------------------------------------------------------------------------------------------------------------
 
@@ -233,7 +235,7 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
     ],
 )
 def test_times_as_a_clock_shows_them(seconds: float, shown: str) -> None:
-    assert hits.clock(seconds) == shown
+    assert clock(seconds) == shown
 
 
 def test_hits_are_shown_whole_and_once() -> None:
@@ -244,7 +246,7 @@ def test_hits_are_shown_whole_and_once() -> None:
         {**one, "channel": 2},
         {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
     ]
-    first, head, best, rest, _, note = hits.lines(rows, None)
+    first, head, best, rest, _, note = lines(answers(rows, [True, True, False]), "a score of 4")
     assert first == "q: 2 hits shown, 1 likely"
     assert head.split() == ["score", "place", "channel", "document"]
     assert best.split() == ["1", "likely", "5.250", "0:01.00", "-", "0:01.50", "1", "+", "2", name]
@@ -361,4 +363,4 @@ def test_rejected_inputs_and_strict(swsdist, place: Path, tmp_path: Path) -> Non
     assert (tmp_path / "run" / "report.html").is_file(), "it finished all the same"
     strict = swsdist("run", "config.yaml", "--strict", cwd=tmp_path, code=4)
     assert "3 inputs were rejected" in strict.err
-    assert "remedy: rejected.parquet says why" in strict.err
+    assert "remedy: `swsdist store rejected " in strict.err

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
@@ -54,6 +55,19 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     assert again.outcome.did == 0
     assert folder.listing() == before
     assert not list(check(Store(Folder(f"{run}/store", s3.storage))))
+    folder.remove("report.html")
+    with pytest.MonkeyPatch.context() as patch:  # what the commands take from the environment
+        for name, value in {
+            "ENDPOINT_URL_S3": "endpoint_url",
+            "ACCESS_KEY_ID": "key",
+            "SECRET_ACCESS_KEY": "secret",
+        }.items():
+            patch.setenv(f"AWS_{name}", s3.storage[value])
+        told = in_this_process("report", run)
+        assert (told.code, folder.exists("report.html")) == (0, True), told.err
+        assert f"{run}/report.html" in told.out
+        listed = in_this_process("store", "rejected", run)
+        assert (listed.code, listed.out) == (0, "0 rejected\n"), listed.err
 
 
 @pytest.mark.slow

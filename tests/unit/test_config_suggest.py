@@ -26,7 +26,7 @@ FIELDS = {key.dotted: key.field for key in keys()}
         ("reduce.overlap", "number >= 0 and <= 1"),
         ("score.tolerance", "number >= 0 | null"),
         ("calibrate.fit", "none | crossfit | oracle | path"),
-        ("report.exports", "list of csv | stdlist | kwslist | labels | clips"),
+        ("report.exports", "list of csv | stdlist | kwslist | labels | clips | null"),
         ("search.candidates", "section with the keys least, per_second"),
     ],
 )

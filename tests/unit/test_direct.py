@@ -66,7 +66,7 @@ def store(place: Path) -> Store:
         ("s3://bucket/talk.flac:1-2", "s3://bucket/talk.flac", 1.0, 2.0),
         ("s3://bucket/talk.flac", "s3://bucket/talk.flac", None, None),
         ("talk.flac:-1-2", "talk.flac:-1-2", None, None),
-        ("talk.flac:1", "talk.flac:1", None, None),
+        ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None),
     ],
 )
 def test_parse(text: str, path: str, start: float | None, end: float | None) -> None:

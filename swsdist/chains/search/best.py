@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,7 +13,11 @@ from swsdist.pipeline.task import Part
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
-_ORDER = [(name, "ascending") for name in ("query_id", "doc_id", "channel", "start")]
+#: So many detections of a query come before any other of it.
+_EQUALS = 3
+
+_KEY = ("query_id", "doc_id", "channel", "start", "end")
+_BY_SCORE = [("score", "descending"), *((name, "ascending") for name in _KEY)]
 
 
 def files(parts: list[Part]) -> list[list[Any]]:
@@ -23,34 +28,36 @@ def files(parts: list[Part]) -> list[list[Any]]:
 def rows(
     run: Folder, scored: list[list[Any]], trials: list[list[Any]], store: Store, most: int
 ) -> list[dict[str, Any]]:
-    """The detections of highest score, at most three a query, each with its document's path; `verdict` where scored.
+    """The detections of highest score, each with its document's path; `verdict` where scored.
+
+    They are spread over the queries: the best three of each come before any fourth, fourths before fifths, and so on; there are
+    fewer than `most` only where there are no more detections.
 
     Args:
         run: the run folder.
-        scored: files of DETECTIONS, as `files` gives them.
+        scored: files of DETECTIONS, as `files` gives them: all detections of a query are in one.
         trials: files of TRIALS, likewise; none where nothing was aligned.
         store: that was searched.
         most: how many at most.
+
+    Returns:
+        Rows of DETECTIONS with verdict, path and duration, of highest score first.
     """
     best: pa.Table | None = None
     aligned = {slot: name for name, slot in trials}
-    for name, slot in scored:
+    for name, slot in scored if most else ():
         table = parquet.read(run, name)
         if table.num_rows == 0:
             continue
         verdicts = _verdicts(run, aligned[slot]) if slot in aligned else {}
-        top = _top(table, 4 * most).to_pylist()
-        words = [verdicts.get((r["query_id"], r["doc_id"], r["channel"], r["start"], r["end"]), "unknown") for r in top]
-        part = pa.Table.from_pylist(top, table.schema).append_column("verdict", pa.array(words, pa.string()))
-        best = part if best is None else _top(pa.concat_tables([best, part]), 4 * most)
+        top = _first(_with_turns(table), most)
+        found = top.to_pylist()
+        words = [verdicts.get(tuple(row[one] for one in _KEY), "unknown") for row in found]
+        part = top.append_column("verdict", pa.array(words, pa.string()))
+        best = part if best is None else _first(pa.concat_tables([best, part]), most)
     if best is None:
         return []
-    chosen: list[dict[str, Any]] = []
-    of_query: dict[str, int] = {}
-    for row in _top(best, 4 * most).to_pylist():
-        of_query[row["query_id"]] = of_query.get(row["query_id"], 0) + 1
-        if of_query[row["query_id"]] <= 3 and len(chosen) < most:
-            chosen.append(row)
+    chosen = best.take(pc.sort_indices(best, _BY_SCORE)).drop_columns(["turn"]).to_pylist()
     keys = pa.array([row["doc_id"] for row in chosen], pa.string())
     documents = store.documents(columns=["doc_id", "channel", "path", "duration"])
     places = {
@@ -60,15 +67,23 @@ def rows(
     return [{**row, **places[row["doc_id"], row["channel"]]} for row in chosen]
 
 
-def _top(table: pa.Table, most: int) -> pa.Table:
-    order = pc.sort_indices(table, [("score", "descending"), *_ORDER])
-    return table.take(order[:most])
+def _with_turns(table: pa.Table) -> pa.Table:
+    """With a column `turn`: 0 for the best three detections of each query, then 1, 2, ..."""
+    table = table.take(pc.sort_indices(table, [("query_id", "ascending"), *_BY_SCORE]))
+    codes = table["query_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    first = np.searchsorted(codes, codes)  # ascending: ids were sorted before they were numbered
+    turns = np.maximum(np.arange(len(codes)) - first - (_EQUALS - 1), 0)
+    return table.append_column("turn", pa.array(turns, pa.int64()))
+
+
+def _first(table: pa.Table, most: int) -> pa.Table:
+    """Those whose turn it is first."""
+    return table.take(pc.sort_indices(table, [("turn", "ascending"), *_BY_SCORE])[:most])
 
 
 def _verdicts(run: Folder, name: str) -> dict[tuple[Any, ...], Literal["hit", "false alarm"]]:
     table = parquet.read(run, name).filter(pc.is_valid(pc.field("score")))
-    columns = ("query_id", "doc_id", "channel", "start", "end")
-    keys = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    keys = zip(*(table[name].to_pylist() for name in _KEY), strict=True)
     return {
         key: "hit" if true else "false alarm"
         for key, true in zip(keys, pc.is_valid(table["ref_start"]).to_pylist(), strict=True)

@@ -21,7 +21,7 @@ from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.reduce import Reduce
-from swsdist.chains.search.report.notices import notices
+from swsdist.chains.search.report.notices import notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.chains.search.score import Score
@@ -90,7 +90,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ),
     )
     own = SearchInputs.of(config, ledger)
-    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check)
+    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
 
 
 def _made(target: str) -> list[Stage]:

@@ -11,6 +11,7 @@ from typing import Any
 from swsdist.audio.reader import probe
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
+    demand_channel_1,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -109,6 +110,7 @@ class _Checking:
     def _references(self) -> Iterator[Finding]:
         table, notices = self._own.references, Notices()
         assert table is not None
+        demand_channel_1(self._own.documents, self._corpus.documents)
         known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)

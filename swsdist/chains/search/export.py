@@ -37,27 +37,29 @@ class Export(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
-        report, own = inputs.config.report, inputs.own(SearchInputs)
+        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(SearchInputs)
         scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
-        if not report.exports or not scored:
+        if not kinds or not scored:
             return
         query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
         store = [own.store.root, own.open_store().manifest.fingerprint]
         yield inputs.task(
-            [EXPORTS.identity(kind) for kind in report.exports],
+            [EXPORTS.identity(kind) for kind in kinds],
             scored,
             report.clips,
+            report.labels,
             query_ids,
             inputs.config.system,
-            label=", ".join(report.exports),
+            label=", ".join(kinds),
             work=len(scored),
             payload={
                 "scored": scored,
                 "trials": trials,
                 "store": store,
-                "kinds": list(report.exports),
+                "kinds": list(kinds),
                 "query_ids": query_ids,
                 "clips": report.clips,
+                "labels": report.labels,
                 "system": inputs.config.system,
             },
         )
@@ -76,6 +78,7 @@ class Export(Stage):
             payload["query_ids"],
             payload["system"],
             self._best(payload, context),
+            payload["labels"],
             context.storage,
         )
         _remove_old(context.run)

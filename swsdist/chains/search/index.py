@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.audio import ffmpeg, marks
 from swsdist.audio.clips import write_silence
-from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
+from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
@@ -23,7 +23,8 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics, with_these
+from swsdist.store.libraries import with_these
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import (
@@ -31,6 +32,7 @@ from swsdist.store.writing import (
     heard_recording,
     rejected_name,
     shard_name,
+    telling,
     track_file,
     whole_recording,
     write_tracks,
@@ -73,6 +75,8 @@ class Index(Stage):
         state = own.load_state(anew=inputs.redo)
         known = state.known
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
+        fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
+        own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
@@ -124,6 +128,7 @@ class Index(Stage):
         """Decode, compute, write."""
         extractor = _granted(task, context)
         payload = task.payload
+        reading = heard_recording if payload["listen"] else whole_recording
         with ffmpeg.watched() as used:
             made = write_tracks(
                 context.folder(task),
@@ -131,7 +136,7 @@ class Index(Stage):
                 payload["documents"],
                 extractor,
                 payload["partition"],
-                heard_recording if payload["listen"] else whole_recording,
+                telling(reading, lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from swsdist.audio import ffmpeg
 from swsdist.audio.reader import probe
 from swsdist.chains.search.oddities import (
+    demand_channel_1,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -37,6 +38,14 @@ from swsdist.store.reading import Store
 
 #: A row of a table.
 Row = dict[str, Any]
+
+
+class Compared(NamedTuple):
+    """The corpus beside what a store held of it: documents that are new, changed, gone; those that were rejected count too."""
+
+    new: int
+    changed: int
+    gone: int
 
 
 @dataclass
@@ -69,6 +78,7 @@ class SearchInputs(ChainInputs):
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
+        self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
         self._looked: set[str] = set()
@@ -198,7 +208,9 @@ class SearchInputs(ChainInputs):
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need."""
         if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
-            _ = self.references
+            known = self.references
+            if known is not None and known.num_rows:
+                demand_channel_1(self.documents, self.config.corpus.documents)
         if "search" in steps:
             self.config.search.placed(self.tracks)
         self.look()

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.errors import UserError
 from swsdist.io.corpus import is_table
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place
@@ -113,3 +114,20 @@ def seconds_of(documents: pa.Table) -> dict[tuple[str, int], float]:
     known = documents.filter(pc.is_valid(documents["duration"]))
     keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
     return dict(zip(keys, known["duration"].to_pylist(), strict=True))
+
+
+def demand_channel_1(documents: pa.Table, where: str) -> None:
+    """Seconds of channel 1 make the trials, as STDEval counts: a recording counts once, however many channels it has.
+
+    Raises:
+        UserError: no document is of channel 1, so nothing can be scored.
+    """
+    channels = sorted(set(documents["channel"].to_pylist()))
+    if channels and 1 not in channels:
+        raise UserError(
+            f"no document is of channel 1, whose seconds alone are counted where a list is scored (as STDEval counts them); "
+            f"there is channel {', '.join(map(str, channels))} only",
+            where=f"corpus.documents: {where}",
+            remedy="list channel 1 of the recordings too, or make recordings of their own of the channel that is searched "
+            "(ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without references",
+        )

@@ -30,6 +30,7 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registries import METHODS, RECURRENCES
+from swsdist.store.libraries import with_these
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -38,7 +39,6 @@ from swsdist.store.manifest import (
     commit,
     load,
     require,
-    with_these,
     write_state,
 )
 from swsdist.store.reading import Store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -93,7 +93,8 @@ class Search(Stage):
         payload = task.payload
         method = create(Settings.model_validate(payload["search"]))
         folder = Folder(payload["store"], context.storage)
-        store = Store(folder, require(folder, state_name(payload["state"])))
+        manifest = require(folder, state_name(payload["state"]))
+        store = Store(folder, manifest, _watch(context, sum(manifest.shard(name).frames for name in payload["shards"])))
         result = method.search(
             _prepared(task, context, method, store), store, tuple(payload["shards"]), payload["buckets"]
         )
@@ -111,6 +112,18 @@ class Search(Stage):
             bytes_read=sum(store.manifest.shard(shard).size for shard in payload["shards"]),
             cells=result.cells,
         )
+
+
+def _watch(context: Context, whole: int) -> Callable[[int], None]:
+    """What is told of the frames that are read of a store is reported as a part of the task."""
+    read = 0
+
+    def watch(frames: int) -> None:
+        nonlocal read
+        read += frames
+        context.report(read / max(whole, 1))
+
+    return watch
 
 
 def _prepared(task: Task, context: Context, method: Method, store: Store) -> Any:

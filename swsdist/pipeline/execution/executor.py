@@ -27,7 +27,7 @@ from swsdist.errors import DataError, StorageError, UserError
 from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.failed import origin
-from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -42,12 +42,15 @@ class Executor(Protocol):
     start_seconds: float | None
     stop_seconds: float | None
 
-    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(
+        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks; each comes out once, when it has come to its end.
 
         Args:
             tasks: of one stage.
             needs: what a worker must have, alternatives, the best first.
+            told: is told now and then how much of a task is done.
         """
         ...
 
@@ -98,13 +101,16 @@ class Serial:
         self._settings = settings
         self._worker: Worker | None = None
 
-    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(
+        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks in their order; what they need is taken to be here, but for a GPU, which is looked for."""
         fitting = [one for one in needs if not one.gpus or gpus_here()] or [*needs]
         self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)
         for task in tasks:
             if self._worker is None:
                 self._worker = Worker(self._context, self._journal, self._settings.cpus_per_worker)
+            self._worker.told = told
             yield task, self._one(self._worker, task)
 
     def _one(self, worker: Worker, task: Task) -> Receipt | Failure:

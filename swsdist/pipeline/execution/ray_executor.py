@@ -28,12 +28,13 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
-from swsdist.accounts.journal import DriverJournal, Journal
+from swsdist.accounts.journal import DriverJournal, Journal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.executor import failure, pause, verdict
 from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
+from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -50,8 +51,8 @@ class _Actor:
         self._context = context
         self._threads = threads
 
-    def ready(self) -> tuple[str, int, str]:
-        """Get ready, and tell node, process and version.
+    def ready(self) -> tuple[str, int, str, str]:
+        """Get ready, and tell node, process, version and the name of its journal.
 
         Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
         """
@@ -61,7 +62,7 @@ class _Actor:
 
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads)
-        return self._journal.host, os.getpid(), version("swsdist")
+        return self._journal.host, os.getpid(), version("swsdist"), self._journal.name
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""
@@ -81,6 +82,7 @@ class _Slot:
     up: bool = False
     host: str = ""
     pid: int = 0
+    journal: str = ""
     flying: list[tuple[Any, Task]] = field(default_factory=list)
 
 
@@ -99,6 +101,7 @@ class RayExecutor:
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
         self._restarts = 0
+        self._told_at = 0.0
         self._unready = 0  # actors that could not get ready
         self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
@@ -194,7 +197,9 @@ class RayExecutor:
 
     # -- work -----------------------------------------------------------------------------------------------------
 
-    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(
+        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks, on as many actors as there are, in any order."""
         if not tasks:
             return
@@ -217,6 +222,7 @@ class RayExecutor:
                 time.sleep(0.1)
                 continue
             ready, _ = ray.wait(list(refs), num_returns=1, timeout=1.0)
+            self._tell(told)
             if not ready:
                 self._check_starting()
             for ref in ready:
@@ -262,20 +268,30 @@ class RayExecutor:
                 if queue and len(slot.flying) == level and not alone:
                     self._send(slot, queue.popleft())
 
+    def _tell(self, told: Parts) -> None:
+        """Pass on what the workers' journals say of the tasks that they work on; they are written once a second."""
+        if (now := time.monotonic()) - self._told_at < 1.0:
+            return
+        self._told_at = now
+        for slot in self._slots:
+            said = last_part(self._context.run, slot.journal) if slot.journal and slot.flying else None
+            if said is not None and said[0] == slot.flying[0][1].fingerprint:
+                told(slot.flying[0][1], said[1])
+
     def _send(self, slot: _Slot, task: Task) -> None:
         slot.flying.append((slot.handle.run.remote(task), task))
 
-    def _came_up(self, slot: _Slot, value: tuple[str, int, str], clock: float) -> None:
+    def _came_up(self, slot: _Slot, value: tuple[str, int, str, str], clock: float) -> None:
         from importlib.metadata import version
 
-        host, pid, there = value
+        host, pid, there, journal = value
         if there != version("swsdist"):
             raise UserError(
                 f"{host} has swsdist {there}, this is {version('swsdist')}",
                 where="executor.address",
                 remedy="install the same version on all nodes",
             )
-        slot.up, slot.host, slot.pid = True, host, pid
+        slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
         if host == self._journal.host:
             self._journal.others.add(slot.pid)
         if self.start_seconds is None and all(other.up for other in self._slots):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
+
+#: Is told a task, and how much of it is done, 0 to 1.
+Parts = Callable[[Task, float], None]
+
+#: Seconds between two parts of a task that are told.
+TOLD_EVERY = 0.2
 
 
 class Worker:
@@ -19,11 +26,15 @@ class Worker:
         context: config and folders.
         journal: of this process.
         threads: that numeric libraries may use.
+
+    Attributes:
+        told: is told of parts of the present task, a few times a second at most; None: nobody is.
     """
 
     def __init__(self, context: Context, journal: Journal, threads: int) -> None:
         self._context = context
         self._journal = journal
+        self.told: Parts | None = None
         self._warm: set[str] = set()
         limit_threads(threads)
 
@@ -35,12 +46,15 @@ class Worker:
         reset_peak()
         started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
         self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
+        context.listener = self._listener(task)
         with self._journal.phase(task.phase):
             try:
                 done = stage.run(task, context)
             except BaseException as error:
                 self._journal.write("failed", stage=task.stage, fingerprint=task.fingerprint, error=repr(error))
                 raise
+            finally:
+                context.listener, self._journal.part = None, None
         user, system = (after - before for after, before in zip(cpu_seconds(), cpu, strict=True))
         cost = Cost(
             cpu_user=round(user, 6),
@@ -69,6 +83,19 @@ class Worker:
         context.folder(task).write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json().encode())
         self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
         return receipt
+
+    def _listener(self, task: Task) -> Callable[[float], None]:
+        """The journal's next sample will say it; who asked to be told is told."""
+        said = 0.0
+
+        def listen(part: float) -> None:
+            nonlocal said
+            self._journal.part = task.fingerprint, part
+            if self.told is not None and (now := time.monotonic()) - said >= TOLD_EVERY:
+                said = now
+                self.told(task, part)
+
+        return listen
 
     def _warm_up(self, stage: Stage, task: Task) -> None:
         """Before the first task of a stage: what it loads is accounted for apart."""

@@ -24,7 +24,7 @@ class StageStatus:
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """A process of the run: what it works on, and since when; `seen` is how long ago it last wrote, in s."""
+    """A process of the run: what it works on, since when, and how far it is; `seen` is how long ago it last wrote, in s."""
 
     host: str
     pid: int
@@ -34,6 +34,7 @@ class ProcessStatus:
     cpu_s: float
     memory_gb: float
     seen_s: float
+    part: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,14 @@ def _last(plan: Plan) -> str:
 def _process(lines: list[Line]) -> ProcessStatus:
     first, last = lines[0], lines[-1]
     begun: Line | None = None
-    memory = 0
+    memory, part = 0, None
     for line in lines:
         if line["event"] == "begin":
-            begun = line
+            begun, part = line, None
         elif line["event"] in ("end", "failed", "close"):
             begun = None
         elif line["event"] == "sample":
-            memory = line["pss"]
+            memory, part = line["pss"], line.get("part")
     now = time.time()
     return ProcessStatus(
         host=first["host"],
@@ -116,6 +117,7 @@ def _process(lines: list[Line]) -> ProcessStatus:
         cpu_s=last["cpu"],
         memory_gb=memory / 1e9,
         seen_s=now - last["t"],
+        part=part if begun is not None else None,
     )
 
 

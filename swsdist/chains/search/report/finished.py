@@ -46,7 +46,7 @@ def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "config.yaml"
         copy.write_bytes(run.read_bytes("config.yaml"))
-        return load_config(copy, sets)
+        return load_config(copy, sets, run=run.root)  # where it lies now, wherever it was made
 
 
 def from_run(name: str, path: str) -> Scored:

@@ -1,4 +1,4 @@
-"""A run ends with these warnings."""
+"""A run ends with these warnings, and a part of it with a line on the store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
-from swsdist.store.manifest import made_with
+from swsdist.store.libraries import made_with
 
 
 def notices(course: Course) -> list[str]:
@@ -39,3 +39,15 @@ def notices(course: Course) -> list[str]:
             f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
         )
     return found
+
+
+def summary(course: Course) -> list[str]:
+    """What the store holds, and what was new to it."""
+    own: SearchInputs = course.chain.own
+    if own.manifest is None:
+        return []
+    counts = own.manifest.counts
+    line = f"{own.store.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
+    if (found := own.compared) is not None:
+        line += f"; {found.new} new, {found.changed} changed, {found.gone} gone"
+    return [f"{line}, {counts['rejected']:.0f} rejected"]

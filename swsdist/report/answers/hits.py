@@ -1,0 +1,73 @@
+"""Hits of a search by query: the same sound on several channels once, with the word that says how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: Without a fitted threshold a hit is likely from so many standard deviations above the mean of its query's candidates.
+LIKELY = 4.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A place that was found; times in s.
+
+    Attributes:
+        channels: of the recording, that have the same sound there.
+        likely: whether its score reaches the threshold.
+        path: of the recording, local or a url; None where it is not known.
+    """
+
+    query_id: str
+    doc_id: str
+    channels: tuple[int, ...]
+    start: float
+    end: float
+    score: float
+    likely: bool
+    path: str | None = None
+
+    @property
+    def word(self) -> str:
+        """`likely` or `unsure`."""
+        return "likely" if self.likely else "unsure"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found of one query, best first."""
+
+    query_id: str
+    hits: tuple[Found, ...]
+
+    @property
+    def likely(self) -> int:
+        """How many hits are likely."""
+        return sum(hit.likely for hit in self.hits)
+
+
+def answers(
+    rows: Sequence[Mapping[str, Any]],
+    likely: Sequence[bool],
+    query_ids: Sequence[str] = (),
+    paths: Mapping[tuple[str, int], str] | None = None,
+) -> tuple[Answer, ...]:
+    """Hits by query, in the order of the queries.
+
+    Args:
+        rows: DETECTIONS, best first within each query.
+        likely: of each row.
+        query_ids: of all queries, found or not; by default those of the rows.
+        paths: of recordings, by document and channel.
+    """
+    made: dict[tuple[Any, ...], dict[str, Any]] = {}
+    names = ("query_id", "doc_id", "start", "end", "score")
+    for row, sure in zip(rows, likely, strict=True):
+        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "likely": sure, "path": None})
+        hit["channels"] += (row["channel"],)
+        hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
+    hits = [Found(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]
+    wanted = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
+    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)) for name in wanted)

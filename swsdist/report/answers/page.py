@@ -1,0 +1,172 @@
+"""What a search found as one self-contained page with players: no request to anywhere, readable without scripts.
+
+The page holds names that others chose: jinja2 escapes all of them, only waveforms and clips that this module made go in as they
+are, and a content security policy in the page forbids whatever it does not need.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup, escape
+
+from swsdist.errors import AudioError
+from swsdist.report.answers.hits import Answer, Found
+from swsdist.report.answers.sounds import Sound, sound_of
+from swsdist.report.summary import clock, fixed, span
+
+#: Sounds and bytes of sound that a browser opens with ease.
+MOST_SOUNDS = 1000
+MOST_BYTES = 40_000_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query, as it was searched.
+
+    Attributes:
+        query_id: its name.
+        path: of its recording.
+        channel: of the recording.
+        start, end: what was given of it, s; None: from its begin, to its end.
+        searched: what was searched of it, s in the recording.
+    """
+
+    query_id: str
+    path: str
+    channel: int = 1
+    start: float | None = None
+    end: float | None = None
+    searched: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What was searched, and how.
+
+    Attributes:
+        store: its folder.
+        hours: of audio.
+        documents: how many.
+        said: what makes a hit likely, in words.
+        settings: how it was searched, where it is not the default.
+    """
+
+    store: str
+    hours: float
+    documents: int
+    said: str
+    settings: Mapping[str, object]
+
+
+def render_answers(
+    answers: Sequence[Answer],
+    asked: Sequence[Asked],
+    searched: Searched,
+    storage: Mapping[str, object] | None = None,
+) -> str:
+    """The page as HTML text, to be written as UTF-8.
+
+    At most `MOST_SOUNDS` clips of `MOST_BYTES` in all are on it, the best of each query first; the page says how many are not.
+
+    Args:
+        answers: in the order of the page.
+        asked: the queries, in the same order.
+        searched: see there.
+        storage: options for the file system of recordings.
+    """
+    sounds = _Sounds(storage)
+    spoken = [sounds.of_query(query) for query in asked]
+    heard: dict[int, Sound | str] = {}
+    for hit in _best_first(answers):
+        heard[id(hit)] = sounds.of_hit(hit)
+    blocks = [
+        {
+            "answer": answer,
+            "query": query,
+            "sound": sound,
+            "hits": [(rank, hit, heard[id(hit)]) for rank, hit in enumerate(answer.hits, 1)],
+        }
+        for answer, query, sound in zip(answers, asked, spoken, strict=True)
+    ]
+    text = _template().render(
+        blocks=blocks,
+        searched=searched,
+        left_out=sounds.left_out,
+        created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=version("swsdist"),
+        total=sum(len(answer.hits) for answer in answers),
+        likely=sum(answer.likely for answer in answers),
+    )
+    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class _Sounds:
+    """Clips, as long as there is room."""
+
+    def __init__(self, storage: Mapping[str, object] | None) -> None:
+        self._storage = storage
+        self._sounds = self._bytes = self.left_out = 0
+
+    def of_query(self, query: Asked) -> Sound | str:
+        pad = 0.0 if query.start is None and query.end is None else 0.25
+        return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
+
+    def of_hit(self, hit: Found) -> Sound | str:
+        if hit.path is None:
+            return "there is no recording"
+        return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
+
+    def _of(
+        self,
+        path: str,
+        start: float | None,
+        end: float | None,
+        channel: int,
+        mark: tuple[float, float] | None,
+        pad: float | None,
+    ) -> Sound | str:
+        """A clip, or why there is none."""
+        if self._sounds >= MOST_SOUNDS or self._bytes >= MOST_BYTES:
+            self.left_out += 1
+            return "left out"
+        around = {} if pad is None else {"pad": pad}
+        try:
+            made = sound_of(path, start, end, channel=channel, mark=mark, storage=self._storage, **around)
+        except AudioError as error:
+            return error.message
+        self._sounds += 1
+        self._bytes += len(made.uri) + len(made.svg)
+        return made
+
+
+def _best_first(answers: Sequence[Answer]) -> Iterator[Found]:
+    """The first hit of each query, then the second of each, and so on."""
+    for rank in range(max((len(answer.hits) for answer in answers), default=0)):
+        yield from (answer.hits[rank] for answer in answers if rank < len(answer.hits))
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parents[1] / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(clock=clock, fixed=fixed, span=span, path=_path)
+    environment.tests["text"] = lambda value: isinstance(value, str)
+    return environment.get_template("answers.html.j2")
+
+
+def _path(text: str) -> Markup:
+    """A name that may break after its slashes."""
+    return Markup("/<wbr>").join(escape(part) for part in text.split("/"))

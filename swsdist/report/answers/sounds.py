@@ -1,0 +1,65 @@
+"""The sound of a hit, or of a query, for the page: a player's data, and a waveform with the matched stretch marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
+from swsdist.report.plots.waveform import waveform_svg
+
+#: Seconds around a hit that are heard with it.
+AROUND = 0.75
+#: Longest sound on the page, s, without what is around it.
+LONGEST = 60.0
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A clip.
+
+    Attributes:
+        uri: its data, MP3.
+        svg: its waveform.
+        seconds: its length.
+        begin: where the matched stretch begins in it, s.
+    """
+
+    uri: str
+    svg: str
+    seconds: float
+    begin: float
+
+
+def sound_of(
+    path: str,
+    start: float | None,
+    end: float | None,
+    *,
+    channel: int = 1,
+    mark: tuple[float, float] | None = None,
+    pad: float = AROUND,
+    storage: Mapping[str, object] | None = None,
+) -> Sound:
+    """A place of a recording.
+
+    Args:
+        path: local or `s3://`.
+        start, end: of the place, s; None: of the recording. What is longer than `LONGEST` is cut off.
+        channel: from 1.
+        mark: the matched stretch, s in the recording; by default the place.
+        pad: s around the place.
+        storage: options for s3fs.
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
+    first = start or 0.0
+    if end is not None:
+        end = min(end, first + LONGEST)
+    clip = read_clip(path, start, end, pad=pad, channel=channel, rate=PAGE_RATE, storage=storage)
+    clip = clip._replace(samples=clip.samples[: round((LONGEST + 2 * pad) * clip.rate)])
+    seconds = len(clip.samples) / clip.rate
+    marked = mark or (first, clip.begin + seconds if end is None else end)
+    low, high = (min(max((at - clip.begin) / seconds, 0.0), 1.0) for at in marked)
+    return Sound(data_uri(clip), waveform_svg(clip.samples, (low, high)), seconds, low * seconds)

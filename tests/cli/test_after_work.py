@@ -1,0 +1,115 @@
+"""What commands say after work: what a store holds and what was new, what was rejected and what helps."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+CONFIG = """\
+run: run
+corpus:
+  documents: audio
+executor:
+  kind: serial
+"""
+
+
+@pytest.fixture
+def archive(corpus: Path, tmp_path: Path) -> Path:
+    """A folder of four recordings, and two files that are none, with a config."""
+    (tmp_path / "audio").mkdir()
+    for path in sorted((corpus / "corpus" / "audio").glob("*.flac"))[:4]:
+        shutil.copy2(path, tmp_path / "audio")
+    whole = (tmp_path / "audio" / "d001.flac").read_bytes()
+    (tmp_path / "audio" / "cut.flac").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "audio" / "no.wav").write_text("hello")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_index_says_what_was_new(swsdist, archive: Path) -> None:
+    first = swsdist("index", "config.yaml", cwd=archive)
+    assert "/run/store: 4 documents, 0.0" in first.out
+    assert "h of audio; 6 new, 0 changed, 0 gone, 2 rejected" in first.out
+    again = swsdist("index", "config.yaml", cwd=archive).out
+    assert "nothing left to do" in again
+    assert "report.html" not in again  # there is none yet
+    assert "0 new, 0 changed, 0 gone, 2 rejected" in again
+    os.utime(archive / "audio" / "d002.flac", (1, 1))
+    (archive / "audio" / "d003.flac").unlink()
+    (archive / "audio" / "no.wav").unlink()
+    shutil.copy(archive / "audio" / "d001.flac", archive / "audio" / "d009.flac")
+    after = swsdist("index", "config.yaml", cwd=archive).out
+    assert "4 documents, " in after
+    assert "; 1 new, 1 changed, 2 gone, 1 rejected" in after
+
+
+def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
+    told = swsdist("index", "config.yaml", cwd=archive).err
+    assert "rejected: 1 document(s), not-audio; the first: " in told
+    assert "\n  remedy: drop it from the corpus" in told
+    assert "\n  remedy: copy it again from where it came" in told
+    assert f"all that was rejected: swsdist store rejected {archive}/run" in told
+    strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
+    assert "remedy: `swsdist store rejected " in strict
+    for place in ("run", "run/store"):
+        shown = swsdist("store", "rejected", place, cwd=archive).out
+        assert "document no, channel 1: not-audio: no audio format was recognised" in shown
+        assert f"  path: {archive}/audio/no.wav\n  remedy: drop it" in shown
+        assert shown.endswith("2 rejected\n")
+        rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))
+        assert [(row["kind"], row["id"], row["reason"]) for row in rows] == [
+            ("document", "cut", "truncated"),
+            ("document", "no", "not-audio"),
+        ]
+
+
+def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> None:
+    (archive / "queries").mkdir()
+    shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
+    (archive / "queries" / "bad.wav").write_text("hello")
+    swsdist("run", "config.yaml", "--set", "corpus.queries=queries", "--set", "report.exports=[]", cwd=archive)
+    shown = swsdist("store", "rejected", "run", cwd=archive).out
+    assert "query bad, example 1: not-audio: " in shown
+    assert shown.endswith("3 rejected\n")
+
+
+def test_a_report_without_references_opens_with_what_was_found(swsdist, archive: Path, corpus: Path) -> None:
+    """Players by query, then what to do next; costs at the end; no verdicts, no warnings that nobody asked for."""
+    (archive / "queries").mkdir()
+    for name in ("q001_1.wav", "q002_1.wav"):
+        shutil.copy(corpus / "corpus/queries" / name, archive / "queries" / name.replace("_", " "))
+    ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
+    assert "warning" not in ended.err
+    rows = [line.split()[0] for line in ended.out.splitlines()]
+    assert rows[:4] == ["audio", "queries", "detections", "rejected"]
+    assert rows.index("ISF") > rows.index("measures")
+    page = (archive / "run" / "report.html").read_text()
+    main = page[page.index("<main>") :]
+    places = [main.index(f'id="{name}"') for name in ("hits", "next", "queries", "summary", "resources")]
+    assert places == sorted(places)
+    assert main.index("<audio") < main.index("ISF")
+    assert main.count('aria-label="query q001 1"') == main.count('aria-label="query q002 1"') == 1
+    assert "unknown" not in main[: places[4]]
+    assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
+
+
+def test_a_report_with_references_opens_with_measures(place: Path) -> None:
+    page = (place / "run" / "report.html").read_text()
+    assert page.index("MTWV") < page.index('id="measures"') < page.index('id="hits"') < page.index('id="queries"')
+    assert 'id="next"' not in page
+
+
+def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: Path) -> None:
+    """Of a copy, not where it was copied from."""
+    shutil.copytree(place / "run", tmp_path / "copy")
+    (tmp_path / "copy" / "report.html").unlink()
+    before = (place / "run" / "report.html").stat().st_mtime_ns
+    assert f"{tmp_path}/copy/report.html" in swsdist("report", tmp_path / "copy").out
+    assert (tmp_path / "copy" / "report.html").is_file()
+    assert (place / "run" / "report.html").stat().st_mtime_ns == before

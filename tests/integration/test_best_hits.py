@@ -1,0 +1,120 @@
+"""The best hits of a run, for ears: as many as are asked for, spread over the queries; label tracks of what is worth a look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from swsdist.exports import labels
+from swsdist.exports.interface import Material
+from swsdist.types import DETECTIONS
+
+
+def by_turns(detections: pd.DataFrame, most: int) -> list[tuple[Any, ...]]:
+    """The same slowly: the best three of each query, by score; then the fourth of each, and so on."""
+    columns = ["query_id", "doc_id", "channel", "start", "end"]
+    ordered = detections.sort_values(["score", *columns], ascending=[False, *[True] * 5], kind="stable")
+    turn = ordered.groupby("query_id").cumcount().clip(lower=2)
+    chosen = ordered.assign(turn=turn).sort_values("turn", kind="stable").head(most).sort_index()
+    return sorted(map(tuple, chosen[columns].to_numpy().tolist()))
+
+
+@pytest.mark.parametrize("most", [2, 9, 25, 100_000])
+def test_as_many_as_are_asked_for(finished, most: int) -> None:
+    """Three of each query first; the number is reached as long as there are detections."""
+    result = finished.run(f"report.clips={most}", "report.exports=[csv]")
+    assert result.report is not None
+    keys = [(hit.query_id, hit.doc_id, hit.channel, hit.start, hit.end) for hit in result.report.hits]
+    detections = result.detections()
+    assert len(keys) == min(most, len(detections))
+    assert sorted(keys) == by_turns(detections, most)
+    assert [hit.score for hit in result.report.hits] == sorted((hit.score for hit in result.report.hits), reverse=True)
+    if most == 9:
+        assert set(Counter(key[0] for key in keys).values()) == {3}
+
+
+def test_one_query_may_fill_the_page(scene) -> None:
+    """An archive with a single phrase is heard as often as was asked for."""
+    path = scene.folder / "queries.csv"
+    path.write_text(f"query_id,path\nq,{scene.corpus}/queries/q001_1.wav\n")
+    scene.run(f"corpus.queries={path}", "corpus.references=null", "calibrate.fit=none", "report.clips=6")
+    assert len(list((scene.folder / "run" / "exports" / "clips").iterdir())) == 6
+    assert len(scene.report()["hits"]) == 6
+
+
+def labelled(folder: Path) -> list[tuple[str, str, str]]:
+    """File, query and score of each label."""
+    return sorted(
+        (file.name, *line.split("\t")[2].rsplit(" ", 1))
+        for file in folder.rglob("*.txt")
+        for line in file.read_text().splitlines()
+    )
+
+
+@pytest.mark.parametrize("cut", [1, 2, 7])
+def test_labels_of_what_was_decided_or_is_best(tmp_path: Path, cut: int) -> None:
+    """However the list comes in batches; of equal scores the earlier."""
+    rows = [
+        {
+            "query_id": f"q{k % 2}",
+            "doc_id": f"d{k % 3}",
+            "channel": 1,
+            "start": float(k),
+            "end": k + 0.5,
+            "score": score,
+        }
+        for k, score in enumerate([1.0, 9.0, 5.0, 2.0, 5.0, 4.0, 5.0])
+    ]
+
+    def written(name: str, decisions: list[bool | None], undecided: int) -> list[tuple[str, str, str]]:
+        whole = [{**row, "decision": said, "system": "s"} for row, said in zip(rows, decisions, strict=True)]
+        full = [{**dict.fromkeys(DETECTIONS.names, 0), **row} for row in whole]
+        table = pa.Table.from_pylist(full, DETECTIONS)
+        (tmp_path / name).mkdir()
+        labels.write(
+            Material(lambda: iter(table.to_batches(cut)), ["q0", "q1"], "s", undecided=undecided), tmp_path / name
+        )
+        return labelled(tmp_path / name)
+
+    assert written("best", [None] * 7, 2) == [
+        ("d1.1.txt", "q0", "5.0"),
+        ("d1.1.txt", "q1", "9.0"),
+        ("d2.1.txt", "q0", "5.0"),
+        ("d2.1.txt", "q1", "4.0"),
+    ]
+    assert written("none", [None] * 7, 0) == []
+    assert len(written("all", [None] * 7, 20)) == 7
+    assert written("decided", [True, *[False] * 5, True], 2) == [("d0.1.txt", "q0", "1.0"), ("d0.1.txt", "q0", "5.0")]
+
+
+def test_a_run_that_decides_nothing_labels_the_best(scene) -> None:
+    """`report.labels` of each query; and no lists for scorers, for which nobody asked."""
+    result = scene.run("corpus.references=null", "calibrate.fit=none", "report.labels=4", "report.clips=1")
+    exports = scene.folder / "run" / "exports"
+    assert sorted(path.name for path in exports.iterdir()) == ["clips", "detections.csv", "labels"]
+    shown = Counter(query for _, query, _ in labelled(exports / "labels"))
+    assert shown == dict.fromkeys(result.detections()["query_id"].unique(), 4)
+    best = result.detections().groupby("query_id").head(4)
+    assert sorted(float(score) for _, _, score in labelled(exports / "labels")) == sorted(best["score"])
+    scene.run("corpus.references=null", "calibrate.fit=none", "report.exports=[stdlist]")
+    assert [path.name for path in exports.rglob("*") if path.is_file()] == ["stdlist.xml"]
+
+
+def test_names_that_a_scorer_cannot_read_are_no_matter_without_one(scene) -> None:
+    """A blank in a name is a warning where the list for NIST's program was asked for."""
+    path = scene.folder / "queries.csv"
+    path.write_text(f"query_id,path\nmy word,{scene.corpus}/queries/q001_1.wav\n")
+    docs = (scene.corpus / "docs.csv").read_text().splitlines()
+    named = [line.replace("audio/", f"{scene.corpus}/audio/") for line in docs]
+    (scene.folder / "docs.csv").write_text("\n".join([named[0], *("my " + line for line in named[1:])]) + "\n")
+    common = (f"corpus.queries={path}", f"corpus.documents={scene.folder}/docs.csv", "corpus.references=null")
+    quiet = scene.run(*common, "calibrate.fit=none", "report.clips=1")
+    assert quiet.report is not None
+    assert quiet.report.warnings == ()
+    asked = scene.run(*common, "calibrate.fit=none", "report.exports=[stdlist]")
+    assert any("stdlist was not exported" in warning for warning in asked.outcome.course.notices())

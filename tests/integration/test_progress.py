@@ -1,0 +1,137 @@
+"""Progress within a task: a long recording moves the bar, and nothing else changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.accounts.journal import Journal, last_part, read_journals
+from swsdist.cli.progress import _Pace
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.execution import worker
+from swsdist.pipeline.inspection.status import _process
+from swsdist.pipeline.task import Failure, Task
+
+
+@dataclass
+class Heard(Progress):
+    """All that a driver tells."""
+
+    stages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    ended: list[str] = field(default_factory=list)
+
+    def stage(self, step: Any, todo: int, skipped: int, work: float, hours: float) -> None:
+        self.stages[step.name] = work, hours
+
+    def part(self, step: Any, task: Any, part: float) -> None:
+        assert step.name not in self.ended
+        self.parts.setdefault(step.name, []).append(part)
+
+    def end(self, step: Any, wall: float) -> None:
+        self.ended.append(step.name)
+
+
+@pytest.fixture
+def talk(tmp_path: Path, small_corpus: Path) -> Path:
+    """A folder with one recording of twenty minutes."""
+    parts = [soundfile.read(path, dtype="float32") for path in sorted((small_corpus / "audio").glob("*.flac"))]
+    once = np.concatenate([samples for samples, _ in parts])
+    rate = parts[0][1]
+    (tmp_path / "talks").mkdir()
+    soundfile.write(tmp_path / "talks" / "talk.wav", np.resize(once, 1200 * rate), rate)
+    return tmp_path / "talks"
+
+
+def sets(talk: Path) -> tuple[str, ...]:
+    """A config on it, which nothing is scored in."""
+    return (
+        *(f"corpus.documents={talk}", "corpus.references=null", "calibrate.fit=none"),
+        *("report.exports=[csv]", "report.clips=0"),
+    )
+
+
+def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one process, as often as one likes; the same tables come out."""
+    scene.run(*sets(talk), run="quiet")
+    monkeypatch.setattr(worker, "TOLD_EVERY", 0.0)
+    heard = Heard()
+    scene.run(*sets(talk), progress=heard)
+    assert scene.digest() == scene.digest("quiet")
+    for stage in ("index", "search"):
+        parts = heard.parts[stage]
+        assert len(parts) >= 20, stage
+        assert parts == sorted(parts)
+        assert parts[0] < 0.1
+        assert 0.99 < parts[-1] <= 1.0
+    assert heard.stages["index"][0] == pytest.approx(1200, abs=1)
+    assert heard.stages["index"][1] == heard.stages["search"][1] == pytest.approx(1200 / 3600, rel=1e-3)
+
+
+def test_what_is_told_is_little(scene, talk: Path) -> None:
+    """However often a stage reports, its listener hears of it a few times a second."""
+    heard = Heard()
+    scene.run(*sets(talk), progress=heard)
+    seconds = sum(receipt.finished - receipt.started for receipt in scene.all_receipts())
+    assert sum(map(len, heard.parts.values())) <= seconds / worker.TOLD_EVERY + len(heard.parts)
+
+
+@pytest.mark.ray
+def test_workers_tell_it_through_their_journals(scene, cluster, talk: Path) -> None:
+    samples, rate = soundfile.read(talk / "talk.wav", dtype="float32")
+    soundfile.write(talk / "talk.wav", np.tile(samples, 4), rate)
+    heard = Heard()
+    scene.run(*sets(talk), *cluster.sets, progress=heard)
+    assert any(0 < part < 1 for part in heard.parts["index"])
+    assert heard.parts["index"] == sorted(heard.parts["index"])
+
+
+def test_a_journal_says_how_far_its_task_is(tmp_path: Path) -> None:
+    """Its last sample does; one of a task that has ended says nothing."""
+    folder = Folder(str(tmp_path))
+    journal = Journal(folder, "worker")
+    journal.write("begin", stage="index", phase="index", fingerprint="abc")
+    assert last_part(folder, journal.name) is None
+    journal.part = "abc", 0.25
+    with journal.phase("index"):
+        pass
+    assert last_part(folder, journal.name) == ("abc", 0.25)
+    (lines,) = read_journals(folder)
+    assert _process(lines).part == 0.25
+    with (tmp_path / journal.name).open("a") as file:
+        file.write('{"event": "sample", "part": 0.5, "finger')  # it writes while it is read
+    assert last_part(folder, journal.name) == ("abc", 0.25)
+    with (tmp_path / journal.name).open("a") as file:
+        file.write('print": "abc"}\n')
+    assert last_part(folder, journal.name) == ("abc", 0.5)
+    journal.part = None
+    journal.close()
+    assert last_part(folder, journal.name) is None
+    assert last_part(folder, "accounts/gone.jsonl") is None
+    assert last_part(Folder("s3://bucket/run"), journal.name) is None
+
+
+def test_the_bar_counts_hours() -> None:
+    """Those of tasks that run and of tasks that have ended, whatever their order; another attempt begins anew."""
+    step: Any = SimpleNamespace(stage=SimpleNamespace(unit="cells"))
+    small, large = (Task("search", name, "", work, {}) for name, work in (("a", 30.0), ("b", 70.0)))
+    pace = _Pace(step, 2, 0, 100.0, 10.0)
+    pace.part(large, 0.5)
+    assert pace.done == 35
+    assert "3.5 of 10 h of audio, 0/2 tasks" in pace.text()
+    pace.part(large, 0.1)
+    pace.part(small, 0.9)
+    assert pace.done == pytest.approx(34)
+    pace.add(Failure(small, "data", "broken", 1))
+    assert pace.done == pytest.approx(37)
+    assert "1/2 tasks, 1 FAILED" in pace.text()
+    step.stage.unit = "detections"
+    counted = _Pace(step, 2, 1, 100.0, 10.0)
+    assert counted.text() == "0/2 tasks, 1 done before"
