@@ -12,11 +12,21 @@ from swsdist.exports.interface import Material
 def write(material: Material, folder: Path) -> None:
     """Write `clips/`, the best first by name.
 
+    A hit in a document without a recording (its frames were given) has none.
+
     Raises:
-        UserError: a recording has changed since it was indexed.
+        UserError: a recording has changed since it was indexed, or no hit has one.
     """
     (folder / "clips").mkdir()
+    if material.best and not any(row["path"] for row in material.best):
+        raise UserError(
+            "the documents have no recordings: their frames were given",
+            where="corpus.documents",
+            remedy="add the column path to hear the hits, or leave clips out of report.exports",
+        )
     for k, row in enumerate(material.best, 1):
+        if not row["path"]:
+            continue
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{row['query_id']}-{row['doc_id']}")[:80]
         out = folder / "clips" / f"{k:03d}-{safe}-{row['start']:.2f}.wav"
         try:

@@ -30,6 +30,12 @@ def notices(course: Course) -> list[str]:
                     f"features of {own.store.path()} were made with {there}: frames of the same sound may differ in their last "
                     "bits; index again for one digest everywhere"
                 )
+    if own.manifest is not None and not own.from_audio:
+        paths = own.open_store().documents(columns=["path"])["path"].to_pylist()
+        if "" in paths:
+            found.append(
+                f"{paths.count('')} documents have no recording, for their frames were given: their hits have no sound"
+            )
     if own.manifest is not None and own.manifest.counts["statistics_gone"]:
         found.append(
             f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "

@@ -1,0 +1,217 @@
+"""Kaldi's archives of matrices (`.ark`), and lists of what lies where (`.scp`).
+
+An archive is `KEY MATRIX KEY MATRIX ...`. A matrix is binary (`\\0B`, a type, sizes, numbers; compressed ones too) or
+text (`[`, a line a frame, `]`). A line of a list is `KEY FILE:OFFSET` or `KEY FILE`, either maybe with rows `[FIRST:LAST]`
+(from 0, LAST included); files are relative to the list's folder. A line that is a command (`|`) is refused.
+
+The library kaldiio decodes binary matrices (extra `kaldi`). What it would unpickle, or read as sound, is refused before; text
+is read here, for kaldiio takes a matrix that begins with `0` for integers. Where matrices lie in an archive without a list is
+told by their headers, so that a plan does not read all.
+
+Source: Kaldi (matrix/kaldi-matrix.cc, matrix/compressed-matrix.h, util/kaldi-io.cc, by its documentation).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from swsdist.errors import DataError
+from swsdist.io.filesystem import identify, is_remote, locate
+from swsdist.io.frames.item import MISSING, Format, Found, Item, damaged, mended, missing_library, open_file
+
+_BROKEN = (ValueError, EOFError, struct.error)
+#: Bytes a number, by type.
+_PLAIN = {b"FM": 4, b"DM": 8}
+_COMPRESSED = (b"CM", b"CM2", b"CM3")
+_LONGEST_KEY = 4096
+_PLACE = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<first>\d+):(?P<last>\d+)\])?")
+
+
+class _Ark:
+    shift: float | None = None
+
+    def __init__(self, path: str, storage: Mapping[str, object]) -> None:
+        self._path = path
+        with mended(path):
+            self._file = open_file(path, storage)
+
+    def read(self, at: str) -> Found:
+        offset, _, rows = at.partition("[")
+        self._file.seek(int(offset or 0))
+        try:
+            frames = _matrix(self._file, self._path)
+        except (*_BROKEN, AssertionError, IndexError, TypeError, AttributeError, RuntimeError) as error:
+            raise damaged(self._path, error or "it ends") from error
+        if not rows:
+            return frames
+        first, last = map(int, rows.removesuffix("]").split(":"))
+        if not first <= last < len(frames):
+            raise damaged(self._path, f"{len(frames)} rows, and rows {first} to {last} are asked for")
+        return frames[first : last + 1]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _matrix(file: BinaryIO, path: str) -> Found:
+    """The matrix that begins here."""
+    start = file.tell()
+    if file.read(2) != b"\0B":
+        file.seek(start)
+        return _text(file)
+    kind = _token(file)
+    if kind not in _PLAIN and kind not in _COMPRESSED:
+        raise DataError(
+            f"it holds {kind.decode('ascii', 'replace')!r}, and not a matrix (FM, DM, CM, CM2, CM3)",
+            where=path,
+            remedy="write matrices, a row a frame, for example with copy-feats",
+        )
+    file.seek(start)
+    return np.asarray(_kaldiio(path).matio.read_matrix_or_vector(file))
+
+
+def _kaldiio(path: str) -> Any:
+    try:
+        import kaldiio
+    except ImportError:
+        raise missing_library("kaldiio", "kaldi", path) from None
+    return kaldiio
+
+
+def _token(file: BinaryIO) -> bytes:
+    """Bytes up to a blank."""
+    found = b""
+    while len(found) < _LONGEST_KEY:
+        one = file.read(1)
+        if one in (b" ", b""):
+            return found
+        found += one
+    raise ValueError("a name of more than 4096 bytes")
+
+
+def _text(file: BinaryIO) -> Found:
+    """A matrix as text, up to its bracket."""
+    rows: list[list[float]] = []
+    begun = False
+    for line in iter(file.readline, b""):
+        if not begun:
+            before, bracket, line = line.partition(b"[")
+            if before.strip():
+                raise ValueError("neither binary nor text begins here")
+            begun = bool(bracket)
+        inside, bracket, _ = line.partition(b"]")
+        if inside.strip():
+            rows.append([float(number) for number in inside.split()])
+        if bracket:
+            if len({len(row) for row in rows}) > 1:
+                raise ValueError("its rows are of several lengths")
+            return np.array(rows, np.float64)
+    raise EOFError("there is no closing bracket")
+
+
+def _skip(file: BinaryIO) -> None:
+    """Pass over the matrix that begins here, by its header."""
+    start = file.tell()
+    if file.read(2) != b"\0B":
+        file.seek(start)
+        _text(file)
+        return
+    kind = _token(file)
+    if kind in _PLAIN:
+        rows, columns = struct.unpack("<xixi", file.read(10))
+        left = rows * columns * _PLAIN[kind]
+    elif kind in _COMPRESSED:
+        rows, columns = struct.unpack("<8xii", file.read(16))
+        # CM: four 16-bit percentiles a column, and a byte a number.
+        left = {b"CM": 8 * columns + rows * columns, b"CM2": 2 * rows * columns, b"CM3": rows * columns}[kind]
+    else:
+        raise ValueError(f"{kind.decode('ascii', 'replace')!r} is no matrix (FM, DM, CM, CM2, CM3)")
+    if rows < 0 or columns < 0:
+        raise ValueError(f"{rows} rows and {columns} columns")
+    file.seek(left, 1)
+
+
+def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    found = _listed(path, storage) if path.lower().endswith(".scp") else _scanned(path, identity, size, storage)
+    for k, (key, item) in enumerate(found):
+        if k == 0 and item.identity != MISSING and _is_binary(item, storage):
+            _kaldiio(item.file)  # before any work is planned
+        yield key, item
+
+
+def _is_binary(item: Item, storage: Mapping[str, object]) -> bool:
+    with open_file(item.file, storage) as file:
+        file.seek(int(item.at.partition("[")[0]))
+        return file.read(2) == b"\0B"
+
+
+def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    """What an archive holds, by the headers of its matrices."""
+    places: list[tuple[str, int]] = []
+    with mended(path), open_file(path, storage) as file:
+        while True:
+            try:
+                key = _token(file).decode().lstrip("\n")
+                if not key:
+                    break
+                places.append((key, file.tell()))
+                _skip(file)
+            except _BROKEN as error:
+                last = f"at {places[-1][0]!r}: " if places else ""
+                raise damaged(path, f"{last}{error or 'it ends'}") from error
+        if file.tell() > size:
+            raise damaged(path, f"it ends within the frames of {places[-1][0]!r}")
+    ends = [*(offset for _, offset in places[1:]), size]
+    for (key, offset), end in zip(places, ends, strict=True):
+        yield key, Item("kaldi", path, str(offset), f"{identity}@{offset}", end - offset)
+
+
+def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    """What a list says."""
+    folder, _ = locate(path, storage)
+    known: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    found: list[tuple[str, str, str]] = []
+    with mended(path), open_file(path, storage) as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode().strip()
+            except UnicodeDecodeError as error:
+                raise DataError(f"it is not UTF-8 ({error})", where=f"{path}, line {number}") from error
+            if not line:
+                continue
+            key, _, rest = line.partition(" ")
+            rest, where = rest.strip(), f"{path}, line {number}"
+            if rest.endswith("|") or rest.startswith("|"):
+                raise DataError(
+                    f"the frames of {key!r} come from a command, which is not run",
+                    where=where,
+                    remedy="run it yourself, and name the archive that it writes (copy-feats ... ark,scp:x.ark,x.scp)",
+                )
+            place = _PLACE.fullmatch(rest)
+            if place is None:
+                raise DataError("this is no KEY FILE:OFFSET", where=where, remedy="correct the line")
+            name = place["file"]
+            file_ = name if name.startswith("/") or is_remote(name) else folder.path(name)
+            at = place["offset"] or "0"
+            if place["first"] is not None:
+                at += f"[{place['first']}:{place['last']}]"
+            found.append((key, file_, at))
+            counts[file_] = counts.get(file_, 0) + 1
+    for file_ in counts:
+        try:
+            known[file_] = identify(file_, storage)
+        except OSError:
+            known[file_] = MISSING
+    for key, file_, at in found:
+        whole = known[file_]
+        size = 0 if whole == MISSING else int(whole.partition(":")[0]) // counts[file_]
+        yield key, Item("kaldi", file_, at, whole if whole == MISSING else f"{whole}@{at}", size)
+
+
+KALDI = Format((".scp", ".ark"), _find, _Ark)
