@@ -15,7 +15,7 @@ from swsdist.audio.reader import probe
 from swsdist.errors import AudioError, FramesError
 from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
-from swsdist.io.frames.item import MISSING, Item
+from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
 
 def given_frames(
@@ -75,9 +75,9 @@ def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> 
                 reason="place-outside",
             )
         return cut
-    seconds = None if row["path"] == item.file else recording_seconds(row["path"], folder.storage)
+    seconds = end if end is not None or row["path"] == item.file else recording_seconds(row["path"], folder.storage)
     if seconds is not None:
-        seconds = (seconds if end is None else end) - (start or 0.0)
+        seconds -= start or 0.0
     return np.concatenate(list(given.read(item, key, folder.storage, seconds)))
 
 
@@ -96,12 +96,15 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
             reason="no-frames",
         )
     found = Item(*item)
-    if found.identity == MISSING:
+    if found.identity in (MISSING, UNREADABLE):
+        gone = found.identity == MISSING
         raise FramesError(
-            f"frames of {key!r}: there is no such file",
+            f"frames of {key!r}: {'there is no such file' if gone else 'the file may not be read'}",
             where=found.file,
-            remedy="look at its path: in an scp, relative ones are relative to the scp",
-            reason="missing",
+            remedy="look at its path: in an scp, relative ones are relative to the scp"
+            if gone
+            else "look at its permissions",
+            reason=found.identity,
         )
     return found
 

@@ -154,11 +154,14 @@ def test_matrices_of_doubles_and_whole_numbers_in_text(tmp_path: Path) -> None:
 def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
     scp(tmp_path, frames)
     line = (tmp_path / "f.scp").read_text().splitlines()[0]
-    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\nbeyond {line.split()[1]}[30:40]\n")
+    place = line.split()[1]
+    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
     items = find_items(str(tmp_path / "rows.scp"))
     assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
     with pytest.raises(DataError, match="40 rows, and rows 30 to 40"):
         read_item(items["beyond"])
+    with pytest.raises(DataError, match="it ends before byte 999999"):
+        read_item(items["after"])
 
 
 @pytest.mark.parametrize("checked", [False, True])

@@ -56,7 +56,8 @@ def add_items_of_examples(
     documents: Mapping[tuple[str, int], Mapping[str, Any]],
     storage: Mapping[str, object],
 ) -> None:
-    """Add to rows of examples what their given frames are identified by (`given`), and where they are (`items`), by extractor.
+    """Add to rows of examples what their given frames are identified by (`given`), and where they are (`items`), by extractor;
+    and `expected`, about how many seconds they are.
 
     An example without frames of its own that is a place in a document has that document's, of which the place is cut out:
     then `cut` is true.
@@ -77,6 +78,7 @@ def add_items_of_examples(
             if item is None and document is not None:
                 item = document["items"][recipe]
             row["items"][recipe], row["given"][recipe] = item, _identity(item, None)
+        row["expected"] = max(_seconds(given, row["items"][recipe]) for recipe, (given, _) in found.items())
 
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def _found(
 
 def _identity(item: Item | None, duration: float | None) -> str:
     """What changes when frames change, or the duration that they are held against."""
-    if item is None or item.identity == MISSING:
+    if item is None:
         return MISSING
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 

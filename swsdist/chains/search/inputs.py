@@ -176,8 +176,8 @@ class SearchInputs(ChainInputs):
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
         storage = self.config.storage
-        documents = document_seconds(self.documents.to_pylist(), storage)
-        queries = self.queries.to_pylist()
+        documents = document_seconds(list(self.wanted.values()), storage)
+        queries = self.examples
         whole = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
         cut += sum(document_seconds([{**row, "duration": None} for row in whole], storage))

@@ -42,7 +42,7 @@ def _example(row: dict[str, Any]) -> int:
 
 
 #: What of an example its frames do not depend on.
-_WITHOUT = ("term", "doc_id", "items")
+_WITHOUT = ("term", "doc_id", "items", "expected")
 
 #: Where the store of queries lies in a run folder.
 STORE = "queries"

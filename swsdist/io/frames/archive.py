@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.frames.hdf5 import HDF5
 from swsdist.io.frames.htk import HTK
-from swsdist.io.frames.item import Format, Found, Item, Reader
+from swsdist.io.frames.item import UNREADABLE, Format, Found, Item, Reader
 from swsdist.io.frames.numpy_files import NPY, NPZ
 from swsdist.io.frames.parquet import PARQUET
 
@@ -50,7 +51,11 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
     for name, file, key, info in _files(path, form, options):
         known = FORMATS[name]
         if known.find is None:
-            items: Iterator[tuple[str, Item]] = iter([(key, Item(name, file, "", info.identity, info.size))])
+            # Permissions are in no identity: when they are mended, this is another one, and the item is tried again.
+            readable = is_remote(file) or os.access(file, os.R_OK)
+            items: Iterator[tuple[str, Item]] = iter(
+                [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
+            )
         else:
             items = known.find(file, info.identity, info.size, options)
         for each, item in items:

@@ -61,7 +61,10 @@ class _Ark:
 def _matrix(file: BinaryIO, path: str) -> Found:
     """The matrix that begins here."""
     start = file.tell()
-    if file.read(2) != b"\0B":
+    head = file.read(2)
+    if not head:
+        raise EOFError(f"it ends before byte {start}")
+    if head != b"\0B":
         file.seek(start)
         return _text(file)
     kind = _token(file)
@@ -185,8 +188,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
                 raise DataError(f"it is not UTF-8 ({error})", where=f"{path}, line {number}") from error
             if not line:
                 continue
-            key, _, rest = line.partition(" ")
-            rest, where = rest.strip(), f"{path}, line {number}"
+            (key, rest), where = [*line.split(None, 1), ""][:2], f"{path}, line {number}"
             if rest.endswith("|") or rest.startswith("|"):
                 raise DataError(
                     f"the frames of {key!r} come from a command, which is not run",

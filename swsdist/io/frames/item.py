@@ -15,8 +15,8 @@ from swsdist.io.filesystem import open_path
 #: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.
 Found = NDArray[np.generic]
 
-#: The identity of an item whose file is not there.
-MISSING = "missing"
+#: The identities of an item whose file is not there, and of one whose file may not be read.
+MISSING, UNREADABLE = "missing", "unreadable"
 
 
 class Item(NamedTuple):
@@ -90,6 +90,8 @@ def mended(path: str, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise UserError("there is no such file", where=path, remedy="look at the path") from error
+    except PermissionError as error:
+        raise UserError("it may not be read", where=path, remedy="look at its permissions") from error
     except kinds as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

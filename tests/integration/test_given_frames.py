@@ -118,8 +118,8 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     result = scene.run(*sets, f"corpus.documents={known}")
     digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
     assert all(digest[name] == wanted[name] for name in ("features", "candidates", "detections", "scored"))
-    assert any("documents have no recording" in one for one in scene.report()["warnings"])
-    assert any("clips was not exported" in one for one in scene.report()["warnings"])
+    (warning,) = scene.report()["warnings"]
+    assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
     assert result.measures()["mtwv"] == pytest.approx(1.0)
     bare = table(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
     scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare")
@@ -234,6 +234,29 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("beyond", "place-outside")]
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null").detections().iloc[0]
     assert (best["doc_id"], best["start"]) == ("d001", 1.0)
+
+
+def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
+    """Frames are held against the duration of the place, or of the whole recording."""
+    path = str(scene.corpus / "queries" / "q001_1.wav")
+    rows = [
+        {"query_id": "q001", "example": 1, "path": path, "start": "", "end": ""},
+        {"query_id": "q002", "example": 1, "path": path, "start": 0.0, "end": 0.2},
+    ]
+    asked = table(scene.folder / "queries.csv", rows)
+    scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
+    assert "and the recording has 0.20 s" in row["message"]
+
+
+def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
+    documents = rows_of(scene.corpus / "docs.csv")
+    rows = [{**row, "path": str(scene.corpus / row["path"]) if k < 4 else ""} for k, row in enumerate(documents)]
+    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}")
+    (warning,) = scene.report()["warnings"]
+    assert warning == "4 of 8 documents have no recording: their hits have no sound"
+    assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
 
 
 def test_several_channels(scene: Any, npy: Path) -> None:
