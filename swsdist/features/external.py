@@ -179,7 +179,7 @@ class External(Options):
             raise _wrong(
                 item,
                 key,
-                f"{frames} frames each {shift:g} s are {least:.2f} s, and the recording has {seconds:.2f} s",
+                f"{frames} frames each {shift:g} s are {least:.2f} s, and the duration is {seconds:.2f} s",
                 "correct features.options.shift, look whether it is the same recording, or raise features.options.tolerance",
                 "wrong-duration",
             )

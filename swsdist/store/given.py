@@ -21,7 +21,7 @@ from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 def given_frames(
     document: Mapping[str, Any], given: Given, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
-    """Frames of a document; what it returns is its duration: the table's, else its recording's, else that of the frames.
+    """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
 
     Args:
         document: row with `item`, `key`, `duration`, `path`.
@@ -32,9 +32,8 @@ def given_frames(
         FramesError: there are none, or they are not what the options say.
     """
     item = demand_item(document["item"], document["key"])
-    seconds = document["duration"]
-    if seconds is None:
-        seconds = recording_seconds(document["path"], folder.storage)
+    measured = recording_seconds(document["path"], folder.storage)
+    seconds = document["duration"] if measured is None else measured
     frames = 0
     for block in given.read(item, document["key"], folder.storage, seconds):
         frames += len(block)
@@ -68,8 +67,8 @@ def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> 
         cut = frames[first:] if ticks is None else frames[first : first + frame_count(given, ticks)]
         if len(cut) == 0 or (end is not None and end > frames_seconds(given, len(frames)) + shift):
             raise FramesError(
-                f"the place from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s has no frames in those of the "
-                f"document ({len(frames)} each {shift:g} s)",
+                f"frames of {key!r}: the place from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s has none in "
+                f"those of the document ({len(frames)} each {shift:g} s)",
                 where=item.file,
                 remedy="correct start and end, or give the example frames of its own",
                 reason="place-outside",

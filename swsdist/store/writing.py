@@ -138,7 +138,7 @@ def write_tracks(
         reading: how a row is read; by default a whole recording, or all of its given frames.
         kind: what a row is called, where it is rejected.
     """
-    reading = reading or whole_document
+    reading = reading or whole_recording
     tracks = tracks_of(extractor)
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]
@@ -219,7 +219,7 @@ def _write_document(
     return row, statistics
 
 
-def whole_document(
+def whole_recording(
     document: dict[str, Any], extractor: Extractor | Given, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
     """The `Reading` of a document: a channel of a recording, from its beginning to its end."""

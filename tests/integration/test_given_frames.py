@@ -173,7 +173,7 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
         "q002": "no-frames",
     }
     assert told["d003"][1] == str(npy / "d003.npy")
-    assert "the recording has" in told["d003"][2]
+    assert "the duration is" in told["d003"][2]
     assert all(name in message for name, (_, _, message) in told.items())
     assert scene.run(features(npy)).outcome.did == 0
     for key, each in whole.items():
@@ -247,7 +247,7 @@ def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
     scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
     (row,) = scene.rejected()
     assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
-    assert "and the recording has 0.20 s" in row["message"]
+    assert "and the duration is 0.20 s" in row["message"]
 
 
 def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:

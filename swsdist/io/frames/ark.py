@@ -148,7 +148,7 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
 
 
 def _is_binary(item: Item, storage: Mapping[str, object]) -> bool:
-    with open_file(item.file, storage) as file:
+    with mended(item.file), open_file(item.file, storage) as file:
         file.seek(int(item.at.partition("[")[0]))
         return file.read(2) == b"\0B"
 
