@@ -259,6 +259,20 @@ def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
     assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
 
 
+@pytest.mark.parametrize("distance", ["log-posterior-cosine", "kl-symmetric"])
+def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distance: str) -> None:
+    """As a recogniser of phones gives them; what is no probability is rejected, and the other way round they are features."""
+    for key, each in frames.items():
+        powers = np.exp(each[:, 1:13] / 20)
+        np.save(npy / f"{key}.npy", powers / powers.sum(axis=1, keepdims=True))
+    np.save(npy / "d005.npy", np.load(npy / "d005.npy") * 2)
+    given = features(npy, dimension=12, kind="posteriors")
+    result = scene.run(given, f"search.distance={distance}", "search.normalise=none")
+    assert Store(Folder(str(scene.folder / "run" / "store"))).manifest.tracks[0].kind == "posteriors"
+    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "not-posteriors")]
+    assert result.measures()["mtwv"] > 0.2
+
+
 def test_several_channels(scene: Any, npy: Path) -> None:
     (npy / "d001.npy").rename(npy / "talk-1.npy")
     (npy / "d002.npy").rename(npy / "talk-2.npy")

@@ -33,6 +33,7 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
     found = _found(sources, False, storage)
     if not found:
         return
+    rates = _rates(found)
     channels = Counter(row["doc_id"] for row in rows)
     seen: dict[str, tuple[str, int]] = {}
     for row in rows:
@@ -47,7 +48,7 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
         row["items"] = {recipe: items.get(key) for recipe, (_, items) in found.items()}
         for recipe, item in row["items"].items():
             row["identities"][recipe] = _identity(item, row["duration"])
-        row["expected"] = max(_seconds(given, row["items"][recipe]) for recipe, (given, _) in found.items())
+        row["expected"] = _seconds(row["items"], rates)
 
 
 def add_items_of_examples(
@@ -69,6 +70,7 @@ def add_items_of_examples(
         storage: options for s3fs.
     """
     found = _found(sources, True, storage)
+    rates = _rates(found)
     for row in rows if found else ():
         key, document = example_key(row["query_id"], row["example"]), documents.get((row["doc_id"], row["channel"]))
         row["key"], row["items"], row["given"], row["cut"] = key, {}, {}, {}
@@ -78,13 +80,13 @@ def add_items_of_examples(
             if item is None and document is not None:
                 item = document["items"][recipe]
             row["items"][recipe], row["given"][recipe] = item, _identity(item, None)
-        row["expected"] = max(_seconds(given, row["items"][recipe]) for recipe, (given, _) in found.items())
+        row["expected"] = _seconds(row["items"], rates)
 
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a document as a task of one extractor is given it."""
     made = {**{name: row[name] for name in _COLUMNS}, "identity": row["identities"][source.fingerprint]}
-    if isinstance(source.extractor, Given):
+    if source.fingerprint in row.get("items", ()):
         item = row["items"][source.fingerprint]
         made |= {"key": row["key"], "item": None if item is None else list(item)}
     return made
@@ -108,6 +110,11 @@ def _identity(item: Item | None, duration: float | None) -> str:
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 
 
-def _seconds(given: Given, item: Item | None) -> float:
-    """About how long an item is."""
-    return 0.0 if item is None else item.size / (_FLOAT32 * given.dimension) * frame_shift(given)
+def _rates(found: Mapping[str, tuple[Given, Mapping[str, Item]]]) -> dict[str, float]:
+    """Seconds a byte of each extractor's frames, as far as their size tells."""
+    return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in found.items()}
+
+
+def _seconds(items: Mapping[str, Item | None], rates: Mapping[str, float]) -> float:
+    """About how long the longest of some items is."""
+    return max(0.0 if item is None else item.size * rates[recipe] for recipe, item in items.items())

@@ -109,10 +109,9 @@ class SearchInputs(ChainInputs):
         """
         rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
         heard = identities([row["path"] for row in rows], self.config.storage) if self.from_audio else [""] * len(rows)
+        recipes = [source.fingerprint for source in self.sources if isinstance(source.extractor, Extractor)]
         for row, identity in zip(rows, heard, strict=True):
-            row["identities"] = {
-                source.fingerprint: identity for source in self.sources if isinstance(source.extractor, Extractor)
-            }
+            row["identities"] = dict.fromkeys(recipes, identity)
         add_items(rows, self.sources, self.config.storage)
         return {(row["doc_id"], row["channel"]): row for row in rows}
 
