@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import swsdist
+from swsdist.chains.search.importing import import_store
 from swsdist.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
@@ -107,6 +108,12 @@ def test_s3(scene: Any, npy: Path, s3: Any) -> None:
     scene.run(features(npy))
     scene.run(features(place.root), f"storage={json.dumps(s3.storage)}", run="s3")
     assert scene.digest("s3") == scene.digest()
+    # A store there of what is there, without a config.
+    target = Folder(f"s3://{s3.bucket}/imported", s3.storage)
+    import_store(target.root, {"path": place.root, **OPTIONS}, storage=s3.storage)
+    imported = Store(target)
+    assert list(check(imported)) == []
+    assert np.array_equal(imported.features("d001"), np.load(npy / "d001.npy"))
 
 
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
