@@ -97,8 +97,8 @@ class DataError(SwsdistError):
     exit_code = 3
 
 
-class AudioError(DataError):
-    """A recording cannot be used. `reason` is one word for tables, for example `truncated`."""
+class UnusableError(DataError):
+    """A document or an example cannot be used. `reason` is one word for tables, for example `truncated`."""
 
     def __init__(
         self, message: str, *, where: str | None = None, remedy: str | None = None, reason: str = "unreadable"
@@ -107,11 +107,21 @@ class AudioError(DataError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_audio, (self.message, self.where, self.remedy, self.reason)
+        return _rebuild_unusable, (type(self), self.message, self.where, self.remedy, self.reason)
 
 
-def _rebuild_audio(message: str, where: str | None, remedy: str | None, reason: str) -> AudioError:
-    return AudioError(message, where=where, remedy=remedy, reason=reason)
+def _rebuild_unusable(
+    kind: type[UnusableError], message: str, where: str | None, remedy: str | None, reason: str
+) -> UnusableError:
+    return kind(message, where=where, remedy=remedy, reason=reason)
+
+
+class AudioError(UnusableError):
+    """A recording cannot be used."""
+
+
+class FramesError(UnusableError):
+    """Frames that somebody else made cannot be used."""
 
 
 class TableError(DataError):

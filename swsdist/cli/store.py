@@ -12,7 +12,7 @@ from swsdist.cli.outputs import written
 
 @click.group()
 def store() -> None:
-    """Look into a feature store, list what was rejected, check it, compact it, fit its models anew."""
+    """Look into a feature store, import one, list what was rejected, check it, compact it, fit its models anew."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
@@ -163,3 +163,73 @@ def refit(folder: str) -> None:
         done = fit(where)
     gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
     print(f"statistics are now of {done.documents} documents{gone}")
+
+
+@store.command("import")
+@_STORE
+@click.argument("source")
+@click.option("--shift", required=True, metavar="SECONDS", help="From one frame to the next: 0.01, or 256/22050.")
+@click.option("--dimension", required=True, type=click.IntRange(1), help="Numbers a frame.")
+@click.option("--kind", type=click.Choice(["features", "posteriors", "logits"]), default="features", show_default=True)
+@click.option("--length", metavar="SECONDS", help="Under a frame; by default the shift.")
+@click.option(
+    "--form",
+    default="auto",
+    show_default=True,
+    help="Format: kaldi, htk, npy, npz, hdf5, parquet; auto: by the ending.",
+)
+@click.option("--track", help="Name of the track; by default external.")
+@click.option("--what", default="", help="What made them, in words.")
+@click.option(
+    "--tolerance", default=0.25, show_default=True, help="Seconds that frames and a recording may differ in length."
+)
+@click.option(
+    "--documents",
+    metavar="TABLE",
+    help="Documents (doc_id, maybe channel, path, duration, speaker); by default all keys.",
+)
+@click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
+@click.option("--strict", is_flag=True, help="Exit code 4 if a document was rejected.")
+def import_(
+    folder: str,
+    source: str,
+    documents: str | None,
+    track: str | None,
+    hours: float,
+    strict: bool,
+    **stated: str | int | float | None,
+) -> int:
+    """Make STORE of frames that another program made, or bring it up to date.
+
+    SOURCE is a file or a folder: Kaldi's scp or ark, HTK, .npy, .npz, HDF5 or Parquet.
+
+    \b
+    swsdist store import mine/store feats.scp --shift 0.01 --dimension 39
+    """
+    from pathlib import Path
+
+    from swsdist import api
+    from swsdist.chains.search.importing import import_store
+    from swsdist.cli.progress import progress
+    from swsdist.errors import IncompleteError
+    from swsdist.io.filesystem import is_remote
+
+    # As where a config names them.
+    place = source if is_remote(source) else str(Path(source).absolute())
+    outcome = import_store(
+        folder,
+        {"path": place, **{name: value for name, value in stated.items() if value is not None}},
+        track=track,
+        documents=documents,
+        shard_hours=hours,
+        progress=progress(),
+    )
+    counts = api.open_store(folder).manifest.counts
+    print(f"{counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h, in {folder}")
+    rejected = api.RunResult(outcome, None, folder).rejected()
+    for kind, reason, count, first, remedy in rejected:
+        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}", file=sys.stderr)
+    if rejected and strict:
+        count = sum(row[2] for row in rejected)
+        raise IncompleteError(f"{count} documents were rejected", where=folder, remedy="mend them, or leave them out")
+    return 0

@@ -33,7 +33,10 @@ class Features(Section):
     Tracks have one shift. Searched together, each document is cut to its shortest one.
     """
 
-    name: str = Field("mfcc", description="extractor; `swsdist doctor` lists those installed")
+    name: str = Field(
+        "mfcc",
+        description="extractor, or external for frames that another program made; `swsdist doctor` lists those installed",
+    )
     options: dict[str, object] = Field(
         default_factory=dict, description="options of that extractor, see its page in docs/"
     )

@@ -15,11 +15,21 @@ _LONGEST = 160
 def write(material: Material, folder: Path) -> None:
     """Write `clips/`, the best first by name.
 
+    A hit in a document without a recording (its frames were given) has none.
+
     Raises:
-        UserError: a recording has changed since it was indexed.
+        UserError: a recording has changed since it was indexed, or no hit has one.
     """
     (folder / "clips").mkdir()
+    if material.best and not any(hit["path"] for hit in material.best):
+        raise UserError(
+            "the documents have no recordings: their frames were given",
+            where="corpus.documents",
+            remedy="add the column path to hear the hits, or leave clips out of report.exports",
+        )
     for k, hit in enumerate(material.best, 1):
+        if not hit["path"]:
+            continue
         out = folder / "clips" / clip_name(k, hit["query_id"], hit["doc_id"], hit["start"])
         try:
             write_clip(hit["path"], hit["start"], hit["end"], out, channel=hit["channel"], storage=material.storage)

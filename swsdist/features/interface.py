@@ -10,16 +10,20 @@ It turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_l
   earlier one's, but for the last half of `overlap_frames`.
 
 Either way a frame follows from the recording and the options alone, whatever shares a shard, a batch or a machine with it.
+
+Frames that somebody else made are not extracted: they are `Given`, and found by a key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.io.frames.item import Item
 from swsdist.needs import LEAST, Needs
 
 #: What the numbers of a frame are: anything; probabilities that sum to 1; or their logarithms, up to a constant a frame.
@@ -28,16 +32,14 @@ Kind = Literal["features", "posteriors", "logits"]
 KINDS: tuple[Kind, ...] = ("features", "posteriors", "logits")
 
 
-@runtime_checkable
-class Extractor(Protocol):
-    """Samples in, frames out. What is below `describe` in docs/how-to/add-a-feature-extractor.md is optional.
+class Framed(Protocol):
+    """What gives frames. What is below `describe` in docs/how-to/add-a-feature-extractor.md is optional.
 
     Attributes:
         name: its name in configs.
-        version: raised whenever the same options and samples give other bytes.
+        version: raised whenever the same options and the same input give other bytes.
         sample_rate: Hz; audio is resampled to it.
         frame_length, hop: samples under a frame, and from one frame to the next.
-        context: frames on either side that a frame's value depends on; None: all of the recording.
         dimension: numbers a frame.
     """
 
@@ -46,15 +48,54 @@ class Extractor(Protocol):
     sample_rate: int
     frame_length: int
     hop: int
-    context: int | None
     dimension: int
+
+    def describe(self) -> dict[str, object]:
+        """All options with their values, as plain JSON: what the frames depend on besides their input."""
+        ...
+
+
+@runtime_checkable
+class Given(Framed, Protocol):
+    """Frames that are there already, by key: it computes nothing, and needs no audio. Its sample rate is a rate of ticks.
+
+    The key of a document is its `doc_id`, or `DOC_ID-CHANNEL` where the corpus has several channels of it; that of an example
+    of a query is `QUERY_ID-EXAMPLE` (`document_key`, `example_key`).
+    """
+
+    def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
+        """Where the frames of each key are; of examples of `queries`, or of documents."""
+        ...
+
+    def read(
+        self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Frames of an item, checked: float32 (frames, dimension), some at a time.
+
+        Args:
+            item: as `items` told.
+            key: its key, for errors.
+            storage: options for s3fs.
+            seconds: how long the recording is, where that is known.
+
+        Raises:
+            FramesError: they are not what the options say, or do not fit the duration.
+        """
+        ...
+
+
+@runtime_checkable
+class Extractor(Framed, Protocol):
+    """Samples in, frames out.
+
+    Attributes:
+        context: frames on either side that a frame's value depends on; None: all of the recording.
+    """
+
+    context: int | None
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Frames of a stretch of samples: float32 (n,) to float32 (frame_count(self, n), dimension)."""
-        ...
-
-    def describe(self) -> dict[str, object]:
-        """All options with their values, as plain JSON: what the frames depend on besides the samples."""
         ...
 
 
@@ -97,14 +138,29 @@ class Equipped(Protocol):
         ...
 
 
-def frame_count(extractor: Extractor, samples: int) -> int:
+def frame_count(extractor: Framed, samples: int) -> int:
     """Frames that lie whole inside `samples` samples."""
     return max(0, 1 + (samples - extractor.frame_length) // extractor.hop)
 
 
-def frame_shift(extractor: Extractor) -> float:
+def frame_shift(extractor: Framed) -> float:
     """Seconds from one frame to the next."""
     return extractor.hop / extractor.sample_rate
+
+
+def frames_seconds(extractor: Framed, frames: int) -> float:
+    """Seconds from the begin of the first of so many frames to the end of the last."""
+    return ((frames - 1) * extractor.hop + extractor.frame_length) / extractor.sample_rate
+
+
+def document_key(doc_id: str, channel: int, several: bool) -> str:
+    """What given frames of a document are called; `several`: the corpus has more than one channel of it."""
+    return f"{doc_id}-{channel}" if several else doc_id
+
+
+def example_key(query_id: str, example: int) -> str:
+    """What given frames of an example of a query are called."""
+    return f"{query_id}-{example}"
 
 
 def surroundings(extractor: Extractor) -> int:
@@ -114,13 +170,13 @@ def surroundings(extractor: Extractor) -> int:
     return extractor.overlap_frames if isinstance(extractor, Whole) else 0
 
 
-def kind_of(extractor: Extractor) -> Kind:
+def kind_of(extractor: Framed) -> Kind:
     """What the numbers of its frames are: its attribute `kind`, by default `features`."""
     kind: Kind = getattr(extractor, "kind", "features")
     return kind
 
 
-def columns_of(extractor: Extractor) -> tuple[str, ...]:
+def columns_of(extractor: Framed) -> tuple[str, ...]:
     """The names of its dimensions: its attribute `columns`, by default c0, c1, ..."""
     named = getattr(extractor, "columns", None)
     return tuple(f"c{k}" for k in range(extractor.dimension)) if named is None else tuple(named)
@@ -134,7 +190,7 @@ class Columns(NamedTuple):
     stop: int
 
 
-def tracks_of(extractor: Extractor) -> tuple[Columns, ...]:
+def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
     """The tracks that its columns hold, side by side: its attribute `tracks`, pairs of a name and a dimension.
 
     By default one, of its own name. The layers of a model, for example, are computed together and kept apart.
@@ -147,19 +203,25 @@ def tracks_of(extractor: Extractor) -> tuple[Columns, ...]:
     return tuple(found)
 
 
+def places_of(one: object) -> tuple[str, ...]:
+    """Options that say where something lies, and are no part of an identity: its attribute `places`, by default none."""
+    places: tuple[str, ...] = getattr(one, "places", ())
+    return places
+
+
 def files_of(one: object) -> list[Path]:
     """Files that the frames of an extractor or transform depend on: what its method `files` names, by default none."""
     files = getattr(one, "files", None)
     return [Path(path) for path in files()] if files is not None else []
 
 
-def needs_of(extractor: Extractor) -> tuple[Needs, ...]:
+def needs_of(extractor: Framed) -> tuple[Needs, ...]:
     """Alternatives of what it needs, the best first: its attribute `needs`, by default one CPU and 1 GB."""
     needs: tuple[Needs, ...] = getattr(extractor, "needs", LEAST)
     return tuple(needs)
 
 
-def use(extractor: Extractor, granted: Needs) -> None:
+def use(extractor: Framed, granted: Needs) -> None:
     """Tell an extractor what it was given, if it wants to know."""
     if isinstance(extractor, Equipped):
         extractor.use(granted)

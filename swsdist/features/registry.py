@@ -25,13 +25,16 @@ from swsdist.errors import ConfigError, DataError, SwsdistError
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import (
     Extractor,
+    Framed,
+    Given,
     Whole,
     files_of,
     frame_count,
     frame_shift,
     kind_of,
+    places_of,
 )
-from swsdist.features.transforms.interface import Transform, Transformed
+from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.fingerprint import fingerprint
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
@@ -63,7 +66,7 @@ class _Seen(NamedTuple):
     mtime_ns: int
 
 
-_made: OrderedDict[str, tuple[Extractor, list[_Seen]]] = OrderedDict()
+_made: OrderedDict[str, tuple[Extractor | Given, list[_Seen]]] = OrderedDict()
 _sha256: dict[_Seen, str] = {}
 
 
@@ -78,7 +81,7 @@ def create(
     options: dict[str, object],
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
-) -> Extractor:
+) -> Extractor | Given:
     """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
 
     Args:
@@ -96,10 +99,10 @@ def create(
     if kept is not None and kept[1] == _looked_at(kept[0]):
         _made.move_to_end(key)
         return kept[0]
-    extractor: Extractor = _build(FEATURES, name, options, where)
+    extractor: Extractor | Given = _build(FEATURES, name, options, where)
     if transforms:
         place = f"{where}.transforms"
-        extractor = Transformed(extractor, [_build(TRANSFORMS, one, of, f"{place}: {one}") for one, of in transforms])
+        extractor = transformed(extractor, [_build(TRANSFORMS, one, of, f"{place}: {one}") for one, of in transforms])
     _made[key] = extractor, _looked_at(extractor)
     while len(_made) > _KEPT:
         _made.popitem(last=False)
@@ -114,7 +117,9 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
-        raise ConfigError(first["msg"], where=place, remedy=f"see the options of {name} in docs/") from None
+        raise ConfigError(
+            first["msg"].removeprefix("Value error, "), where=place, remedy=f"see the options of {name} in docs/"
+        ) from None
     except (SwsdistError, OSError):
         raise
     except Exception as error:
@@ -128,7 +133,7 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         ) from error
 
 
-def identity(extractor: Extractor) -> dict[str, object]:
+def identity(extractor: Extractor | Given) -> dict[str, object]:
     """What the frames depend on besides the samples, for fingerprints.
 
     Raises:
@@ -136,7 +141,7 @@ def identity(extractor: Extractor) -> dict[str, object]:
     """
     inner = extractor.inner if isinstance(extractor, Transformed) else extractor
     found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
-    if extractor.context is None and isinstance(extractor, Whole):
+    if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, Whole):
         found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
         found["kind"] = kind_of(extractor)
@@ -145,20 +150,21 @@ def identity(extractor: Extractor) -> dict[str, object]:
     return found
 
 
-def _identity(one: Extractor | Transform) -> dict[str, object]:
-    """Name, version and options; of a file that an option names its content."""
+def _identity(one: Framed | Transform) -> dict[str, object]:
+    """Name, version and options; of a file that an option names its content; of what only says a place nothing."""
     contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
     options = {
         name: f"sha256:{contents[str(Path(value))]}"
         if isinstance(value, str) and str(Path(value)) in contents
         else value
         for name, value in one.describe().items()
+        if name not in places_of(one)
     }
     found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
     return {**found, "files": list(contents.values())} if contents else found
 
 
-def recipe(extractor: Extractor) -> dict[str, object]:
+def recipe(extractor: Extractor | Given) -> dict[str, object]:
     """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
@@ -171,10 +177,14 @@ def recipe(extractor: Extractor) -> dict[str, object]:
     }
 
 
-def _paths(one: Extractor | Transform) -> dict[str, object]:
-    contents = {str(path) for path in files_of(one)}
+def _paths(one: Framed | Transform) -> dict[str, object]:
+    contents, places = {str(path) for path in files_of(one)}, places_of(one)
     described = one.describe().items()
-    paths = {name: value for name, value in described if isinstance(value, str) and str(Path(value)) in contents}
+    paths = {
+        name: value
+        for name, value in described
+        if name in places or (isinstance(value, str) and str(Path(value)) in contents)
+    }
     return {"paths": paths} if paths else {}
 
 
@@ -190,7 +200,7 @@ def _without_paths(stored: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if name != "paths"}
 
 
-def made_by(stored: dict[str, Any]) -> Extractor:
+def made_by(stored: dict[str, Any]) -> Extractor | Given:
     """The extractor of a recipe, for example of what made a store.
 
     Raises:
@@ -205,7 +215,7 @@ def made_by(stored: dict[str, Any]) -> Extractor:
     return extractor
 
 
-def demand(extractor: Extractor, wanted: str) -> None:
+def demand(extractor: Extractor | Given, wanted: str) -> None:
     """Make sure that an extractor is the one that was planned with; on another machine a file or a version may differ.
 
     Args:
@@ -224,7 +234,7 @@ def demand(extractor: Extractor, wanted: str) -> None:
         )
 
 
-def _looked_at(one: Extractor | Transform) -> list[_Seen]:
+def _looked_at(one: Framed | Transform) -> list[_Seen]:
     """Its files as they are now."""
     seen = []
     for path in files_of(one):

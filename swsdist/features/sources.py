@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from swsdist.errors import UserError
-from swsdist.features.interface import Columns, Extractor, columns_of, frame_shift, needs_of, tracks_of
+from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
 from swsdist.needs import Needs
 
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
     name: str
     options: dict[str, object]
-    extractor: Extractor
+    extractor: Extractor | Given
     fingerprint: str
     tracks: tuple[Columns, ...]
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
@@ -108,7 +108,9 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
             raise UserError(
                 f"the extractor {source.name} stands there twice with the same options",
                 where="features",
-                remedy="name it once; search.streams may use a track as often as it likes",
+                remedy="give each another `what`, which says what they are"
+                if isinstance(source.extractor, Given)
+                else "name it once; search.streams may use a track as often as it likes",
             )
     for source in found[1:]:
         # A shift is a quotient of integers, so it is compared as one.
@@ -125,7 +127,7 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
 
 def planned(
     name: str, options: dict[str, object], recipe: str, transforms: Sequence[tuple[str, dict[str, object]]] = ()
-) -> Extractor:
+) -> Extractor | Given:
     """The extractor that a task was planned with (`Source.payload`), as it is on this machine.
 
     Raises:

@@ -59,6 +59,7 @@ def read_documents(
     talkers: str | None = None,
     notices: Notices | None = None,
     prefer: Sequence[str] = (),
+    audio: bool = True,
 ) -> pa.Table:
     """The documents of a table or a folder.
 
@@ -68,6 +69,7 @@ def read_documents(
         talkers: table of the speakers of documents that do not tell theirs.
         notices: told of what is odd.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
+        audio: without it a row needs no recording; its path is then empty.
 
     Returns:
         table CORPUS, in the table's order, or by path and channel.
@@ -76,16 +78,21 @@ def read_documents(
         UserError: there is no such table or folder, or nothing in it.
         TableError: a row of a table is impossible.
     """
-    documents = _documents(source, storage, notices, prefer)
+    documents = _documents(source, storage, notices, prefer, audio)
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
 def _documents(
-    source: str, storage: Mapping[str, object] | None, notices: Notices | None, prefer: Sequence[str] = ()
+    source: str, storage: Mapping[str, object] | None, notices: Notices | None, prefer: Sequence[str], audio: bool
 ) -> pa.Table:
     if is_table(source):
-        table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
-        return _filled(source, _absolute(table, source), "documents")
+        path = CORPUS.get_field_index("path")
+        schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
+        table = read_table(source, schema, key=("doc_id", "channel"), storage=storage, notices=notices)
+        table = _filled(source, _absolute(table, source), "documents")
+        if not audio:
+            table = table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
+        return table
     recordings = _recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
     for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
@@ -149,6 +156,7 @@ def read_queries(
     examples: Literal["primary", "all"] = "primary",
     storage: Mapping[str, object] | None = None,
     notices: Notices | None = None,
+    audio: bool = True,
 ) -> pa.Table:
     """The query examples of a table or a folder.
 
@@ -158,9 +166,10 @@ def read_queries(
         examples: `primary` keeps of each query the example of least number.
         storage: options for s3fs.
         notices: told of what is odd.
+        audio: without it a row needs no recording; its path is then empty.
 
     Returns:
-        table QUERIES, in the table's order, or by path; a row without a path is text, its term.
+        table QUERIES, in the table's order, or by path; a row without a path is text, its term (with `audio`).
 
     Raises:
         UserError: there is no such table or folder, or nothing in it.
@@ -189,6 +198,8 @@ def read_queries(
     find = _finder(documents)
     resolved = []
     for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
+        if not audio and query["path"] is None and query["doc_id"] is None:
+            query["path"] = ""
         try:
             resolved.append((_resolved(query, find), wanted))
         except _Unresolved as error:

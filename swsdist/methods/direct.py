@@ -18,9 +18,10 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError, DataError, StoreError, UserError
-from swsdist.features.interface import Extractor
+from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
 from swsdist.io.filesystem import is_remote
+from swsdist.io.frames.archive import single
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
@@ -168,16 +169,41 @@ def extracted_from(
     Raises:
         DataError: a query cannot be used.
     """
-    extracted = extract(rows, _extractors(store), store.folder, settings, trim)
+    extractors = _extractors(store)
+    if any(isinstance(one, Given) for one in extractors):
+        rows = [_with_own_frames(row, extractors, store) for row in rows]
+    extracted = extract(rows, extractors, store.folder, settings, trim)
     for bad in extracted.rejected.to_pylist():
         raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
     return extracted
 
 
-def _extractors(store: Store) -> list[Extractor]:
+def _extractors(store: Store) -> list[Extractor | Given]:
     """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
     return [made_by(recipe) for recipe in recipes.values()]
+
+
+def _with_own_frames(row: dict[str, object], extractors: list[Extractor | Given], store: Store) -> dict[str, object]:
+    """The row of a query that is a file of frames, for a store whose frames were given.
+
+    Raises:
+        UserError: it is none, or the store has further tracks, of which a query has to be told another file.
+    """
+    path = str(row["path"])
+    item = single(path, store.folder.storage)
+    if item is None or len(extractors) > 1:
+        several = f" in one of its {len(extractors)} tracks" if len(extractors) > 1 else ""
+        raise UserError(
+            f"frames of this store were given{several}: nothing here can make them of a recording",
+            where=path,
+            remedy="run a config, whose features.options.queries names the frames of the queries (docs/how-to/"
+            "use-your-own-features.md)"
+            if several
+            else "give frames of the query: a file .npy or HTK, maybe with a place (hello.npy:0.2-0.9)",
+        )
+    cut = row["start"] is not None
+    return {**row, "key": path, "items": {"": item}, "given": {"": item.identity}, "cut": {"": cut}}
 
 
 def _rows(queries: str | pa.Table | Iterable[object]) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ dead, as are those of documents removed later: the documents table says which ro
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,12 +21,13 @@ from swsdist.audio import ffmpeg
 from swsdist.audio.headers import Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import read_blocks, sha256
-from swsdist.errors import AudioError, DataError, UserError
+from swsdist.errors import AudioError, DataError, UnusableError, UserError
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Columns, Extractor, frame_shift, tracks_of
+from swsdist.features.interface import Columns, Extractor, Given, frame_shift, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
+from swsdist.store.given import given_frames
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.types import DOCUMENTS, FRAMES
 
@@ -44,7 +46,7 @@ class Read(NamedTuple):
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
 #: BLOCK_FRAMES; what it returns is known at the end.
-Reading = Callable[[dict[str, Any], Extractor, Folder], Generator[NDArray[np.float32], None, Read]]
+Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, Read]]
 
 #: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.identities`).
 _NO_FILE = ("missing", "unreadable")
@@ -118,7 +120,7 @@ def write_shard(
     folder: Folder,
     fingerprint: str,
     documents: Iterable[dict[str, Any]],
-    extractor: Extractor,
+    extractor: Extractor | Given,
     partition: str | None = None,
 ) -> Indexed:
     """Compute the features of documents and publish them as a shard; of an extractor of several tracks, their first.
@@ -137,7 +139,7 @@ def write_tracks(
     folder: Folder,
     fingerprint: str,
     documents: Iterable[dict[str, Any]],
-    extractor: Extractor,
+    extractor: Extractor | Given,
     partition: str | None = None,
     reading: Reading | None = None,
     kind: str = "document",
@@ -149,8 +151,8 @@ def write_tracks(
     Args:
         folder, fingerprint, extractor, partition: as there.
         documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
-            not to be that of the whole file.
-        reading: how a row is read; by default a whole recording, which is listened to.
+            not to be that of the whole file (of given frames it is that of the frames).
+        reading: how a row is read; by default a whole recording, which is listened to, or all of its given frames.
         kind: what a row is called, where it is rejected.
     """
     reading = reading or heard_recording
@@ -168,7 +170,8 @@ def write_tracks(
             ]
             for document in documents:
                 try:
-                    _demand_file(document)
+                    if isinstance(extractor, Extractor):
+                        _demand_file(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
                     _raise_what_may_pass(document, error)
@@ -178,7 +181,8 @@ def write_tracks(
                     own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
                     rows.append({**row, **own, "shard": partition or names[0]})
                 seconds += row["duration"]
-                bytes_read += int(document["identity"].partition(":")[0] or 0)
+                item = document.get("item")
+                bytes_read += item[-1] if item else int(document["identity"].partition(":")[0] or 0)
             for shard in shards:
                 shard.flush()
         outputs = []
@@ -200,15 +204,18 @@ def _write_document(
     shards: Sequence[ShardWriter],
     tracks: Sequence[Columns],
     document: dict[str, Any],
-    extractor: Extractor,
+    extractor: Extractor | Given,
     folder: Folder,
     reading: Reading,
 ) -> tuple[dict[str, Any], list[Statistics]]:
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
     rows = first = 0
-    digest = document["sha256"] if "sha256" in document else sha256(document["path"], folder.storage)
-    read = _Ended(reading(document, extractor, folder))
+    if "sha256" not in document and isinstance(extractor, Extractor):
+        document = {**document, "sha256": sha256(document["path"], folder.storage)}
+    read, running = _Ended(reading(document, extractor, folder)), hashlib.sha256()
     for frames in read:
+        if "sha256" not in document:
+            running.update(frames.data)
         for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
             own = frames[:, track.first : track.stop]
             shard.append(document["doc_id"], document["channel"], first, own)
@@ -223,7 +230,7 @@ def _write_document(
         "frames": first,
         "rows": rows,
         "identity": document["identity"],
-        "sha256": digest,
+        "sha256": document["sha256"] if "sha256" in document else running.hexdigest(),
         "speaker": document["speaker"],
         "speech": None if read.told.speech is None else packed(read.told.speech),
     }
@@ -231,9 +238,11 @@ def _write_document(
 
 
 def heard_recording(
-    document: dict[str, Any], extractor: Extractor, folder: Folder
+    document: dict[str, Any], extractor: Extractor | Given, folder: Folder
 ) -> Generator[NDArray[np.float32], None, Read]:
-    """`whole_recording`, and where there is speech in it."""
+    """`whole_recording`, and where there is speech in it; nobody listens where frames are given."""
+    if isinstance(extractor, Given):
+        return (yield from whole_recording(document, extractor, folder))
     listener, frames = Listener(extractor.sample_rate), 0
     read = _Ended(whole_recording(document, extractor, folder, listener))
     for block in read:
@@ -243,9 +252,11 @@ def heard_recording(
 
 
 def whole_recording(
-    document: dict[str, Any], extractor: Extractor, folder: Folder, listener: Listener | None = None
+    document: dict[str, Any], extractor: Extractor | Given, folder: Folder, listener: Listener | None = None
 ) -> Generator[NDArray[np.float32], None, Read]:
     """The `Reading` of a document: a channel of a recording, from its beginning to its end."""
+    if isinstance(extractor, Given):
+        return Read((yield from given_frames(document, extractor, folder)))
     samples = 0
 
     def counted() -> Iterator[NDArray[np.float32]]:
@@ -267,7 +278,7 @@ def telling(reading: Reading, told: Callable[[float], None]) -> Reading:
     seconds = 0.0
 
     def read(
-        document: dict[str, Any], extractor: Extractor, folder: Folder
+        document: dict[str, Any], extractor: Extractor | Given, folder: Folder
     ) -> Generator[NDArray[np.float32], None, Read]:
         nonlocal seconds
         shift, blocks = frame_shift(extractor), _Ended(reading(document, extractor, folder))
@@ -332,8 +343,8 @@ def rejection(document: dict[str, Any], error: DataError, kind: str = "document"
         "kind": kind,
         "id": document["doc_id"],
         "part": document["channel"],
-        "path": document["path"],
-        "reason": error.reason if isinstance(error, AudioError) else "unreadable",
+        "path": document["item"][1] if document.get("item") else document["path"],
+        "reason": error.reason if isinstance(error, UnusableError) else "unreadable",
         "message": error.message,
         "remedy": error.remedy,
         "identity": document["identity"],

@@ -28,6 +28,7 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("search",),
         ("store", "chek", "x"),
         ("store", "cat", "x"),
+        ("store", "import", "x", "y"),
         ("status",),
     ],
     ids=" ".join,
@@ -141,6 +142,9 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
     ("arguments", "complaint"),
     [
         (("search", "run/store"), "there is nothing to search for"),
+        (("store", "import", "x", "gone", "--shift", "0.01", "--dimension", "3"), "there is no such file or folder"),
+        (("store", "import", "x", "corpus", "--shift", "0.01", "--dimension", "3"), "no files of frames"),
+        (("store", "import", "x", "corpus", "--shift", "never", "--dimension", "3"), "'never' is no time in s"),
         (("report", "corpus"), "there is no config here"),
         (("report", "gone"), "there is no config here"),
     ],

@@ -3,21 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from swsdist.features.interface import Given
 from swsdist.features.registry import Extractor, create, frame_count, installed
-from swsdist.testing.conformance import check_extractor
+from swsdist.testing.conformance import check_extractor, check_given
+
+#: Frames that are given need options.
+GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
 
 
 @pytest.mark.parametrize("name", sorted(installed()))
-def test_installed(name: str) -> None:
-    extractor = create(name, {})
-    assert isinstance(extractor, Extractor)
-    check_extractor(extractor)
+def test_installed(name: str, tmp_path: Path) -> None:
+    if name not in GIVEN:
+        extractor = create(name, {})
+        assert isinstance(extractor, Extractor)
+        check_extractor(extractor)
+        return
+    for key, count in (("a", 5000), ("b", 1)):
+        np.save(tmp_path / f"{key}.npy", np.random.default_rng(count).dirichlet(np.ones(3), size=count))
+    given = create(name, {"path": str(tmp_path), **GIVEN[name]})
+    assert isinstance(given, Given)
+    check_given(given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"dimension": 2}, "blocks of 'a' are"),
+        ({"version": 0}, "version is 0"),
+        ({"kind": "noise"}, "kind is 'noise'"),
+    ],
+    ids=str,
+)
+def test_given_frames_that_are_wrong_are_caught(tmp_path: Path, wrong: dict[str, Any], complaint: str) -> None:
+    np.save(tmp_path / "a.npy", np.ones((9, 3)))
+    given = create("external", {"path": str(tmp_path), **GIVEN["external"], "kind": "features"})
+    other = given.__class__.model_construct(**{**dict(given), **wrong})  # type: ignore[attr-defined]
+    for name, value in wrong.items():
+        object.__setattr__(other, name, value)
+    read = given.read  # type: ignore[union-attr]
+    object.__setattr__(other, "read", read)
+    with pytest.raises(AssertionError, match=complaint):
+        check_given(other)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 from swsdist.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
 from swsdist.exports.interface import Material
-from swsdist.features.registry import create
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
 from swsdist.kernels.recurrences import asymmetric
@@ -65,7 +64,7 @@ def test_export(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(FEATURES))
 def test_an_extractors_version_is_its_entrys(name: str) -> None:
-    assert create(name, {}).version == FEATURES[name].version
+    assert FEATURES[name].load().version == FEATURES[name].version
 
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from swsdist.audio import ffmpeg, marks
 from swsdist.audio.clips import write_silence
-from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, document_seconds
+from swsdist.chains.search.given import row_for
+from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, document_seconds, known_by_track
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
-from swsdist.features.interface import Extractor, frame_shift, kind_of, tracks_of, use
+from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, tracks_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.filesystem import Folder
@@ -81,9 +82,10 @@ class Index(Stage):
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
 
-        def task(source: Source, rows: list[Row], partition: str | None, label: str, work: float) -> Task:
+        def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
+            rows = [row_for(source, row) for row in wanted]
             # Marks of speech are a part of the first track's documents.
-            heard = source is own.sources[0]
+            heard = source is own.sources[0] and isinstance(source.extractor, Extractor)
             made = inputs.task(
                 source.fingerprint,
                 [[row[name] for name in _MATTERS] for row in rows],
@@ -118,6 +120,8 @@ class Index(Stage):
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
         extractor = _granted(task, context)
+        if not isinstance(extractor, Extractor):
+            return  # frames that are there need no decoder
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
@@ -159,15 +163,17 @@ class Index(Stage):
         old, wanted, state = own.manifest, own.wanted, own.held
         store = Store(own.store, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
-        still = _current(rejected, wanted, "id", "part")
-        tables: dict[str, list[pa.Table]] = {}
+        refusals = {(row["id"], row["part"]): row for row in rejected.to_pylist()}
+        still = _current(rejected, refusals, wanted, "id", "part")
         same = still.num_rows == rejected.num_rows
-        for name in own.tracks:
-            documents = DOCUMENTS.empty_table()
-            if store is not None and name in state.kept:
-                documents = store.documents(track=name)
+        found = {
+            name: store.documents(track=name) if store is not None and name in state.kept else DOCUMENTS.empty_table()
+            for name in own.tracks
+        }
+        known, tables = known_by_track(found, dict(own.recipes)), dict[str, list[pa.Table]]()
+        for name, documents in found.items():
             there = {shard for shard, files in state.files.items() if name in files}
-            tables[name] = [_current(documents, wanted, "doc_id", "channel", there)]
+            tables[name] = [_current(documents, known, wanted, "doc_id", "channel", there)]
             same = same and tables[name][0].num_rows == documents.num_rows
         # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
         recipes = [[track.name, recipe(source.extractor)] for source in own.sources for track in source.tracks]
@@ -245,7 +251,7 @@ class Index(Stage):
         return {} if own.manifest is None else digest.of_store(own.open_store())
 
 
-def _granted(task: Task, context: Context) -> Extractor:
+def _granted(task: Task, context: Context) -> Extractor | Given:
     """The extractor of a task, told what this worker was given."""
     extractor = planned(**task.payload["features"])
     use(extractor, context.granted)
@@ -258,24 +264,32 @@ def _is_held(state: State, source: Source, shard: str) -> bool:
 
 
 def _same(known: Row | None, row: Row | None) -> bool:
-    """Whether the store's row is of the file as it is now. A rejected one has no speaker."""
-    return (
-        known is not None
-        and row is not None
-        and all(known[name] == row[name] for name in ("path", "identity", "speaker") if name in known)
+    """Whether what is known of a document is of what its frames come from as it is now. A rejected one has no speaker."""
+    if known is None or row is None:
+        return False
+    current = row["identities"]
+    if "identities" not in known:  # some extractor rejected it, for its recording, or for the file of its given frames
+        files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
+        return known["path"] in files and known["identity"] in current.values()
+    return (known["path"], known["speaker"]) == (row["path"], row["speaker"]) and all(
+        current.get(recipe) == identity for recipe, identity in known["identities"].items()
     )
 
 
 def _current(
-    table: pa.Table, wanted: dict[tuple[str, int], Row], name: str, part: str, there: set[str] | None = None
+    table: pa.Table,
+    known: Mapping[tuple[str, int], Row],
+    wanted: dict[tuple[str, int], Row],
+    name: str,
+    part: str,
+    there: set[str] | None = None,
 ) -> pa.Table:
     """The rows of a table that are of the corpus as it is now, and whose shard is there; without `there` it has no shards."""
-    needed = (name, part, "path", "identity", "speaker", "shard")
-    columns = [column for column in table.schema.names if column in needed]
-    mask = [
-        (there is None or row["shard"] in there) and _same(row, wanted.get((row[name], row[part])))
-        for row in table.select(columns).to_pylist()
-    ]
+    columns = [column for column in table.schema.names if column in (name, part, "shard")]
+    mask = []
+    for row in table.select(columns).to_pylist():
+        key = row[name], row[part]
+        mask.append((there is None or row["shard"] in there) and _same(known[key], wanted.get(key)))
     return table.filter(pa.array(mask, pa.bool_()))
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.audio import ffmpeg
 from swsdist.audio.reader import probe
+from swsdist.chains.search.given import add_items, add_items_of_examples
 from swsdist.chains.search.oddities import (
     demand_channel_1,
     seconds_of,
@@ -26,7 +28,7 @@ from swsdist.chains.search.oddities import (
 )
 from swsdist.config import Config
 from swsdist.errors import AudioError, StorageError, UserError
-from swsdist.features.interface import frame_shift
+from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpus import read_documents, read_queries, read_references
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
@@ -57,7 +59,8 @@ class State:
         files: by shard of which anything is left, and by track: what is there.
         lacking: by shard: extractors whose frames are not there.
         rows: by shard: keys of its documents, in their order.
-        known: by key: a row of each document that is there, or was rejected.
+        known: by key: path and speaker of each document that is there, and its `identities` by extractor; of one that was
+            rejected its path and the `identity` that it was rejected for.
         left: it has tracks that the config no longer names, or names for another extractor.
     """
 
@@ -98,14 +101,30 @@ class SearchInputs(ChainInputs):
     def documents(self) -> pa.Table:
         """The corpus: CORPUS."""
         given = self.config.corpus
-        return read_documents(given.documents, self.config.storage, given.talkers, self.noted, given.prefer)
+        return read_documents(
+            given.documents, self.config.storage, given.talkers, self.noted, given.prefer, audio=self.from_audio
+        )
+
+    @cached_property
+    def from_audio(self) -> bool:
+        """Whether an extractor needs recordings."""
+        try:
+            return any(isinstance(source.extractor, Extractor) for source in self.sources)
+        except UserError:
+            return True  # what is wrong with it is told where it is needed
 
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """The corpus by key, each row with the identity of its file; plain values."""
+        """The corpus by key; plain values. `identities` of a row are what its frames come from, by extractor (fingerprint):
+        the identity of its recording, or of its given frames, whose places then are in `items`.
+        """
         rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
-        found = identities([row["path"] for row in rows], self.config.storage)
-        return {(row["doc_id"], row["channel"]): {**row, "identity": i} for row, i in zip(rows, found, strict=True)}
+        heard = identities([row["path"] for row in rows], self.config.storage) if self.from_audio else [""] * len(rows)
+        recipes = [source.fingerprint for source in self.sources if isinstance(source.extractor, Extractor)]
+        for row, identity in zip(rows, heard, strict=True):
+            row["identities"] = dict.fromkeys(recipes, identity)
+        add_items(rows, self.sources, self.config.storage)
+        return {(row["doc_id"], row["channel"]): row for row in rows}
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -115,16 +134,23 @@ class SearchInputs(ChainInputs):
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
         return read_queries(
-            self.config.corpus.queries, self.documents, self.config.corpus.examples, self.config.storage, self.noted
+            self.config.corpus.queries,
+            self.documents,
+            self.config.corpus.examples,
+            self.config.storage,
+            self.noted,
+            audio=self.from_audio,
         )
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
-        """Rows of `queries`, each with the identity of its file."""
+        """Rows of `queries`, each with the identity of its file; and with `given` and `items`, where frames are given."""
         rows = self.queries.to_pylist()
-        paths = [row["path"] for row in rows if row["path"] is not None]
+        paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
-        return [{**row, "identity": found.get(row["path"], "text")} for row in rows]
+        rows = [{**row, "identity": found.get(row["path"], "text" if self.from_audio else "")} for row in rows]
+        add_items_of_examples(rows, self.sources, self.wanted, self.config.storage)
+        return rows
 
     @cached_property
     def references(self) -> pa.Table | None:
@@ -160,8 +186,8 @@ class SearchInputs(ChainInputs):
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
         storage = self.config.storage
-        documents = document_seconds(self.documents.to_pylist(), storage)
-        queries = self.queries.to_pylist()
+        documents = document_seconds(list(self.wanted.values()), storage)
+        queries = self.examples
         whole = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
         cut += sum(document_seconds([{**row, "duration": None} for row in whole], storage))
@@ -314,21 +340,36 @@ class SearchInputs(ChainInputs):
                 state.lacking[shard.name] = lacking
         store = Store(self.store, manifest)
         columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
-        for name in kept:
-            for row in store.documents(columns=columns, track=name).to_pylist():
-                key = row["doc_id"], row["channel"]
-                if row["shard"] in state.files and key not in state.known:
-                    state.known[key] = row
-                    state.rows.setdefault(row["shard"], []).append(key)
+        there = pa.array(list(state.files), pa.string())
+        tables = {name: store.documents(columns=columns, track=name) for name in kept}
+        tables = {name: table.filter(pc.is_in(table["shard"], there)) for name, table in tables.items()}
+        state.known = known_by_track(tables, dict(self.recipes))
+        for key, row in state.known.items():
+            state.rows.setdefault(row["shard"], []).append(key)
         if not state.left:  # else who rejected them may have been a track that is no longer wanted
             for row in store.rejected().to_pylist():
-                state.known[row["id"], row["part"]] = row
+                state.known[row["id"], row["part"]] = {"path": row["path"], "identity": row["identity"]}
         return state
 
     def open_store(self) -> Store:
         """The store in the state that `index` has left."""
         assert self.manifest is not None  # index has come to its end
         return Store(self.store, self.manifest)
+
+
+def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:
+    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
+
+    Args:
+        tables: DOCUMENTS, or some of its columns, of each track.
+        recipes: fingerprint of the recipe of each track.
+    """
+    found: dict[tuple[str, int], Row] = {}
+    for name, table in tables.items():
+        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
+            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
+            known["identities"].setdefault(recipes[name], row["identity"])
+    return found
 
 
 def describe(extractor: dict[str, Any]) -> str:
@@ -386,11 +427,15 @@ def identities(paths: list[str], storage: Any) -> list[str]:
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
-    """Seconds of each document: the table's, else its header's; 0 where neither tells (indexing will say why)."""
+    """Seconds of each document: the table's, else its header's, else about those of its given frames; 0 where nothing tells
+    (indexing will say why).
+    """
 
     def one(row: dict[str, Any]) -> float:
         if row["duration"] is not None:
             return float(row["duration"])
+        if not row["path"]:
+            return float(row.get("expected", 0.0))
         try:
             return probe(row["path"], storage).duration
         except AudioError:

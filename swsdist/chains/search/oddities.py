@@ -81,7 +81,7 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
 def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Queries that are places in recordings which are searched: each finds itself."""
     searched = set(zip(documents["path"].to_pylist(), documents["channel"].to_pylist(), strict=True))
-    own = [row for row in queries.to_pylist() if row["path"] is not None and (row["path"], row["channel"]) in searched]
+    own = [row for row in queries.to_pylist() if row["path"] and (row["path"], row["channel"]) in searched]
     if own:
         notices.add(
             "query examples that are cut from a recording which is searched: each finds itself",

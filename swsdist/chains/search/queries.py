@@ -16,7 +16,7 @@ from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.errors import StoreError, UserError
-from swsdist.features.interface import Columns, kind_of, use
+from swsdist.features.interface import Columns, Extractor, Given, kind_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.fingerprint import fingerprint
@@ -50,6 +50,9 @@ from swsdist.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
 def _example(row: dict[str, Any]) -> int:
     return int(row["example"])
 
+
+#: What of an example its frames do not depend on.
+_WITHOUT = ("term", "doc_id", "items", "expected")
 
 #: Where the store of queries lies in a run folder.
 STORE = "queries"
@@ -106,7 +109,8 @@ class Queries(Stage):
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
-        trim = inputs.config.queries.trim == "auto"
+        given = any(isinstance(source.extractor, Given) for source in own.sources)
+        trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         for row in own.examples:
@@ -124,7 +128,7 @@ class Queries(Stage):
         }
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
-            matters = [{key: value for key, value in row.items() if key not in ("term", "doc_id")} for row in members]
+            matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
             yield inputs.task(
                 made_by,
                 matters,
@@ -136,7 +140,9 @@ class Queries(Stage):
 
     def warm(self, task: Task, context: Context) -> None:
         """Extract a second of silence: decoder, extractor and writer are then loaded."""
-        sources = _granted(task, context)
+        sources = [source for source in _granted(task, context) if isinstance(source.extractor, Extractor)]
+        if not sources:
+            return  # frames that are there need no decoder
         with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
             path = f"{place}/silence.wav"
             write_silence(path, sources[0].extractor.sample_rate)

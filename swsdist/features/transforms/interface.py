@@ -6,7 +6,7 @@ and the same frame of a document become the same. What needs the frames around o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -14,7 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
-from swsdist.features.interface import Batched, Extractor, Kind, columns_of, files_of, kind_of, tracks_of
+from swsdist.features.interface import (
+    Batched,
+    Extractor,
+    Framed,
+    Given,
+    Kind,
+    columns_of,
+    files_of,
+    kind_of,
+    tracks_of,
+)
+from swsdist.io.frames.item import Item
 from swsdist.options import Options
 
 
@@ -68,25 +79,35 @@ class TransformOptions(Options):
         return self.model_dump(mode="json")
 
 
+def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Extractor | Given:
+    """An extractor and the transforms behind it, which is an extractor again, or given frames and these.
+
+    Raises:
+        ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
+    """
+    return TransformedGiven(inner, transforms) if isinstance(inner, Given) else TransformedExtractor(inner, transforms)
+
+
 class Transformed:
-    """An extractor and the transforms behind it, which is an extractor again (`features.interface.Extractor`).
+    """What gives frames, and the transforms behind it: their shape, and what they say of themselves.
 
     Args:
-        inner: the extractor, of one track.
+        inner: of one track.
         transforms: in their order.
 
     Raises:
         ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
     """
 
-    def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
+    def __init__(self, inner: Framed, transforms: Sequence[Transform]) -> None:
         if len(tracks_of(inner)) > 1:
             raise ConfigError(
                 f"{inner.name} yields several tracks, which cannot be transformed on the way into the store",
                 where="features.transforms",
                 remedy="leave the transforms out",
             )
-        self.inner, self.transforms = inner, tuple(transforms)
+        self.inner: Framed = inner
+        self.transforms = tuple(transforms)
         shape = Shape(columns_of(inner), kind_of(inner))
         for transform in transforms:
             shape = transform.becomes(shape)
@@ -99,6 +120,28 @@ class Transformed:
         self.columns, self.kind = shape
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
+
+    def _applied(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        for transform in self.transforms:
+            frames = transform.apply(frames)
+        return frames
+
+    def describe(self) -> dict[str, object]:
+        """Options of the extractor; those of the transforms are theirs."""
+        return self.inner.describe()
+
+    def files(self) -> list[Path]:
+        """Files of all of them."""
+        return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
+
+
+class TransformedExtractor(Transformed):
+    """An extractor again (`features.interface.Extractor`); arguments and errors as of `Transformed`."""
+
+    inner: Extractor
+
+    def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
+        super().__init__(inner, transforms)
         self.context = inner.context
         # What is optional is there or not, as it is of the extractor.
         for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
@@ -115,15 +158,18 @@ class Transformed:
         assert isinstance(self.inner, Batched)
         return [self._applied(frames) for frames in self.inner.extract_batch(stretches)]
 
-    def _applied(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        for transform in self.transforms:
-            frames = transform.apply(frames)
-        return frames
 
-    def describe(self) -> dict[str, object]:
-        """Options of the extractor; those of the transforms are theirs."""
-        return self.inner.describe()
+class TransformedGiven(Transformed):
+    """Given frames again (`features.interface.Given`); arguments and errors as of `Transformed`."""
 
-    def files(self) -> list[Path]:
-        """Files of all of them."""
-        return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
+    inner: Given
+
+    def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
+        """Where the frames are, before they are transformed."""
+        return self.inner.items(queries, storage)
+
+    def read(
+        self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Transformed frames of an item."""
+        return map(self._applied, self.inner.read(item, key, storage, seconds))

@@ -21,7 +21,16 @@ from swsdist.audio.reader import read_blocks
 from swsdist.config.search import Search
 from swsdist.errors import AudioError
 from swsdist.features.blocks import in_blocks, regrouped
-from swsdist.features.interface import Extractor, frame_count, frame_shift, kind_of, surroundings, tracks_of
+from swsdist.features.interface import (
+    Extractor,
+    Given,
+    frame_count,
+    frame_shift,
+    frames_seconds,
+    kind_of,
+    surroundings,
+    tracks_of,
+)
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.features.sources import Source
 from swsdist.features.statistics import Statistics
@@ -32,6 +41,7 @@ from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.hearing import hear
 from swsdist.registries import RECURRENCES
+from swsdist.store.given import given_example
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
 from swsdist.store.reading import Store
@@ -100,7 +110,7 @@ def groups(query_ids: list[str]) -> list[list[str]]:
 
 def extract(
     rows: list[dict[str, Any]],
-    extractor: Extractor | Sequence[Extractor],
+    extractor: Extractor | Given | Sequence[Extractor | Given],
     folder: Folder,
     search: Search | None = None,
     trim: bool = True,
@@ -108,14 +118,16 @@ def extract(
     """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
 
     Args:
-        rows: of QUERIES; those without a path are rejected.
+        rows: of QUERIES; those without a path are rejected. Where an extractor's frames are given, also with what
+            `chains.search.given.add_items_of_examples` adds, under the recipe "".
         extractor: the store's, or all of them: their columns stand side by side, cut to the shortest.
         folder: gives the storage options.
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
             if there are several, must not be too long for that either; by default what a config has by default.
-        trim: cut off what is not speech at both ends of a whole recording; one without speech is rejected.
+        trim: cut off what is not speech at both ends of a whole recording; one without speech is rejected. Where frames of
+            an example are given, nothing is cut for any extractor, for they are of the example as it is.
     """
-    extractors = [extractor] if isinstance(extractor, Extractor) else list(extractor)
+    extractors = [extractor] if isinstance(extractor, Extractor | Given) else list(extractor)
     sources = [
         Source(one.name, {}, one, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(one)))
         for k, one in enumerate(extractors)
@@ -146,6 +158,7 @@ def write_group(
         search, trim: as for `extract`.
     """
     cuts: dict[tuple[str, int], Cut] = {}
+    trim = trim and not any(isinstance(source.extractor, Given) for source in sources)
     reading = _reading(search or Search(), Counter(row["query_id"] for row in rows), cuts if trim else None)
     wanted = [_as_document(row) for row in rows]
     outputs: list[Output] = []
@@ -157,6 +170,8 @@ def write_group(
     for k, source in enumerate(sources):
         # An example that one extractor cannot use is of no use to the others.
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
+        if isinstance(source.extractor, Given):
+            left = [_with_frames(row, source.fingerprint) for row in left]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
         made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
         for row in made[0].rejected.to_pylist():
@@ -234,6 +249,19 @@ def _as_document(row: dict[str, Any]) -> dict[str, Any]:
     return document if whole else {**document, "sha256": ""}
 
 
+def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
+    """The same with the item of its given frames, and whether a place is cut out of it."""
+    example = document["example"]
+    item, identity = example["items"][recipe], example["given"][recipe]
+    return {
+        **{name: value for name, value in document.items() if name != "sha256"},
+        "item": item,
+        "identity": identity,
+        "key": example["key"],
+        "cut": example["cut"][recipe],
+    }
+
+
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
     """How examples are read; some queries have several. What is cut off is put into `cuts`; None: nothing is."""
     places: dict[tuple[str, int], tuple[float | None, float | None]] = {}
@@ -249,9 +277,14 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         return {**row, "start": places[key][0], "end": places[key][1]}
 
     def read(
-        document: dict[str, Any], extractor: Extractor, folder: Folder
+        document: dict[str, Any], extractor: Extractor | Given, folder: Folder
     ) -> Generator[NDArray[np.float32], None, Read]:
         row = document["example"]
+        average = search.examples == "template" and several[row["query_id"]] > 1
+        if isinstance(extractor, Given):
+            frames = _bounded(given_example(document, extractor, folder), row, search, average)
+            yield from regrouped([frames])
+            return Read(_duration(row, frames, extractor))
         if row["path"] is None:
             raise AudioError(
                 f"the query is text, and the method {search.method} takes spoken ones",
@@ -260,7 +293,6 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
                 remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
             )
         row = trimmed(row, extractor.sample_rate, folder)
-        average = search.examples == "template" and several[row["query_id"]] > 1
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
         return Read(_duration(row, frames, extractor))
@@ -268,11 +300,10 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
     return read
 
 
-def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor) -> float:
+def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Given) -> float:
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
-    samples = (len(frames) - 1) * extractor.hop + extractor.frame_length
-    return samples / extractor.sample_rate
+    return frames_seconds(extractor, len(frames))
 
 
 def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:

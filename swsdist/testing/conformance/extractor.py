@@ -16,7 +16,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,8 @@ from swsdist.features.interface import (
     Batched,
     Equipped,
     Extractor,
+    Framed,
+    Given,
     Whole,
     columns_of,
     files_of,
@@ -44,6 +46,9 @@ from swsdist.features.transforms.interface import Transformed
 from swsdist.needs import Needs
 
 Samples = NDArray[np.float32]
+
+#: Attributes that are integers, and the least each may be.
+_LEAST = {"version": 1, "sample_rate": 1, "frame_length": 1, "hop": 1, "context": 0, "dimension": 1}
 
 #: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
 POSTERIOR_TOLERANCE = 0.01
@@ -78,7 +83,40 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def _require(holds: bool, extractor: Extractor, complaint: str) -> None:
+def check_given(given: Given, queries: bool = False) -> None:
+    """Check frames that are given (`swsdist.features.interface.Given`), with the options that they have; all are read.
+
+    Args:
+        given: what reads them.
+        queries: look at those of examples of queries.
+
+    Raises:
+        AssertionError: they are not right; the message says what.
+    """
+    _check_attributes(
+        given, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
+    )
+    _require(kind_of(given) in KINDS, given, f"kind is {kind_of(given)!r}, not one of {', '.join(KINDS)}")
+    _check_description(given)
+    options = given.describe()
+    again = create(given.name, options) if given.name in installed() else type(given)(**options)
+    _require(isinstance(again, Given) and again.describe() == options, given, "it cannot be made of its description")
+    _require(identity(given) == identity(again), given, "made again, it has another identity")
+    items = given.items(queries, {})
+    _require(bool(items), given, "there are no frames")
+    for key, item in items.items():
+        blocks = list(given.read(item, key, {}))
+        shapes = {(block.dtype.name, block.shape[1:]) for block in blocks}
+        _require(shapes == {("float32", (given.dimension,))}, given, f"blocks of {key!r} are {shapes}")
+        _require(all(np.isfinite(block).all() for block in blocks), given, f"a frame of {key!r} is not finite")
+        _require(
+            max(map(len, blocks)) <= BLOCK_FRAMES, given, f"a block of {key!r} has more than {BLOCK_FRAMES} frames"
+        )
+        second = np.concatenate(list(given.read(item, key, {}))).tobytes()
+        _require(np.concatenate(blocks).tobytes() == second, given, f"read again, {key!r} is other frames")
+
+
+def _require(holds: bool, extractor: Framed, complaint: str) -> None:
     # Not an assert: the suite must also work under `python -O`.
     if not holds:
         raise AssertionError(f"extractor {getattr(extractor, 'name', type(extractor).__name__)!r}: {complaint}")
@@ -87,9 +125,11 @@ def _require(holds: bool, extractor: Extractor, complaint: str) -> None:
 # -- what it says of itself -------------------------------------------------------------------------------------------
 
 
-def _check_attributes(extractor: Extractor) -> None:
-    least = {"version": 1, "sample_rate": 1, "frame_length": 1, "hop": 1, "context": 0, "dimension": 1}
-    for name in ("name", *least, "extract", "describe"):
+def _check_attributes(
+    extractor: Framed, methods: Sequence[str] = ("extract", "describe"), numbers: Sequence[str] = tuple(_LEAST)
+) -> None:
+    least = {name: _LEAST[name] for name in numbers}
+    for name in ("name", *least, *methods):
         _require(hasattr(extractor, name), extractor, f"it has no attribute {name}")
     _require(isinstance(extractor.name, str) and bool(extractor.name), extractor, "name is not a word")
     for name, lowest in least.items():
@@ -147,7 +187,7 @@ def _check_files(extractor: Extractor) -> None:
         raise AssertionError(f"extractor {extractor.name!r}: files() names what cannot be read: {error}") from None
 
 
-def _check_description(extractor: Extractor) -> None:
+def _check_description(extractor: Framed) -> None:
     options = extractor.describe()
     _require(
         isinstance(options, dict), extractor, f"describe() gives a {type(options).__name__}, not a dict of options"
@@ -197,6 +237,7 @@ def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
         made = create(extractor.name, options, transforms=transforms)
         again = create(extractor.name, options, transforms=transforms)
         _require(again is made, extractor, "it is made more than once a process")
+        assert isinstance(made, Extractor)
         return made
     return type(extractor)(**options)
 

@@ -47,8 +47,12 @@ def best_hits(course: Course) -> tuple[Hit, ...]:
     return tuple(hits)
 
 
-def _sound(course: Course, path: str, channel: int, start: float | None, end: float | None, pad: float) -> str | None:
-    """A data URI; None where the recording has gone since it was indexed: the page then shows the hit without sound."""
+def _sound(
+    course: Course, path: str | None, channel: int, start: float | None, end: float | None, pad: float
+) -> str | None:
+    """A data URI; None where there is no recording, or none any more: the page then shows the hit without sound."""
+    if not path:
+        return None
     storage = course.config.storage
     try:
         last = probe(path, storage).duration if end is None else end

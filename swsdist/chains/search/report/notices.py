@@ -33,6 +33,10 @@ def notices(course: Course) -> list[str]:
                     f"features of {own.store.path()} were made with {there}: frames of the same sound may differ in their last "
                     "bits; index again for one digest everywhere"
                 )
+    if own.manifest is not None and not own.from_audio:
+        paths = own.open_store().documents(columns=["path"])["path"].to_pylist()
+        if 0 < paths.count("") < len(paths):  # where none has one, the export of clips says so
+            found.append(f"{paths.count('')} of {len(paths)} documents have no recording: their hits have no sound")
     if own.manifest is not None and own.manifest.counts["statistics_gone"]:
         found.append(
             f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "

@@ -1,0 +1,216 @@
+"""Frames that another program made, found by the keys of documents and of examples of queries (`features.interface.Given`).
+
+What they are is stated once, in the options, and each item is held against it: dimension, finite numbers, sums of
+posteriors, the shift that a file tells, and how many frames there are for the duration of the recording, where that is known.
+
+**The tolerance of the duration.** Toolkits differ in what they do at the two ends: Kaldi drops the last window (25 ms) or
+not, librosa pads by half a window, a convolutional front end eats some 25 ms, a stack of frames drops up to its width; and
+decoders of MP3 pad by up to 50 ms. All of this is at most some 0.2 s, whatever the length. A wrong shift, or the frames of
+another recording, are off by a part of the length: a shift of 12.5 ms taken for 10 ms by 20 %, which passes 0.25 s after
+1.25 s. So the tolerance is a constant, 0.25 s by default, and no part of the length; but two shifts at least.
+
+Where the frames lie (`path`, `queries`, `form`) is no part of the identity; an item's own identity is part of its document's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, field_validator
+
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError, DataError, FramesError, UserError
+from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.interface import Kind
+from swsdist.io.frames.archive import Form, find_items, read_item
+from swsdist.io.frames.item import Found, Item
+from swsdist.options import Options
+
+#: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
+_SUM = 0.01
+#: How far the shift that a file tells may be from the one that is stated, as a part of it: HTK's is in 100 ns.
+_SHIFT = 1e-4
+
+
+class External(Options):
+    """Frames that are there already; its fields are its options."""
+
+    path: IsPath = Field(description="frames of the documents: a file, or a folder of files of one format")
+    queries: IsPath | None = Field(
+        None, description="frames of the examples of queries; default: they are in `path` too"
+    )
+    form: Form = Field("auto", description="format: kaldi, htk, npy, npz, hdf5, parquet; auto: by the ending")
+    shift: float | str = Field(description='s from one frame to the next, or a quotient of integers: "256/22050"')
+    length: float | str | None = Field(None, description="s under a frame; default: the shift")
+    dimension: PositiveInt = Field(description="numbers a frame")
+    kind: Kind = Field("features", description="what they are: features, posteriors (each frame sums to 1), logits")
+    what: str = Field("", description="what made them, in words; part of their identity")
+    tolerance: Annotated[float, Field(gt=0)] = Field(
+        0.25, description="s that frames and recording may differ in length; at least two shifts"
+    )
+
+    name: ClassVar[str] = "external"
+    version: ClassVar[int] = 1
+    places: ClassVar[tuple[str, ...]] = ("path", "queries", "form")
+
+    @field_validator("shift", "length")
+    @classmethod
+    def _seconds(cls, value: float | str | None) -> float | str | None:
+        try:
+            if value is None or 0 < Fraction(str(value)) < 3600:
+                return value
+        except (ValueError, ZeroDivisionError):
+            pass
+        raise ValueError(f"{value!r} is no time in s, such as 0.01 or '256/22050'")
+
+    @cached_property
+    def _ticks(self) -> tuple[int, int, int]:
+        """Ticks a second, under a frame, and from one frame to the next: shift and length are whole numbers of ticks."""
+        shift = Fraction(str(self.shift))
+        length = shift if self.length is None else Fraction(str(self.length))
+        rate = math.lcm(shift.denominator, length.denominator)
+        return rate, int(length * rate), int(shift * rate)
+
+    @property
+    def sample_rate(self) -> int:
+        """Ticks a second."""
+        return self._ticks[0]
+
+    @property
+    def frame_length(self) -> int:
+        """Ticks under a frame."""
+        return self._ticks[1]
+
+    @property
+    def hop(self) -> int:
+        """Ticks from one frame to the next."""
+        return self._ticks[2]
+
+    def describe(self) -> dict[str, object]:
+        """All options with their values."""
+        return self.model_dump(mode="json")
+
+    def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
+        """Where the frames of each key are; of examples of `queries`, or of documents.
+
+        Raises:
+            UserError: the file or folder is not there.
+            DataError: it is damaged, or a key stands in it twice.
+            ConfigError: a library is not installed.
+        """
+        return find_items(self.place(queries), self.form, storage)
+
+    def place(self, queries: bool) -> str:
+        """Where the frames of the examples of `queries`, or of the documents, are."""
+        return self.queries if queries and self.queries is not None else self.path
+
+    def read(
+        self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Frames of an item, checked: float32 (frames, dimension), some at a time.
+
+        Raises:
+            FramesError: they are damaged, not what the options say, or do not fit the duration.
+        """
+        try:
+            found, told = read_item(item, storage)
+        except ConfigError:
+            raise
+        except (DataError, UserError) as error:
+            raise _wrong(item, key, error.message, error.remedy or "", "damaged") from error
+        except OSError as error:
+            raise _wrong(item, key, f"it cannot be read ({error.strerror or error})", "look at it") from error
+        frames = self._shaped(found, item, key)
+        self._check_times(len(frames), told, seconds, item, key)
+        for first in range(0, len(frames), BLOCK_FRAMES):
+            with np.errstate(over="ignore"):  # what is too large for float32 is told of
+                block = np.ascontiguousarray(frames[first : first + BLOCK_FRAMES], np.float32)
+            self._check_numbers(block, first, item, key)
+            yield block
+
+    def _shaped(self, found: Found, item: Item, key: str) -> Found:
+        """An array (frames, dimension) of numbers; a flat one of binary Parquet is cut into frames."""
+        if found.ndim == 1 and item.form == "parquet" and found.size % self.dimension == 0:
+            found = found.reshape(-1, self.dimension)
+        if found.dtype.kind not in "fiu":
+            raise _wrong(
+                item,
+                key,
+                f"they are of the type {found.dtype}",
+                "write real numbers (float32 is what is kept)",
+                "no-frames",
+            )
+        if found.ndim != 2 or found.shape[1] != self.dimension:
+            turned = found.ndim == 2 and found.shape[0] == self.dimension
+            raise _wrong(
+                item,
+                key,
+                f"an array of {' x '.join(map(str, found.shape)) or 'one number'}, and not frames x {self.dimension}",
+                "transpose it: a row is a frame" if turned else "correct features.options.dimension, or the frames",
+                "wrong-dimension",
+            )
+        if len(found) == 0:
+            raise _wrong(item, key, "there is no frame", "leave the document out", "too-short")
+        return found
+
+    def _check_times(self, frames: int, told: float | None, seconds: float | None, item: Item, key: str) -> None:
+        shift = self.hop / self.sample_rate
+        if told is not None and abs(told - shift) > _SHIFT * shift:
+            raise _wrong(
+                item,
+                key,
+                f"the file tells a shift of {told:g} s, and features.options.shift is {shift:g} s",
+                "correct the option",
+                "wrong-shift",
+            )
+        if seconds is None:
+            return
+        # Frames of windows that overlap end between the last shift and the last window.
+        least = frames * shift
+        most = max(least, ((frames - 1) * self.hop + self.frame_length) / self.sample_rate)
+        allowed = max(self.tolerance, 2 * shift)
+        if not least - allowed <= seconds <= most + allowed:
+            raise _wrong(
+                item,
+                key,
+                f"{frames} frames each {shift:g} s are {least:.2f} s, and the duration is {seconds:.2f} s",
+                "correct features.options.shift, look whether it is the same recording, or raise features.options.tolerance",
+                "wrong-duration",
+            )
+
+    def _check_numbers(self, block: NDArray[np.float32], first: int, item: Item, key: str) -> None:
+        finite = np.isfinite(block).all(axis=1)
+        if not finite.all():
+            frame = int(finite.argmin())
+            raise _wrong(
+                item,
+                key,
+                f"frame {first + frame} holds {block[frame][~np.isfinite(block[frame])][0]}",
+                "replace what is not finite, for example logarithms of 0 by a floor",
+                "not-finite",
+            )
+        if self.kind != "posteriors":
+            return
+        sums = block.sum(axis=1, dtype=np.float64)
+        # All zero says nothing at all, and is taken so by the distances.
+        right = (block >= 0).all(axis=1) & ((np.abs(sums - 1) <= _SUM) | (sums == 0))
+        if not right.all():
+            frame = int(right.argmin())
+            what = f"holds {block[frame].min():g}" if block[frame].min() < 0 else f"sums to {sums[frame]:g}"
+            raise _wrong(
+                item,
+                key,
+                f"frame {first + frame} is no posterior: it {what}",
+                "give probabilities that sum to 1, or set features.options.kind: features or logits",
+                "not-posteriors",
+            )
+
+
+def _wrong(item: Item, key: str, message: str, remedy: str, reason: str = "unreadable") -> FramesError:
+    return FramesError(f"frames of {key!r}: {message}", where=item.file, remedy=remedy, reason=reason)

@@ -1,0 +1,157 @@
+"""All frames of a place, by key: of a file, or of a folder of files of one format."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from swsdist.errors import DataError, UserError
+from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.io.frames.ark import KALDI
+from swsdist.io.frames.hdf5 import HDF5
+from swsdist.io.frames.htk import HTK
+from swsdist.io.frames.item import UNREADABLE, Format, Found, Item, Reader
+from swsdist.io.frames.numpy_files import NPY, NPZ
+from swsdist.io.frames.parquet import PARQUET
+
+#: Names of the formats; `auto`: by the ending.
+Form = Literal["auto", "kaldi", "htk", "npy", "npz", "hdf5", "parquet"]
+
+FORMATS: dict[str, Format] = {"kaldi": KALDI, "htk": HTK, "npy": NPY, "npz": NPZ, "hdf5": HDF5, "parquet": PARQUET}
+
+#: Files that a process keeps open.
+_OPEN = 4
+
+_opened: OrderedDict[tuple[str, str, str], Reader] = OrderedDict()
+
+
+def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | None = None) -> dict[str, Item]:
+    """Where the frames of each key are.
+
+    Args:
+        path: a file, or a folder of files of one format; local or `s3://`.
+        form: the format; by default it is told by the ending.
+        storage: options for s3fs.
+
+    Returns:
+        Items by key, in the order of the files. Of a format of one item a file the key is the file's name in the folder
+        without its ending.
+
+    Raises:
+        UserError: there is nothing, or of several formats.
+        DataError: a file is damaged, or two items have one key.
+        ConfigError: the library of the format is not installed.
+    """
+    options = storage or {}
+    found: dict[str, Item] = {}
+    for name, file, key, info in _files(path, form, options):
+        known = FORMATS[name]
+        if known.find is None:
+            # Permissions are in no identity: when they are mended, this is another one, and the item is tried again.
+            readable = is_remote(file) or os.access(file, os.R_OK)
+            items: Iterator[tuple[str, Item]] = iter(
+                [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
+            )
+        else:
+            items = known.find(file, info.identity, info.size, options)
+        for each, item in items:
+            if each in found:
+                raise DataError(
+                    f"there are frames of {each!r} twice: in {found[each].file} too",
+                    where=item.file,
+                    remedy="each key stands once: take one out, or name one of the files",
+                )
+            found[each] = item
+    return found
+
+
+def single(path: str, storage: Mapping[str, object] | None = None) -> Item | None:
+    """The item that a file is, of a format of one item a file; None: it is of another one.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    name = _form_of(path)
+    if name is None or FORMATS[name].find is not None:
+        return None
+    info = _info(path, storage or {})
+    return Item(name, path, "", info.identity, info.size)
+
+
+def read_item(item: Item, storage: Mapping[str, object] | None = None) -> tuple[Found, float | None]:
+    """The frames of an item, as they lie there; and seconds from one to the next, where the file tells it.
+
+    Raises:
+        DataError: they are damaged.
+        UserError: the file is not there.
+        OSError: it cannot be read.
+        ConfigError: the library of the format is not installed.
+    """
+    options = storage or {}
+    # A file that has changed since is opened again.
+    key = item.file, identify(item.file, options), json.dumps(dict(options), sort_keys=True, default=str)
+    if key not in _opened:
+        _opened[key] = FORMATS[item.form].open(item.file, options)
+        while len(_opened) > _OPEN:
+            _opened.popitem(last=False)[1].close()
+    _opened.move_to_end(key)
+    reader = _opened[key]
+    return reader.read(item.at), reader.shift
+
+
+def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tuple[str, str, str, Info]]:
+    """Format, path, key and Info of each file."""
+    known = _form_of(path) if form == "auto" else form
+    if not (Path(path).is_dir() if not is_remote(path) else _form_of(path) is None):
+        if known is None and not is_remote(path) and not Path(path).exists():
+            raise _nothing(path)
+        if known is None:
+            raise UserError(
+                f"the ending of this file is none of {_endings()}", where=path, remedy="say the format (form)"
+            )
+        stem = path.rpartition("/")[2].rpartition(".")[0]
+        yield known, path, stem, _info(path, storage)
+        return
+    folder = Folder(path, storage)
+    listed = {
+        name: info
+        for name, info in folder.listing().items()
+        if not any(part.startswith(".") for part in name.split("/"))
+    }
+    forms = {name: _form_of(name) for name in listed}
+    if form != "auto":
+        forms = {name: form for name in listed if name.lower().endswith(FORMATS[form].endings)}
+    several = {one for one in forms.values() if one is not None}
+    if len(several) != 1:
+        what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
+        raise UserError(
+            f"there are {what} in this folder", where=folder.path(), remedy=f"name a file, or the format; {_endings()}"
+        )
+    lists = any(name.lower().endswith(".scp") for name in forms)
+    for name, one in forms.items():
+        if one is not None and not (lists and name.lower().endswith(".ark")):
+            yield one, folder.path(name), name.rpartition(".")[0], listed[name]
+
+
+def _form_of(path: str) -> str | None:
+    return next((name for name, one in FORMATS.items() if path.lower().endswith(one.endings)), None)
+
+
+def _endings() -> str:
+    return ", ".join(ending for one in FORMATS.values() for ending in one.endings)
+
+
+def _info(path: str, storage: Mapping[str, object]) -> Info:
+    folder, name = locate(path, storage)
+    try:
+        return folder.info(name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _nothing(path) from None
+
+
+def _nothing(path: str) -> UserError:
+    return UserError("there is no such file or folder", where=path, remedy="look at the path")

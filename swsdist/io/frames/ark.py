@@ -1,0 +1,235 @@
+"""Kaldi's archives of matrices (`.ark`), and lists of what lies where (`.scp`).
+
+An archive is `KEY MATRIX KEY MATRIX ...`. A matrix is binary (`\\0B`, a type, sizes, numbers; compressed ones too) or
+text (`[`, a line a frame, `]`). A line of a list is `KEY FILE:OFFSET` or `KEY FILE`, either maybe with rows `[FIRST:LAST]`
+(from 0, LAST included); files are relative to the list's folder. A line that is a command (`|`) is refused.
+
+Where matrices lie in an archive without a list is told by their headers, so that a plan does not read all.
+
+Source: Kaldi (matrix/kaldi-matrix.cc, matrix/compressed-matrix.h, util/kaldi-io.cc, by its documentation).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+import numpy as np
+
+from swsdist.errors import DataError
+from swsdist.io.filesystem import identify, is_remote, locate
+from swsdist.io.frames.item import MISSING, Format, Found, Item, damaged, mended, open_file
+
+_BROKEN = (ValueError, EOFError, struct.error)
+#: Bytes a number, by type.
+_PLAIN = {b"FM": 4, b"DM": 8}
+_COMPRESSED = (b"CM", b"CM2", b"CM3")
+_LONGEST_KEY = 4096
+_PLACE = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<first>\d+):(?P<last>\d+)\])?")
+
+
+class _Ark:
+    shift: float | None = None
+
+    def __init__(self, path: str, storage: Mapping[str, object]) -> None:
+        self._path = path
+        with mended(path):
+            self._file = open_file(path, storage)
+
+    def read(self, at: str) -> Found:
+        offset, _, rows = at.partition("[")
+        self._file.seek(int(offset or 0))
+        try:
+            frames = _matrix(self._file, self._path)
+        except (*_BROKEN, AssertionError, IndexError, TypeError, AttributeError, RuntimeError) as error:
+            raise damaged(self._path, error or "it ends") from error
+        if not rows:
+            return frames
+        first, last = map(int, rows.removesuffix("]").split(":"))
+        if not first <= last < len(frames):
+            raise damaged(self._path, f"{len(frames)} rows, and rows {first} to {last} are asked for")
+        return frames[first : last + 1]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _matrix(file: BinaryIO, path: str) -> Found:
+    """The matrix that begins here."""
+    start = file.tell()
+    head = file.read(2)
+    if not head:
+        raise EOFError(f"it ends before byte {start}")
+    if head != b"\0B":
+        file.seek(start)
+        return _text(file)
+    kind = _token(file)
+    if kind not in _PLAIN and kind not in _COMPRESSED:
+        raise DataError(
+            f"it holds {kind.decode('ascii', 'replace')!r}, and not a matrix (FM, DM, CM, CM2, CM3)",
+            where=path,
+            remedy="write matrices, a row a frame, for example with copy-feats",
+        )
+    if kind in _PLAIN:
+        rows, columns = _shape(*struct.unpack("<xixi", _exactly(file, 10)))
+        numbers = np.frombuffer(_exactly(file, rows * columns * _PLAIN[kind]), f"<f{_PLAIN[kind]}")
+        return numbers.reshape(rows, columns)
+    least, span, *shape = struct.unpack("<ffii", _exactly(file, 16))
+    return _unpacked(file, kind, np.float32(least), np.float32(span), *_shape(*shape))
+
+
+def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, rows: int, columns: int) -> Found:
+    """A compressed matrix behind its header: float32 (rows, columns).
+
+    CM2 and CM3 are rows of steps of the span. CM is a column after the other, each a byte a row: up to 64 between the column's
+    least value and its first quartile, up to 192 to its third, and from there to its greatest.
+    """
+    if kind != b"CM":
+        steps = {b"CM2": "<u2", b"CM3": "u1"}[kind]
+        size = np.dtype(steps).itemsize
+        numbers = np.frombuffer(_exactly(file, rows * columns * size), steps).astype(np.float32)
+        return (least + numbers * (span / np.float32(256**size - 1))).reshape(rows, columns)
+    marks = np.frombuffer(_exactly(file, 8 * columns), "<u2").reshape(columns, 4).astype(np.float32)
+    p0, p25, p75, p100 = (least + span * (marks / np.float32(65535))).T[:, :, None]
+    code = np.frombuffer(_exactly(file, rows * columns), "u1").reshape(columns, rows).astype(np.float32)
+    low = p0 + (p25 - p0) * code * np.float32(1 / 64)
+    middle = p25 + (p75 - p25) * (code - 64) * np.float32(1 / 128)
+    high = p75 + (p100 - p75) * (code - 192) * np.float32(1 / 63)
+    found: Found = np.where(code <= 64, low, np.where(code <= 192, middle, high)).T
+    return np.ascontiguousarray(found)
+
+
+def _exactly(file: BinaryIO, size: int) -> bytes:
+    found = file.read(size)
+    if len(found) < size:
+        raise EOFError(f"it ends {size - len(found)} bytes too early")
+    return found
+
+
+def _shape(rows: int, columns: int) -> tuple[int, int]:
+    if rows < 0 or columns < 0:
+        raise ValueError(f"{rows} rows and {columns} columns")
+    return rows, columns
+
+
+def _token(file: BinaryIO) -> bytes:
+    """Bytes up to a blank."""
+    found = b""
+    while len(found) < _LONGEST_KEY:
+        one = file.read(1)
+        if one in (b" ", b""):
+            return found
+        found += one
+    raise ValueError("a name of more than 4096 bytes")
+
+
+def _text(file: BinaryIO) -> Found:
+    """A matrix as text, up to its bracket."""
+    rows: list[list[float]] = []
+    begun = False
+    for line in iter(file.readline, b""):
+        if not begun:
+            before, bracket, line = line.partition(b"[")
+            if before.strip():
+                raise ValueError("neither binary nor text begins here")
+            begun = bool(bracket)
+        inside, bracket, _ = line.partition(b"]")
+        if inside.strip():
+            rows.append([float(number) for number in inside.split()])
+        if bracket:
+            if len({len(row) for row in rows}) > 1:
+                raise ValueError("its rows are of several lengths")
+            return np.array(rows, np.float64)
+    raise EOFError("there is no closing bracket")
+
+
+def _skip(file: BinaryIO) -> None:
+    """Pass over the matrix that begins here, by its header."""
+    start = file.tell()
+    if file.read(2) != b"\0B":
+        file.seek(start)
+        _text(file)
+        return
+    kind = _token(file)
+    if kind in _PLAIN:
+        rows, columns = _shape(*struct.unpack("<xixi", _exactly(file, 10)))
+        left = rows * columns * _PLAIN[kind]
+    elif kind in _COMPRESSED:
+        rows, columns = _shape(*struct.unpack("<8xii", _exactly(file, 16)))
+        # CM: four 16-bit percentiles a column, and a byte a number.
+        left = {b"CM": 8 * columns + rows * columns, b"CM2": 2 * rows * columns, b"CM3": rows * columns}[kind]
+    else:
+        raise ValueError(f"{kind.decode('ascii', 'replace')!r} is no matrix (FM, DM, CM, CM2, CM3)")
+    file.seek(left, 1)
+
+
+def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    yield from _listed(path, storage) if path.lower().endswith(".scp") else _scanned(path, identity, size, storage)
+
+
+def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    """What an archive holds, by the headers of its matrices."""
+    places: list[tuple[str, int]] = []
+    with mended(path), open_file(path, storage) as file:
+        while True:
+            try:
+                key = _token(file).decode().lstrip("\n")
+                if not key:
+                    break
+                places.append((key, file.tell()))
+                _skip(file)
+            except _BROKEN as error:
+                last = f"at {places[-1][0]!r}: " if places else ""
+                raise damaged(path, f"{last}{error or 'it ends'}") from error
+        if file.tell() > size:
+            raise damaged(path, f"it ends within the frames of {places[-1][0]!r}")
+    ends = [*(offset for _, offset in places[1:]), size]
+    for (key, offset), end in zip(places, ends, strict=True):
+        yield key, Item("kaldi", path, str(offset), f"{identity}@{offset}", end - offset)
+
+
+def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    """What a list says."""
+    folder, _ = locate(path, storage)
+    known: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    found: list[tuple[str, str, str]] = []
+    with mended(path), open_file(path, storage) as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode().strip()
+            except UnicodeDecodeError as error:
+                raise DataError(f"it is not UTF-8 ({error})", where=f"{path}, line {number}") from error
+            if not line:
+                continue
+            (key, rest), where = [*line.split(None, 1), ""][:2], f"{path}, line {number}"
+            if rest.endswith("|") or rest.startswith("|"):
+                raise DataError(
+                    f"the frames of {key!r} come from a command, which is not run",
+                    where=where,
+                    remedy="run it yourself, and name the archive that it writes (copy-feats ... ark,scp:x.ark,x.scp)",
+                )
+            place = _PLACE.fullmatch(rest)
+            if place is None:
+                raise DataError("this is no KEY FILE:OFFSET", where=where, remedy="correct the line")
+            name = place["file"]
+            file_ = name if name.startswith("/") or is_remote(name) else folder.path(name)
+            at = place["offset"] or "0"
+            if place["first"] is not None:
+                at += f"[{place['first']}:{place['last']}]"
+            found.append((key, file_, at))
+            counts[file_] = counts.get(file_, 0) + 1
+    for file_ in counts:
+        try:
+            known[file_] = identify(file_, storage)
+        except OSError:
+            known[file_] = MISSING
+    for key, file_, at in found:
+        whole = known[file_]
+        size = 0 if whole == MISSING else int(whole.partition(":")[0]) // counts[file_]
+        yield key, Item("kaldi", file_, at, whole if whole == MISSING else f"{whole}@{at}", size)
+
+
+KALDI = Format((".scp", ".ark"), _find, _Ark)

@@ -1,0 +1,61 @@
+"""HDF5: a dataset (frames, dimension) of each key, which is its path in the file without the first slash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from swsdist.io.frames.item import Format, Found, Item, damaged, mended, missing_library, open_file
+
+#: What h5py raises of a file that is damaged.
+_BROKEN = (OSError, ValueError, KeyError, RuntimeError, TypeError)
+
+
+def _opened(file: Any, path: str) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise missing_library("h5py", "hdf5", path) from None
+    with mended(path, *_BROKEN):
+        return h5py.File(file, "r")
+
+
+class _Hdf5:
+    shift: float | None = None
+
+    def __init__(self, path: str, storage: Mapping[str, object]) -> None:
+        self._path, self._file = path, open_file(path, storage)
+        self._root = _opened(self._file, path)
+
+    def read(self, at: str) -> Found:
+        try:
+            return np.asarray(self._root[at][()])
+        except _BROKEN as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise damaged(self._path, error, at) from error
+
+    def close(self) -> None:
+        self._root.close()
+        self._file.close()
+
+
+def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
+    found: list[tuple[str, Item]] = []
+
+    def look(name: str, one: Any) -> None:
+        if hasattr(one, "shape"):  # a dataset, and not a group
+            bytes_ = int(one.id.get_storage_size())
+            found.append((name, Item("hdf5", path, name, f"{identity}@{name}", bytes_)))
+
+    with mended(path), open_file(path, storage) as file:
+        root = _opened(file, path)
+        with mended(path, *_BROKEN):
+            root.visititems(look)
+            root.close()
+    yield from found
+
+
+HDF5 = Format((".h5", ".hdf5"), _find, _Hdf5)

@@ -1,0 +1,104 @@
+"""HTK's parameter files, big-endian, one a document.
+
+A header of 12 bytes: int32 number of frames, int32 frame shift in units of 100 ns, int16 bytes a frame, int16 kind. The kind is
+a base (lowest 6 bits) and qualifiers. Compressed (`_C`): after the header two float32 vectors A and B, then int16 y, and
+x = (y + B) / A; the header counts the 4 frames' worth of bytes that A and B take. With a checksum (`_K`) two more bytes
+follow, which are read over and not compared. Waveforms, LPC reflection coefficients in 16 bits (IREFC), discrete symbols and
+vectors with a codebook (`_V`) are refused.
+
+Source: Young et al., The HTK Book (3.4), 5.10.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdist.errors import DataError
+from swsdist.io.frames.item import Format, Found, damaged, mended, whole
+
+_HEADER = struct.Struct(">iihh")
+_COMPRESSED, _CHECKSUM, _QUANTISED = 0o2000, 0o10000, 0o40000
+#: Bases that are no vectors of float32.
+_NOT_VECTORS = {0: "a waveform", 5: "IREFC", 10: "discrete symbols"}
+
+
+class Header(NamedTuple):
+    """What a file says of itself: frames, seconds from one to the next, bytes of one, kind."""
+
+    frames: int
+    shift: float
+    width: int
+    kind: int
+
+
+def header(path: str, data: bytes) -> Header:
+    """The header of a file.
+
+    Raises:
+        DataError: it is none, or of a kind that is not read.
+    """
+    if len(data) < _HEADER.size:
+        raise damaged(path, f"{len(data)} bytes, and the header alone has {_HEADER.size}")
+    frames, period, width, kind = _HEADER.unpack_from(data)
+    turned, _, bytes_, _ = struct.unpack_from("<iihh", data)
+    if frames < 0 or width <= 0 or len(data) == _HEADER.size + turned * bytes_ != _HEADER.size + frames * width:
+        raise damaged(path, f"{frames} frames of {width} bytes: it is not HTK, which is big-endian")
+    base = _NOT_VECTORS.get(kind & 0o77)
+    if base is not None or kind & _QUANTISED:
+        raise DataError(
+            f"it holds {base or 'vectors with a codebook (_V)'}, and not vectors of numbers",
+            where=path,
+            remedy="convert it with HCopy, for example with TARGETKIND = MFCC",
+        )
+    return Header(frames, period * 1e-7, width, kind)
+
+
+def decoded(path: str, data: bytes) -> Found:
+    """Frames, float32 (frames, dimension).
+
+    Raises:
+        DataError: the file is not HTK, is cut off, or of a kind that is not read.
+    """
+    head = header(path, data)
+    compressed = bool(head.kind & _COMPRESSED)
+    size = 2 if compressed else 4
+    if head.width % size:
+        raise damaged(path, f"frames of {head.width} bytes are no numbers of {size}")
+    expected = _HEADER.size + head.frames * head.width + (2 if head.kind & _CHECKSUM else 0)
+    if len(data) != expected:
+        raise damaged(path, f"{len(data)} bytes, and by its header {expected}")
+    dimension = head.width // size
+    if not compressed:
+        frames: Found = np.frombuffer(data, ">f4", head.frames * dimension, _HEADER.size)
+        return frames.reshape(head.frames, dimension).astype(np.float32)
+    count = head.frames - 4
+    if count < 0:
+        raise damaged(path, f"compressed, and {head.frames} frames with the 4 of A and B")
+    factor, offset = np.frombuffer(data, ">f4", 2 * dimension, _HEADER.size).reshape(2, dimension)
+    stored = np.frombuffer(data, ">i2", count * dimension, _HEADER.size + 8 * dimension).reshape(count, dimension)
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is told of with its key
+        made: Found = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
+    return made
+
+
+class _Htk:
+    shift: float | None = None
+
+    def __init__(self, path: str, storage: Mapping[str, object]) -> None:
+        self._path, self._storage = path, storage
+
+    def read(self, at: str) -> Found:
+        with mended(self._path):
+            data = whole(self._path, self._storage)
+        self.shift = header(self._path, data).shift
+        return decoded(self._path, data)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+HTK = Format((".htk", ".fea", ".mfc", ".mfcc", ".plp", ".fbk", ".lpc", ".usr"), None, _Htk)

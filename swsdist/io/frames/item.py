@@ -1,0 +1,115 @@
+"""Where the frames of one key are, and what a format's file must do to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.io.filesystem import open_path
+
+#: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.
+Found = NDArray[np.generic]
+
+#: The identities of an item whose file is not there, and of one whose file may not be read.
+MISSING, UNREADABLE = "missing", "unreadable"
+
+
+class Item(NamedTuple):
+    """The frames of one key.
+
+    Attributes:
+        form: name of the format.
+        file: path or url.
+        at: the place in it, as the format says; empty: all of it.
+        identity: changes when the item changes, or (where the format does not tell) anything of its file.
+        size: about how many bytes.
+    """
+
+    form: str
+    file: str
+    at: str
+    identity: str
+    size: int
+
+
+class Reader(Protocol):
+    """An open file."""
+
+    #: Seconds from frame to frame, where the file tells it: after `read`, of what was read.
+    shift: float | None
+
+    def read(self, at: str) -> Found:
+        """The frames at a place.
+
+        Raises:
+            DataError: they are damaged, or not there.
+            OSError: the file cannot be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+#: Items of a file by key: its path, its identity, its bytes, and options for s3fs.
+Find = Callable[[str, str, int, Mapping[str, object]], Iterator[tuple[str, Item]]]
+
+#: Opens a file: its path, and options for s3fs.
+Open = Callable[[str, Mapping[str, object]], Reader]
+
+
+class Format(NamedTuple):
+    """What is known of a format.
+
+    Attributes:
+        endings: of its files, with the dot, in lower case.
+        find: the items of a file; None where a file is one item, whose key is its name in the folder.
+        open: opens a file.
+    """
+
+    endings: tuple[str, ...]
+    find: Find | None
+    open: Open
+
+
+def missing_library(library: str, extra: str, where: str) -> ConfigError:
+    """What to say where an optional library is not installed."""
+    return ConfigError(f"the library {library} is not installed", where=where, remedy=f"pip install 'swsdist[{extra}]'")
+
+
+@contextmanager
+def mended(path: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Say of a file that it is damaged where a library says so in its own way; trouble of the file system stays."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError("there is no such file", where=path, remedy="look at the path") from error
+    except PermissionError as error:
+        raise UserError("it may not be read", where=path, remedy="look at its permissions") from error
+    except kinds as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise damaged(path, error) from error
+
+
+def damaged(path: str, error: object, key: str | None = None) -> DataError:
+    """The error of a file, or of a key in it, that cannot be understood."""
+    what = f"the frames of {key!r} are" if key else "it is"
+    return DataError(f"{what} damaged or cut off ({error})", where=path, remedy="write it, or copy it, again")
+
+
+def whole(path: str, storage: Mapping[str, object]) -> bytes:
+    """All bytes of a file."""
+    with open_file(path, storage) as file:
+        return file.read()
+
+
+def open_file(path: str, storage: Mapping[str, object]) -> BinaryIO:
+    """A seekable binary file, local or `s3://`."""
+    return open_path(path, storage)

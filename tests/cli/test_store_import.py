@@ -1,0 +1,128 @@
+"""swsdist store import: a store of frames that another program made, what is searched in it, and what `check` says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Command
+
+import swsdist as package
+from swsdist.store.reading import Store
+
+SHIFT = ("--shift", "0.01", "--dimension", "39", "--length", "0.032")
+
+
+@pytest.fixture
+def frames(place: Path, tmp_path: Path) -> Path:
+    """Frames of the run's documents, a file each; those of queries beside them, below `q`."""
+    documents, queries = package.open_store(str(place / "run/store")), package.open_store(str(place / "run/queries"))
+    for name in ("f", "q"):
+        (tmp_path / name).mkdir()
+    for doc_id in documents.documents()["doc_id"].to_pylist():
+        np.save(tmp_path / "f" / f"{doc_id}.npy", documents.features(doc_id))
+    for row in queries.documents().to_pylist():
+        np.save(
+            tmp_path / "q" / f"{row['doc_id']}-{row['channel']}.npy", queries.features(row["doc_id"], row["channel"])
+        )
+    return tmp_path
+
+
+def opened(path: Path) -> Store:
+    return package.open_store(str(path))
+
+
+def test_from_a_store_to_files_and_back(swsdist: Command, place: Path, frames: Path) -> None:
+    told = swsdist("store", "import", "there", "f", *SHIFT, "--track", "theirs", cwd=frames).out
+    assert told.startswith("8 documents, ")
+    there, own = opened(frames / "there"), opened(place / "run/store")
+    assert [(track.name, track.kind) for track in there.manifest.tracks] == [("theirs", "features")]
+    for doc_id in own.documents()["doc_id"].to_pylist():
+        assert np.array_equal(there.features(doc_id), own.features(doc_id))
+    swsdist("store", "check", "there", cwd=frames)
+    assert "external version 1 (shift=0.01" in swsdist("store", "info", "there", cwd=frames).out
+    assert "q001-1.npy" in swsdist("search", "there", "--query", "q/q001-1.npy", "--top", "3", cwd=frames).out
+    # With the speakers of the table, the same query finds the same in both.
+    docs = str(place / "corpus" / "docs.csv")
+    swsdist("store", "import", "spoken", "f", *SHIFT, "--documents", docs, cwd=frames)
+    hits = package.search(str(frames / "spoken"), str(frames / "q" / "q001-1.npy"), top=5)
+    wanted = package.search(own, str(place / "corpus/queries/q001_1.wav"), top=5)  # trimmed, as those of the run
+    assert len(hits) == 5
+    assert hits.drop(columns="query_id").equals(wanted.drop(columns="query_id"))
+
+
+def test_again_only_what_has_changed(swsdist: Command, frames: Path) -> None:
+    swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
+    before = set((frames / "there" / "shards").glob("*"))
+    swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
+    assert set((frames / "there" / "shards").glob("*")) == before
+    np.save(frames / "f" / "d001.npy", np.load(frames / "f" / "d001.npy") + 1)
+    (frames / "f" / "d002.npy").unlink()
+    assert swsdist("store", "import", "there", "f", *SHIFT, cwd=frames).out.startswith("7 documents")
+    assert len(set((frames / "there" / "shards").glob("*")) - before) == 3  # one shard: frames, documents, rejected
+    assert np.array_equal(opened(frames / "there").features("d001"), np.load(frames / "f" / "d001.npy"))
+    told = swsdist("store", "import", "there", "f", "--shift", "0.02", "--dimension", "39", cwd=frames, code=2).err
+    assert "the store holds other features" in told
+
+
+def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
+    np.save(frames / "f" / "d003.npy", np.full((50, 39), np.inf))
+    told = swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
+    assert told.out.startswith("7 documents")
+    assert (
+        f"rejected: 1 document(s), not-finite; the first: {frames}/f/d003.npy: frames of 'd003': frame 0 " in told.err
+    )
+    strict = swsdist("store", "import", "there", "f", *SHIFT, "--strict", cwd=frames, code=4).err
+    assert "1 documents were rejected" in strict
+    none = swsdist("store", "import", "no", "f", "--shift", "0.01", "--dimension", "3", cwd=frames, code=3).err
+    assert f"error: {frames}/f: none of the 8 documents could be used" in none
+
+
+def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> None:
+    docs = str(place / "corpus" / "docs.csv")
+    swsdist("store", "import", "there", "f", *SHIFT, "--documents", docs, "--hours", "0.005", cwd=frames)
+    rows = opened(frames / "there").documents().to_pylist()
+    wanted = opened(place / "run/store").documents().to_pylist()
+    assert [(row["doc_id"], row["speaker"], row["path"]) for row in rows] == [
+        (row["doc_id"], row["speaker"], row["path"]) for row in wanted
+    ]
+    assert len(opened(frames / "there").manifest.shards) > 1
+    # The table's durations are held against the frames.
+    short = ("--shift", "0.005", "--dimension", "39")
+    assert "wrong-duration" not in swsdist("store", "import", "x", "f", *SHIFT, "--documents", docs, cwd=frames).err
+    told = swsdist("store", "import", "y", "f", *short, "--documents", docs, cwd=frames, code=3).err
+    assert "and the duration is" in told
+
+
+def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> None:
+    swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
+    told = swsdist("search", "there", "--query", str(place / "corpus/queries/q001_1.wav"), cwd=frames, code=2).err
+    assert "nothing here can make them of a recording" in told
+    assert "remedy: give frames of the query" in told
+    assert "there is no such file" in swsdist("search", "there", "--query", "q/gone.npy", cwd=frames, code=2).err
+    beyond = swsdist("search", "there", "--query", "q/q001-1.npy:30-40", cwd=frames, code=3).err
+    assert "the place from 30 to 40 s has none" in beyond
+
+
+def test_check_of_a_config(swsdist: Command, place: Path, frames: Path) -> None:
+    (frames / "docs.csv").write_text("doc_id\n" + "".join(f"d00{k}\n" for k in range(1, 9)))
+    (frames / "queries.csv").write_text("query_id\nq001\nq002\n")
+    config = (
+        "run: run\ncorpus: {documents: docs.csv, queries: queries.csv}\n"
+        "features: {name: external, options: {path: f, queries: q, shift: 0.01, dimension: 39}}\n"
+    )
+    (frames / "config.yaml").write_text(config)
+    out = swsdist("check", "config.yaml", cwd=frames).out
+    assert "8 have no recording" in out
+    assert "2, 2 examples; nothing is cut off" in out
+    assert "external: frames of 8 of 8 documents" in out
+    assert "external: frames of 2 of 2 examples of queries" in out
+    assert "odd" not in out
+    (frames / "f" / "d002.npy").unlink()
+    out = swsdist("check", "config.yaml", cwd=frames).out
+    assert "7 of 8 documents; the first without: d002" in out
+    out = swsdist("check", "config.yaml", "--set", "features.options.dimension=12", cwd=frames, code=2).out
+    assert "frames of 'd001': an array of" in out
+    out = swsdist("check", "config.yaml", "--set", "features.options.path=gone", cwd=frames, code=2).out
+    assert f"{frames}/gone: there is no such file or folder" in out

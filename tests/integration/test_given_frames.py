@@ -1,0 +1,315 @@
+"""Features that others made: results as with the extractor that made them, without audio, and what changes or is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from archives import write_ark
+
+import swsdist
+from swsdist.chains.search.importing import import_store
+from swsdist.errors import DataError, StoreError, UserError
+from swsdist.features.mfcc import Mfcc
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.store.maintaining import check
+from swsdist.store.reading import Store
+
+#: After the store's documents: what is digested of a search.
+SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
+OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
+NO_TRIM = "queries.trim=none"
+
+
+@pytest.fixture(scope="session")
+def by_mfcc(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with `mfcc` that trims nothing; to be read only."""
+    folder = tmp_path_factory.mktemp("by-mfcc")
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    corpus = {name: str(small_corpus / f"{table}.csv") for name, table in tables.items()}
+    values = {"run": str(folder), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
+    swsdist.run({**values, "executor": {"kind": "serial"}})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def frames(by_mfcc: Path) -> dict[str, np.ndarray]:
+    """Frames of all documents and examples of that run."""
+    documents, queries = (Store(Folder(str(by_mfcc / name))) for name in ("store", "queries"))
+    found = {doc_id: documents.features(doc_id) for doc_id in documents.documents()["doc_id"].to_pylist()}
+    for row in queries.documents().to_pylist():
+        found[f"{row['doc_id']}-{row['channel']}"] = queries.features(row["doc_id"], row["channel"])
+    return found
+
+
+@pytest.fixture
+def npy(tmp_path: Path, frames: dict[str, np.ndarray]) -> Path:
+    """The same in a folder, a file each."""
+    (tmp_path / "frames").mkdir()
+    for key, each in frames.items():
+        np.save(tmp_path / "frames" / f"{key}.npy", each)
+    return tmp_path / "frames"
+
+
+def features(path: Path | str, **options: Any) -> str:
+    return "features=" + json.dumps({"name": "external", "options": {"path": str(path), **OPTIONS, **options}})
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> str:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc: Path, frames: dict[str, Any]) -> None:
+    wanted = swsdist.digest(str(by_mfcc))
+    scene.run(features(npy))  # nothing is trimmed, whatever queries.trim says
+    assert {name: scene.digest()[name] for name in SEARCHED} == {name: wanted[name] for name in SEARCHED}
+    assert list(check(Store(Folder(str(scene.folder / "run" / "store"))))) == []
+    assert len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) > 0
+    assert scene.run(features(npy)).outcome.did == 0
+    # From Kaldi's archives, queries in one of their own, in other shards: the same.
+    documents = {key: each for key, each in frames.items() if "-" not in key}
+    write_ark(scene.folder / "d.ark", documents, scene.folder / "d.scp")
+    write_ark(scene.folder / "q.ark", {key: each for key, each in frames.items() if "-" in key})
+    place = features(scene.folder / "d.scp", queries=str(scene.folder / "q.ark"))
+    scene.run(place, "index.shards=3", run="kaldi")
+    assert scene.digest("kaldi") == scene.digest()
+
+
+@pytest.mark.ray
+def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
+    scene.run(features(npy), "index.shards=3")
+    scene.run(features(npy), "index.shards=3", *cluster.sets, run="ray")
+    assert scene.digest("ray") == scene.digest()
+
+
+def test_s3(scene: Any, npy: Path, s3: Any) -> None:
+    place = Folder(f"s3://{s3.bucket}/external", s3.storage)
+    for path in npy.iterdir():
+        place.write_bytes(path.name, path.read_bytes())
+    scene.run(features(npy))
+    scene.run(features(place.root), f"storage={json.dumps(s3.storage)}", run="s3")
+    assert scene.digest("s3") == scene.digest()
+    # A store there of what is there, without a config.
+    target = Folder(f"s3://{s3.bucket}/imported", s3.storage)
+    import_store(target.root, {"path": place.root, **OPTIONS}, storage=s3.storage)
+    imported = Store(target)
+    assert list(check(imported)) == []
+    assert np.array_equal(imported.features("d001"), np.load(npy / "d001.npy"))
+
+
+def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
+    """A table of documents without paths; then without durations."""
+    documents, queries = rows_of(scene.corpus / "docs.csv"), rows_of(scene.corpus / "queries.csv")
+    asked = table(scene.folder / "queries.csv", without(queries, "path", "duration"))
+    known = table(scene.folder / "docs.csv", without(documents, "path"))
+    sets = (features(npy), f"corpus.queries={asked}", "report.clips=5")
+    result = scene.run(*sets, f"corpus.documents={known}")
+    digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
+    assert all(digest[name] == wanted[name] for name in ("features", "candidates", "detections", "scored"))
+    (warning,) = scene.report()["warnings"]
+    assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
+    assert result.measures()["mtwv"] == pytest.approx(1.0)
+    bare = table(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
+    scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare")
+    store = Store(Folder(str(scene.folder / "bare" / "store")))
+    assert len(store.manifest.shards) == 3  # cut by the sizes of the frames
+    for row in store.documents().to_pylist():
+        assert row["duration"] == pytest.approx((row["frames"] - 1) * 0.01 + 0.032)
+        assert row["path"] == ""
+    assert scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare").outcome.did == 0
+    # What needs audio says so.
+    with pytest.raises(DataError, match="path"):
+        scene.run(f"corpus.documents={bare}", run="no")
+
+
+def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Path) -> None:
+    never = "search.normalise=none"
+    scene.run(features(npy), never, "index.shards=4")
+    before = {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
+    frames = np.load(npy / "d002.npy")
+    np.save(npy / "d002.npy", frames[::-1])
+    ended = scene.run(features(npy), never, "index.shards=4").outcome.course.ended["index"]
+    assert (ended.done, ended.tasks) == (1, 1)
+    store = Store(Folder(str(scene.folder / "run" / "store")))
+    assert np.array_equal(store.features("d002"), frames[::-1])
+    assert before < {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
+    scene.run(features(npy), never, run="once")
+    assert scene.digest() == scene.digest("once")
+    # A query's frames, too.
+    np.save(npy / "q001-1.npy", np.load(npy / "q001-1.npy")[::-1])
+    again = scene.run(features(npy), never).outcome.course.ended
+    assert (again["index"].tasks, again["queries"].done) == (0, 1)
+    # Where they lie does not matter.
+    shutil.copytree(npy, scene.folder / "moved")  # with copy2
+    assert scene.run(features(scene.folder / "moved"), never).outcome.course.ended["index"].tasks == 0
+
+
+def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: Path) -> None:
+    whole = {key: np.load(npy / f"{key}.npy") for key in ("d001", "d002", "d003", "d004", "q002-1")}
+    np.save(npy / "d001.npy", whole["d001"][:, :13])
+    np.save(npy / "d002.npy", np.where(np.arange(39) == 3, np.nan, whole["d002"]))
+    np.save(npy / "d003.npy", whole["d003"][: len(whole["d003"]) // 2])
+    (npy / "d004.npy").unlink()
+    (npy / "q002-1.npy").unlink()
+    scene.run(features(npy))
+    told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
+    assert {name: reason for name, (reason, _, _) in told.items()} == {
+        "d001": "wrong-dimension",
+        "d002": "not-finite",
+        "d003": "wrong-duration",
+        "d004": "no-frames",
+        "q002": "no-frames",
+    }
+    assert told["d003"][1] == str(npy / "d003.npy")
+    assert "the duration is" in told["d003"][2]
+    assert all(name in message for name, (_, _, message) in told.items())
+    assert scene.run(features(npy)).outcome.did == 0
+    for key, each in whole.items():
+        np.save(npy / f"{key}.npy", each)
+    scene.run(features(npy))
+    assert scene.rejected() == []
+    scene.run(features(npy), run="once")
+    assert scene.digest()["features"] == scene.digest("once")["features"]
+
+
+def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
+    with pytest.raises(UserError, match="there is no such file or folder"):
+        scene.run(features(scene.folder / "gone.scp"))
+    (npy / "a.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="several formats"):
+        scene.run(features(npy))
+    (npy / "a.npz").unlink()
+    for path in npy.glob("d*.npy"):
+        path.unlink()
+    with pytest.raises(StoreError, match="none of the 8 documents could be used"):
+        scene.run(features(npy))
+
+
+def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
+    """Beside an extractor, with a transform; one that is added is all that is computed."""
+    external = {"name": "external", "track": "given", "options": {"path": str(npy), **OPTIONS}}
+    both = [{"name": "mfcc"}, external | {"transforms": [{"name": "columns", "options": {"keep": list(range(13))}}]}]
+    scene.run(NO_TRIM, "index.shards=2", 'search.streams=[{"track": "mfcc"}]')
+    sets = (f"features={json.dumps(both)}", "index.shards=2")
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    assert (ended["index"].done, ended["index"].skipped) == (2, 0)
+    store = Store(Folder(str(scene.folder / "run" / "store")))
+    assert store.manifest.track("given").dimension == 13
+    assert np.array_equal(store.features("d001", track="given"), store.features("d001", track="mfcc")[:, :13])
+    assert list(check(store)) == []
+    assert scene.digest()["candidates"] == swsdist.digest(str(by_mfcc))["candidates"]
+    # A document whose frames change is indexed again in both; one without frames is in neither.
+    np.save(npy / "d003.npy", np.load(npy / "d003.npy") * 2)
+    (npy / "d004.npy").unlink()
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    assert ended["index"].done == 4  # two documents, in two shards, of two tracks
+    store = Store(Folder(str(scene.folder / "run" / "store")))
+    assert {row["id"] for row in scene.rejected()} == {"d004"}
+    assert all("d004" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "given"))
+    assert scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.did == 0
+
+
+def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: dict[str, np.ndarray]) -> None:
+    places = [
+        {"query_id": "cut", "example": 1, "doc_id": "d001", "start": 1.0, "end": 1.5},
+        {"query_id": "beyond", "example": 1, "doc_id": "d001", "start": 1.0, "end": 900.0},
+    ]
+    asked = table(scene.folder / "queries.csv", places)
+    scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
+    queries = Store(Folder(str(scene.folder / "run" / "queries")))
+    count = 1 + int((0.5 - 0.032) / 0.01)
+    assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
+    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("beyond", "place-outside")]
+    best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null").detections().iloc[0]
+    assert (best["doc_id"], best["start"]) == ("d001", 1.0)
+
+
+def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
+    """Frames are held against the duration of the place, or of the whole recording."""
+    path = str(scene.corpus / "queries" / "q001_1.wav")
+    rows = [
+        {"query_id": "q001", "example": 1, "path": path, "start": "", "end": ""},
+        {"query_id": "q002", "example": 1, "path": path, "start": 0.0, "end": 0.2},
+    ]
+    asked = table(scene.folder / "queries.csv", rows)
+    scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
+    assert "and the duration is 0.20 s" in row["message"]
+
+
+def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
+    documents = rows_of(scene.corpus / "docs.csv")
+    rows = [{**row, "path": str(scene.corpus / row["path"]) if k < 4 else ""} for k, row in enumerate(documents)]
+    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}")
+    (warning,) = scene.report()["warnings"]
+    assert warning == "4 of 8 documents have no recording: their hits have no sound"
+    assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
+
+
+@pytest.mark.parametrize("distance", ["log-posterior-cosine", "kl-symmetric"])
+def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distance: str) -> None:
+    """As a recogniser of phones gives them; what is no probability is rejected, and the other way round they are features."""
+    for key, each in frames.items():
+        powers = np.exp(each[:, 1:13] / 20)
+        np.save(npy / f"{key}.npy", powers / powers.sum(axis=1, keepdims=True))
+    np.save(npy / "d005.npy", np.load(npy / "d005.npy") * 2)
+    given = features(npy, dimension=12, kind="posteriors")
+    result = scene.run(given, f"search.distance={distance}", "search.normalise=none")
+    assert Store(Folder(str(scene.folder / "run" / "store"))).manifest.tracks[0].kind == "posteriors"
+    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "not-posteriors")]
+    assert result.measures()["mtwv"] > 0.2
+
+
+def test_several_channels(scene: Any, npy: Path) -> None:
+    (npy / "d001.npy").rename(npy / "talk-1.npy")
+    (npy / "d002.npy").rename(npy / "talk-2.npy")
+    rows = [{"doc_id": "talk", "channel": 1}, {"doc_id": "talk", "channel": 2}, {"doc_id": "d003", "channel": 2}]
+    documents = table(scene.folder / "docs.csv", rows)
+    scene.run(features(npy), f"corpus.documents={documents}", "corpus.references=null")
+    store = Store(Folder(str(scene.folder / "run" / "store")))
+    for name, channel, key in (("talk", 1, "talk-1"), ("talk", 2, "talk-2"), ("d003", 2, "d003")):
+        assert np.array_equal(store.features(name, channel), np.load(npy / f"{key}.npy"))
+    clash = table(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
+    with pytest.raises(UserError, match="both have frames of the key 'talk-2'"):
+        scene.run(features(npy), f"corpus.documents={clash}", run="no", choice=Choice(only="index"))
+
+
+def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
+    scene.run(features(npy), choice=Choice(until="index"))
+    store, query = str(scene.folder / "run" / "store"), next(iter(sorted((scene.corpus / "queries").iterdir())))
+    found = swsdist.search(store, str(npy / f"{query.stem.replace('_', '-')}.npy"))
+    wanted = swsdist.search(str(by_mfcc / "store"), str(query), trim=False)
+    assert len(found) == len(wanted) > 0
+    assert found.drop(columns="query_id").equals(wanted.drop(columns="query_id"))
+    place = swsdist.search(store, f"{npy / 'd001.npy'}:1.0-1.5").iloc[0]
+    assert (place["doc_id"], place["start"]) == ("d001", 1.0)
+    with pytest.raises(UserError, match="nothing here can make them of a recording"):
+        swsdist.search(store, str(query))
+    mixed = [{"name": "mfcc"}, {"name": "external", "options": {"path": str(npy), **OPTIONS}}]
+    scene.run(f"features={json.dumps(mixed)}", run="mixed", choice=Choice(until="index"))
+    with pytest.raises(UserError, match="in one of its 2 tracks"):
+        swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
+
+
+def test_the_mfcc_are_those_of_the_class(frames: dict[str, np.ndarray]) -> None:
+    assert {each.shape[1] for each in frames.values()} == {Mfcc().dimension}

@@ -1,0 +1,173 @@
+"""Given frames are held against what the options say of them; what is wrong is told with file and key."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swsdist.errors import ConfigError, FramesError, UnusableError
+from swsdist.features.external import External
+from swsdist.features.interface import Extractor, Given, frame_shift, frames_seconds
+from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
+from swsdist.features.sources import sources_of
+from swsdist.testing.conformance import check_given
+
+
+def given(folder: Path, **options: Any) -> Given:
+    made = create("external", {"path": str(folder), "shift": 0.01, "dimension": 3, **options})
+    assert isinstance(made, Given)
+    return made
+
+
+def read(folder: Path, seconds: float | None = None, key: str = "a", **options: Any) -> np.ndarray:
+    one = given(folder, **options)
+    return np.concatenate(list(one.read(one.items(False, {})[key], key, {}, seconds)))
+
+
+def save(folder: Path, frames: Any, key: str = "a") -> Path:
+    np.save(folder / f"{key}.npy", frames)
+    return folder
+
+
+ONES = np.ones((100, 3), np.float32)
+
+
+def test_it_is_right(tmp_path: Path) -> None:
+    save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
+    save(tmp_path, ONES, "q-1")
+    check_given(given(tmp_path))
+    check_given(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
+    assert not isinstance(given(tmp_path), Extractor)
+
+
+@pytest.mark.parametrize(
+    ("shift", "length", "ticks"),
+    [
+        (0.01, None, (100, 1, 1)),
+        (0.01, 0.025, (200, 5, 2)),
+        ("256/22050", None, (11025, 128, 128)),
+        (0.02, 0.025, (200, 5, 4)),
+    ],
+)
+def test_shift_and_length_are_exact(shift: Any, length: Any, ticks: tuple[int, int, int]) -> None:
+    one = External(path="x", shift=shift, length=length, dimension=1)
+    assert (one.sample_rate, one.frame_length, one.hop) == ticks
+
+
+def test_the_same_shift_as_of_an_extractor() -> None:
+    one, mfcc = External(path="x", shift=0.01, length=0.032, dimension=39), create("mfcc", {})
+    assert frame_shift(one) == frame_shift(mfcc)
+    assert frames_seconds(one, 73) == frames_seconds(mfcc, 73)
+
+
+@pytest.mark.parametrize("shift", [0, -0.01, "x", "1/0", 5000])
+def test_no_shift(shift: Any) -> None:
+    with pytest.raises(ConfigError, match="is no time in s"):
+        create("external", {"path": "x", "shift": shift, "dimension": 1})
+
+
+@pytest.mark.parametrize(
+    ("frames", "options", "reason", "told"),
+    [
+        (np.ones((100, 4)), {}, "wrong-dimension", "an array of 100 x 4, and not frames x 3"),
+        (np.ones((3, 100)), {}, "wrong-dimension", "transpose it"),
+        (np.ones(300), {}, "wrong-dimension", "an array of 300, "),
+        (np.ones((0, 3)), {}, "too-short", "there is no frame"),
+        (np.ones((9, 3), complex), {}, "no-frames", "of the type complex128"),
+        (
+            np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3))),
+            {},
+            "not-finite",
+            "frame 4200 holds nan",
+        ),
+        (np.full((5, 3), -np.inf), {"kind": "logits"}, "not-finite", "frame 0 holds -inf"),
+        (np.full((5, 3), 1e39), {}, "not-finite", "frame 0 holds inf"),
+        (np.full((5, 3), 0.2), {"kind": "posteriors"}, "not-posteriors", "frame 0 is no posterior: it sums to 0.6"),
+        (np.array([[1, 0, 0], [1.5, -0.5, 0]]), {"kind": "posteriors"}, "not-posteriors", "frame 1 .* it holds -0.5"),
+    ],
+)
+def test_frames_that_are_not_as_stated(tmp_path: Path, frames: Any, options: Any, reason: str, told: str) -> None:
+    save(tmp_path, frames)
+    with pytest.raises(FramesError, match=told) as error:
+        read(tmp_path, **options)
+    assert error.value.reason == reason
+    assert error.value.where == str(tmp_path / "a.npy")
+    assert "frames of 'a'" in error.value.message
+
+
+def test_posteriors(tmp_path: Path) -> None:
+    """All zero says nothing at all; the distances take it so."""
+    frames = np.array([[0.5, 0.25, 0.25], [0, 0, 0], [1, 0, 0.005]], np.float32)
+    assert np.array_equal(read(save(tmp_path, frames), kind="posteriors"), frames)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.24, 0.76, 1.015])
+def test_a_duration_that_fits(tmp_path: Path, seconds: float) -> None:
+    assert len(read(save(tmp_path, ONES), seconds)) == 100
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options"), [(1.3, {}), (0.7, {}), (2.0, {}), (1.02, {"tolerance": 0.001, "shift": 0.005})]
+)
+def test_a_duration_that_does_not(tmp_path: Path, seconds: float, options: Any) -> None:
+    with pytest.raises(FramesError, match="100 frames each") as error:
+        read(save(tmp_path, ONES), seconds, **options)
+    assert error.value.reason == "wrong-duration"
+    assert "features.options.shift" in str(error.value.remedy)
+
+
+def test_windows_that_overlap_end_later(tmp_path: Path) -> None:
+    assert len(read(save(tmp_path, ONES), 1.19 + 0.25, length=0.2)) == 100
+    with pytest.raises(FramesError):
+        read(tmp_path, 1.2 + 0.25, length=0.2)
+
+
+def test_a_shift_that_the_file_contradicts(tmp_path: Path) -> None:
+    (tmp_path / "a.htk").write_bytes(struct.pack(">iihh", 100, 125_000, 12, 6) + ONES.astype(">f4").tobytes())
+    with pytest.raises(FramesError, match="the file tells a shift of 0") as error:
+        read(tmp_path)
+    assert error.value.reason == "wrong-shift"
+    assert len(read(tmp_path, shift=0.0125)) == 100
+
+
+def test_where_they_lie_is_no_part_of_what_they_are(tmp_path: Path) -> None:
+    save(tmp_path, ONES)
+    one, other = given(tmp_path, what="x"), given(tmp_path / "..", form="npy", what="x")
+    assert identity(one) == identity(other)
+    assert recipe(one) != recipe(other)
+    assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
+    assert made_by(recipe(one)) == one
+    for options in ({"what": "y"}, {"shift": 0.02}, {"dimension": 4}, {"kind": "logits"}, {"tolerance": 1.0}):
+        assert identity(given(tmp_path, **{"what": "x", **options})) != identity(one)
+
+
+class Section:
+    """What a config says of an extractor."""
+
+    name, transforms = "external", ()
+
+    def __init__(self, track: str, **options: Any) -> None:
+        self.track, self.options = track, {"path": "x", "shift": 0.01, "dimension": 3, **options}
+
+
+def test_two_tracks_say_what_they_are() -> None:
+    with pytest.raises(Exception, match=r"give each another `what`"):
+        sources_of([Section("one"), Section("two", path="y")])
+    assert len(sources_of([Section("one", what="layer 6"), Section("two", path="y", what="layer 9")])) == 2
+
+
+def test_an_error_comes_back_from_a_worker() -> None:
+    import pickle
+
+    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", reason="missing")))
+    assert (type(error), error.message, error.where, error.remedy, error.reason) == (
+        FramesError,
+        "m",
+        "w",
+        "r",
+        "missing",
+    )
