@@ -51,7 +51,9 @@ class RunResult:
         groups: dict[tuple[str, str], list[str]] = {}
         for row in self.outcome.course.rejected().to_pylist():
             if row["kind"] != "task":
-                groups.setdefault((row["kind"], row["reason"]), []).append(f"{row['path']}: {row['message']}")
+                groups.setdefault((row["kind"], row["reason"]), []).append(
+                    f"{row['path'] or row['id']}: {row['message']}"
+                )
         return [(kind, reason, len(rows), rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
     def measures(self) -> dict[str, object]:
@@ -68,6 +70,7 @@ def run(
     sets: Sequence[str] = (),
     choice: Choice | None = None,
     progress: Progress | None = None,
+    allow_commands: bool = False,
 ) -> RunResult:
     """Run what is left of a config, from audio to report.
 
@@ -76,12 +79,14 @@ def run(
         sets: overrides as `a.b=c`.
         choice: which stages; all by default.
         progress: is told what happens.
+        allow_commands: run the commands of a Kaldi `wav.scp`, which stand there for recordings.
 
     Raises:
         ConfigError: the config is not valid.
         LockedError: another process works in the run folder.
         UserError, DataError: nothing sensible can be done.
     """
+    from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
     from swsdist.pipeline.course import Choice
     from swsdist.pipeline.driver import Progress, run_stages
@@ -93,7 +98,8 @@ def run(
         loaded = config
     else:
         loaded = load_config(config, sets)
-    outcome = run_stages(loaded, choice or Choice(), progress or Progress())
+    with permitted(allow_commands or are_permitted()):
+        outcome = run_stages(loaded, choice or Choice(), progress or Progress())
     report = outcome.reports.get(outcome.course.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 

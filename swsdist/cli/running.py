@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import allow_commands
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -37,6 +39,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     @_SET
     @_STRICT
     @_DRY
+    @allow_commands
     def command(
         config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool, dry_run: bool
     ) -> int:
@@ -54,6 +57,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
 @_STRICT
 @_DRY
+@allow_commands
 def run(
     config: str,
     corpus: str | None,
@@ -81,6 +85,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @click.argument("folder", metavar="RUN")
 @_SET
 @click.option("--det", type=click.Path(dir_okay=False), help="Also write the DET curve to this SVG file.")
+@allow_commands
 def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
     from pathlib import Path

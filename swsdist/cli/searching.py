@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from swsdist.cli.options import allow_commands
+
 
 @click.command()
 @click.argument("target", metavar="CONFIG|RUN|STORE")
@@ -27,6 +29,7 @@ import click
 )
 @click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
 @click.option("--dry-run", is_flag=True, help="With a config: show the plan and do nothing.")
+@allow_commands
 def search(
     target: str,
     queries: tuple[str, ...],

@@ -27,6 +27,7 @@ from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
 from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.times import frames_to_seconds, seconds_to_frame
@@ -107,8 +108,9 @@ def search_store(
         statistics=(CostSums.name,),
         fineness=1024 * method.unit(),
     )
+    detections = in_recordings(reduced.detections, store.documents(columns=list(WHERE)), Reduce().overlap)
     qnorm = Procedure(make_steps(["q-norm"], {}))
-    return qnorm.scores(reduced.detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
+    return qnorm.scores(detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
 
 
 def settings_of(options: Mapping[str, object]) -> Search:

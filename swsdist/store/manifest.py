@@ -41,7 +41,7 @@ from swsdist.store.statistics import pinned
 from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/2"
+SCHEMA = "swsdist-store/3"
 
 #: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
 StoreKind = str

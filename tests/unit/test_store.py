@@ -268,8 +268,8 @@ def test_no_store(tmp_path: Path) -> None:
         b"[]",
         b"null",
         b"{}",
-        b'{"schema": "swsdist-store/2"}',
-        b'{"schema": "swsdist-store/2", "shards": 3}',
+        b'{"schema": "swsdist-store/3"}',
+        b'{"schema": "swsdist-store/3", "shards": 3}',
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
@@ -282,7 +282,7 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/1"}).encode())
-    with pytest.raises(StoreError, match="schema swsdist-store/1, this version reads swsdist-store/2"):
+    with pytest.raises(StoreError, match="schema swsdist-store/1, this version reads swsdist-store/3"):
         Store(store.folder)
 
 

@@ -52,12 +52,11 @@ def rows(
         if of_query[row["query_id"]] <= 3 and len(chosen) < most:
             chosen.append(row)
     keys = pa.array([row["doc_id"] for row in chosen], pa.string())
-    documents = store.documents(columns=["doc_id", "channel", "path", "duration"])
-    places = {
-        (row["doc_id"], row["channel"]): row
-        for row in documents.filter(pc.is_in(documents["doc_id"], keys)).to_pylist()
-    }
-    return [{**row, **places[row["doc_id"], row["channel"]]} for row in chosen]
+    documents = store.documents(columns=["doc_id", "channel", "path", "recording"])
+    names = pc.coalesce(documents["recording"], documents["doc_id"])
+    found = documents.set_column(0, "doc_id", names).filter(pc.is_in(names, keys)).to_pylist()
+    paths = {(row["doc_id"], row["channel"]): row["path"] for row in found}
+    return [{**row, "path": paths[row["doc_id"], row["channel"]]} for row in chosen]
 
 
 def _top(table: pa.Table, most: int) -> pa.Table:

@@ -18,10 +18,12 @@ from swsdist.chains.search.oddities import (
 )
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import columns_of, frame_shift, kind_of
+from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.filesystem import is_remote, locate
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
+from swsdist.store.writing import OVERSHOOT
 
 #: Headers are read side by side: on S3 each waits for the network.
 _PROBES = 16
@@ -59,7 +61,7 @@ class _Checking:
         yield "documents", self._documents
         if self._corpus.queries is not None:
             yield "queries", self._queries
-        if self._corpus.references is not None:
+        if self._corpus.tells_truth:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store
@@ -69,14 +71,28 @@ class _Checking:
     def _documents(self) -> Iterator[Finding]:
         table, notices = self._own.documents, Notices()
         paths = dict.fromkeys(table["path"].to_pylist())
+        demand_permission(paths, self._corpus.documents, self._storage)
         found = _probed(list(paths), self._storage)
         bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
-        for row in table.select(["doc_id", "channel", "path"]).to_pylist():
-            if isinstance(length := found[row["path"]], float):
-                self._seconds[row["doc_id"], row["channel"]] = length
+        for row in table.to_pylist():
+            if not isinstance(length := found[row["path"]], float):
+                continue
+            if "start" in row:
+                if row["start"] >= length or row["end"] > length + OVERSHOOT:
+                    notices.add(
+                        "documents lie outside of their recording, and will be rejected",
+                        where=f"{row['listed']}: {row['start']:g} to {row['end']:g} s, and there are {length:.2f} s",
+                        remedy="correct their times, or drop them",
+                    )
+                    continue
+                length = min(length, row["end"]) - row["start"]
+            self._seconds[row["doc_id"], row["channel"]] = length
         tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
-        yield Finding("documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h")
+        where = f", places in {len(paths)} recordings" if self._own.placed else ""
+        yield Finding(
+            "documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h{where}"
+        )
         yield from _unusable("documents", bad, len(paths))
         yield from _odd("documents", notices)
 
@@ -110,7 +126,8 @@ class _Checking:
         assert table is not None
         known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
-        tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
+        if self._own.tabled and not self._own.placed:
+            tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
         asked = set(self._own.queries["query_id"].to_pylist())
         never = asked - set(table["query_id"].to_pylist())
         text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"

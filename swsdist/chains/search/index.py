@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from swsdist.audio.clips import write_silence
+from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.inputs import Row, SearchInputs, State, document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
@@ -16,6 +17,7 @@ from swsdist.errors import StoreError
 from swsdist.features.interface import Extractor, frame_shift, kind_of, tracks_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
@@ -62,6 +64,7 @@ class Index(Stage):
         state = own.load_state(anew=inputs.redo)
         known = state.known
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
+        self._demand_permission(own, new)
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
@@ -77,6 +80,7 @@ class Index(Stage):
                     "documents": rows,
                     "features": source.payload,
                     "partition": partition,
+                    "commands": are_permitted(),
                 },
             )
             own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
@@ -92,9 +96,16 @@ class Index(Stage):
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, lacking in state.lacking.items():
             rows = [own.wanted[key] for key in state.rows[shard] if _same(known[key], own.wanted.get(key))]
+            self._demand_permission(own, rows)
             for source in lacking if rows else ():
                 seconds = sum(document_seconds(rows, config.storage))
                 yield task(source, rows, shard, f"{len(rows)} documents of a shard that is there", seconds)
+
+    @staticmethod
+    def _demand_permission(own: SearchInputs, rows: list[Row]) -> None:
+        """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
+        given = own.config.corpus
+        demand_permission([row["path"] for row in rows], given.documents, own.config.storage)
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
@@ -108,9 +119,9 @@ class Index(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Decode, compute, write."""
         extractor = _granted(task, context)
-        made = write_tracks(
-            context.folder(task), task.fingerprint, task.payload["documents"], extractor, task.payload["partition"]
-        )
+        documents, partition = task.payload["documents"], task.payload["partition"]
+        with permitted(task.payload["commands"]):
+            made = write_tracks(context.folder(task), task.fingerprint, documents, extractor, partition)
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
         for indexed, count in zip(made, frames, strict=True):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.audio import archives, commands
 from swsdist.audio.reader import probe
 from swsdist.chains.search.oddities import (
     seconds_of,
@@ -22,17 +23,23 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
+from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
 from swsdist.errors import AudioError, UserError
 from swsdist.features.interface import frame_shift
 from swsdist.features.sources import Source, sources_of
-from swsdist.io.corpus import read_documents, read_queries, read_references
+from swsdist.io.corpora.places import is_placed, searched
+from swsdist.io.corpora.queries import read_queries
+from swsdist.io.corpus import read_documents
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
+from swsdist.store.writing import NO_FILE
 
 #: A row of a table.
 Row = dict[str, Any]
@@ -70,6 +77,8 @@ class SearchInputs(ChainInputs):
         self.held = State()
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
+        #: Whether references are rows of a table.
+        self.tabled = False
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -79,21 +88,34 @@ class SearchInputs(ChainInputs):
         """Those of a config, shared where they are the same."""
         values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage", "strict"})
         values["store"] = config.store
+        if depends_on_score(config):
+            values["score"] = config.score.model_dump(mode="json")
         return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     # -- tables ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def documents(self) -> pa.Table:
-        """The corpus: CORPUS."""
-        given = self.config.corpus
-        return read_documents(given.documents, self.config.storage, given.talkers, self.noted, given.prefer)
+        """The corpus: CORPUS, or PLACED where documents are places in recordings."""
+        given, storage = self.config.corpus, self.config.storage
+        return read_documents(given.documents, storage, given.talkers, self.noted, given.prefer, given.audio)
+
+    @property
+    def placed(self) -> bool:
+        """Whether documents are places in recordings."""
+        return is_placed(self.documents)
 
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
         """The corpus by key, each row with the identity of its file; plain values."""
-        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
+        where = ["recording", "start", "end", "listed"] if self.placed else []
+        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where]).to_pylist()
         found = identities([row["path"] for row in rows], self.config.storage)
+        if self.placed:
+            found = [
+                one if one.startswith(NO_FILE) else f"{one}:{row['recording']}:{row['start']!r}-{row['end']!r}"
+                for one, row in zip(found, rows, strict=True)
+            ]
         return {(row["doc_id"], row["channel"]): {**row, "identity": i} for row, i in zip(rows, found, strict=True)}
 
     @cached_property
@@ -103,8 +125,9 @@ class SearchInputs(ChainInputs):
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
+        given = self.config.corpus
         return read_queries(
-            self.config.corpus.queries, self.documents, self.config.corpus.examples, self.config.storage, self.noted
+            self.config.corpus.queries, self.documents, given.examples, self.config.storage, self.noted, given.spoken
         )
 
     @cached_property
@@ -118,10 +141,13 @@ class SearchInputs(ChainInputs):
     @cached_property
     def references(self) -> pa.Table | None:
         """True occurrences: REFERENCES; None where none are given."""
-        path = self.config.corpus.references
-        if path is None:
+        truth = (
+            truth_of(self.config, self.documents, self.queries, self.noted) if self.config.corpus.tells_truth else None
+        )
+        if truth is None:
             return None
-        return read_references(path, self.documents, self.queries, self.config.storage, self.noted)
+        self.tabled = truth.tabled
+        return truth.references
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -161,8 +187,15 @@ class SearchInputs(ChainInputs):
     def seconds(self) -> float:
         """Seconds of audio, documents of channel 1 only, as STDEval counts: the corpus table's durations, or as measured.
 
-        A document without either (it was rejected, and the table does not tell) counts as nothing.
+        A document without either (it was rejected, and the table does not tell) counts as nothing. Of an ECF they are counted
+        as the protocol's program does; of other places in recordings, what several documents hold counts once.
         """
+        excerpts = excerpts_of(self.config) if self.placed else None
+        if excerpts is not None:
+            return excerpt_seconds(excerpts, protocol_of(self.config.score).rules)
+        if self.placed:
+            spans = (span for (_, channel), found in searched(self.documents).items() if channel == 1 for span in found)
+            return round(sum(end - start for start, end in spans), 6)
         measured: dict[tuple[str, int], float] = {}
         if self.manifest is not None:
             table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
@@ -215,7 +248,8 @@ class SearchInputs(ChainInputs):
             if self.config.search.queries_by == "speaker":
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
             tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
-        if "references" in read and corpus.references is not None and self.references is not None:
+        told = self.tabled and not self.placed
+        if "references" in read and told and corpus.references is not None and self.references is not None:
             tell_of_references(self.references, seconds_of(self.documents), corpus.references, storage, self.noted)
 
     def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
@@ -231,7 +265,8 @@ class SearchInputs(ChainInputs):
         tell_of_durations(self.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and "queries" in vars(self):
             tell_of_lengths(spoken, measured, corpus.queries, found)
-        if corpus.references is not None and "references" in vars(self) and self.references is not None:
+        told = self.tabled and not self.placed
+        if told and corpus.references is not None and "references" in vars(self) and self.references is not None:
             known = seconds_of(self.documents)  # told already
             rest = {key: seconds for key, seconds in measured.items() if key not in known}
             tell_of_references(self.references, rest, corpus.references, storage, found)
@@ -328,6 +363,13 @@ def identities(paths: list[str], storage: Any) -> list[str]:
     listed: dict[str, dict[str, Info]] = {}
 
     def one(path: str) -> str:
+        if commands.is_command(path):
+            return commands.identity(path)
+        path, byte = archives.split(path)
+        known = of_file(path)
+        return known if byte is None or known.startswith(NO_FILE) else f"{known}:{byte}"
+
+    def of_file(path: str) -> str:
         if is_remote(path):
             folder, name = locate(path, storage)
             if folder.root in listed:
@@ -346,22 +388,28 @@ def identities(paths: list[str], storage: Any) -> list[str]:
         # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
         return known if os.access(path, os.R_OK) else "unreadable: permission denied"
 
-    remote = sorted({locate(path, storage)[0].root for path in paths if is_remote(path)})
+    far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
+    remote = sorted({locate(path, storage)[0].root for path in far})
     if len(remote) * 8 < len(paths):
         for root in remote:
             listed[root] = Folder(root, storage).listing()
-    if any(is_remote(path) for path in paths):
+    if far:
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(one, paths))
     return [one(path) for path in paths]
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
-    """Seconds of each document: the table's, else its header's; 0 where neither tells (indexing will say why)."""
+    """Seconds of each document: the table's, else its header's; 0 where neither tells (indexing will say why).
+
+    A command is not run for that: it counts as a minute.
+    """
 
     def one(row: dict[str, Any]) -> float:
         if row["duration"] is not None:
             return float(row["duration"])
+        if commands.is_command(row["path"]):
+            return 60.0
         try:
             return probe(row["path"], storage).duration
         except AudioError:
