@@ -18,6 +18,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +27,9 @@ from swsdist.audio import commands
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError, TableError, UserError
 from swsdist.io.corpora.kaldi import kaldi_documents
-from swsdist.io.corpora.kinds import kind_of
+from swsdist.io.corpora.kinds import KALDI, kind_of
 from swsdist.io.corpora.nist import ecf_documents
+from swsdist.io.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
@@ -85,14 +87,14 @@ def _documents(
     audio: str | None,
 ) -> pa.Table:
     kind = kind_of(source, "documents", ENDINGS, storage)
-    if audio is not None and kind not in ("Kaldi data folder", "wav.scp", "ECF"):
+    if audio is not None and kind not in (*KALDI, "ECF"):
         raise UserError(
             "the documents are no list of Kaldi's and no ECF", where="corpus.audio", remedy="leave corpus.audio out"
         )
     if kind == "table":
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
         return filled(source, absolute(table, source), "documents")
-    if kind in ("Kaldi data folder", "wav.scp"):
+    if kind in KALDI:
         return kaldi_documents(source, storage, audio, notices)
     if kind == "ECF":
         return ecf_documents(source, ENDINGS, storage, audio, notices)
@@ -107,10 +109,12 @@ def _documents(
 
 
 def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
-    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording."""
+    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording, and
+    one of a recording for all documents that are places in it.
+    """
     table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
-    unknown = pc.invert(pc.is_in(table["doc_id"], pc.unique(documents["doc_id"])))
+    unknown = pc.invert(pc.is_in(table["doc_id"], pa.array(sorted(_names(documents)), pa.string())))
     row = pc.index(unknown, True).as_py()
     if row >= 0:
         raise TableError(
@@ -118,10 +122,17 @@ def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object
             where=place(source, row, storage),
             remedy="look at its spelling, add it to the documents, or drop the row",
         )
-    speakers = [
-        row["speaker"] or known.get((row["doc_id"], row["channel"])) or known.get((row["doc_id"], None))
-        for row in documents.select(["doc_id", "channel", "speaker"]).to_pylist()
-    ]
+
+    def speaker(row: Mapping[str, Any]) -> str | None:
+        if row["speaker"]:
+            return str(row["speaker"])
+        names = [row[name] for name in ("doc_id", "recording") if name in row]
+        return next(
+            (known[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in known), None
+        )
+
+    columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
+    speakers = [speaker(row) for row in documents.select(columns).to_pylist()]
     index = documents.schema.get_field_index("speaker")
     return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
 
@@ -131,7 +142,8 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
 
     Args:
         documents: table CORPUS.
-        part: doc_ids, or the path of a table with a column `doc_id` (a value of `corpus.parts`).
+        part: doc_ids, or recordings that documents are places in, or the path of a table with a column `doc_id` (a value of
+            `corpus.parts`).
         storage: options for s3fs.
 
     Returns:
@@ -143,14 +155,31 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
     """
     listed = isinstance(part, str)
     names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
-    known = set(documents["doc_id"].to_pylist())
+    known = _names(documents)
     for row, name in enumerate(names):
         if name not in known:
             kind, where = (TableError, place(str(part), row, storage)) if listed else (UserError, "corpus.parts")
             raise kind(
                 f"there is no document {name!r}", where=where, remedy="look at its spelling, or take it out of the part"
             )
-    return documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
+    chosen = pa.array(names, pa.string())
+    kept = pc.is_in(documents["doc_id"], chosen)
+    return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
+
+
+def _names(documents: pa.Table) -> set[str]:
+    """Of the documents, and of the recordings that they are places in."""
+    return {
+        name
+        for column in ("doc_id", "recording")
+        if column in documents.column_names
+        for name in _ids(documents, column)
+    }
+
+
+def _ids(documents: pa.Table, column: str) -> list[str]:
+    found: list[str] = pc.unique(documents[column]).to_pylist()
+    return found
 
 
 def filled(source: str, table: pa.Table, what: str) -> pa.Table:

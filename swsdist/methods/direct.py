@@ -279,8 +279,16 @@ class _Pair:
 
 def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:
     """The distance of a config, and a document's frames prepared for it."""
-    everywhere = store.documents(columns=["doc_id", "channel", "shard"])
+    everywhere = store.documents(columns=["doc_id", "channel", "shard", "recording", "start"])
     shards = everywhere["shard"].filter(_is(everywhere, doc_id, channel)).to_pylist()
+    places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
+    if not shards and places.num_rows:
+        several = ", ".join(f"{row['doc_id']} (from {row['start']:g} s)" for row in places.slice(0, 5).to_pylist())
+        raise StoreError(
+            f"{doc_id!r} is a recording of {places.num_rows} documents",
+            where=store.folder.path(),
+            remedy=f"name a document, and count times from its start: {several}",
+        )
     if not shards:
         raise StoreError(
             f"there is no document {doc_id!r}, channel {channel}",

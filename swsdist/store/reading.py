@@ -60,6 +60,20 @@ class Store:
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         return table.filter(pc.equal(table["shard"], shard))
 
+    def paths(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], str]:
+        """The path of each recording's channel, by the name that detections have for it: a document's own, or the recording's
+        that documents are places in.
+
+        Args:
+            names: of recordings; by default all.
+        """
+        documents = self.documents(columns=["doc_id", "channel", "path", "recording"])
+        known = pc.coalesce(documents["recording"], documents["doc_id"])
+        documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", known)
+        if names is not None:
+            documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
+        return {(row["doc_id"], row["channel"]): row["path"] for row in documents.to_pylist()}
+
     def statistics(self, track: str | None = None) -> dict[tuple[str, str], Statistics]:
         """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name)."""
         name = self.manifest.models[f"statistics.{self.manifest.track(track).name}"]

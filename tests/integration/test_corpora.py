@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import lists_of_others as others
+import numpy as np
 import pytest
-from conftest import Cluster, Scene
+import soundfile
 
 import swsdist
 from swsdist.errors import AudioError, UserError
@@ -18,7 +19,7 @@ from swsdist.io.nist.systemlist import read_systemlist
 SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
 
 
-def kaldi(scene: Scene, **corpus: Any) -> dict[str, Any]:
+def kaldi(scene: Any, **corpus: Any) -> dict[str, Any]:
     """A config of the data folder in the scene's folder."""
     return {
         "run": str(scene.folder / "kaldi-run"),
@@ -32,7 +33,7 @@ def in_order(result: swsdist.RunResult) -> list[dict[str, Any]]:
     return frame.to_dict("records")
 
 
-def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Scene) -> None:
+def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any) -> None:
     found = others.data_folder(finished.corpus, finished.folder / "data")
     others.references(finished.corpus, found, finished.folder / "refs.csv")
     plain = finished.run("run=" + str(finished.folder / "run"))
@@ -67,7 +68,7 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Scen
     assert again.outcome.did == 0
 
 
-def test_what_lies_in_two_segments_is_found_once(scene: Scene) -> None:
+def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
     others.data_folder(scene.corpus, scene.folder / "data")
     lengths = dict(line.split() for line in (scene.folder / "data/reco2dur").read_text().splitlines())
     (scene.folder / "data/utt2spk").unlink()
@@ -85,7 +86,7 @@ def test_what_lies_in_two_segments_is_found_once(scene: Scene) -> None:
     assert twice.outcome.course.chain.own.seconds == once.outcome.course.chain.own.seconds
 
 
-def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Scene) -> None:
+def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any) -> None:
     others.data_folder(scene.corpus, scene.folder / "data")
     segments = scene.folder / "data" / "segments"
     end = float(dict(line.split() for line in (scene.folder / "data/reco2dur").read_text().splitlines())["rec1"])
@@ -111,7 +112,7 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Sce
 
 
 @pytest.fixture
-def piped(scene: Scene) -> Scene:
+def piped(scene: Any) -> Any:
     """A data folder whose recordings are commands, which leave a trace."""
     others.data_folder(
         scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
@@ -119,7 +120,7 @@ def piped(scene: Scene) -> Scene:
     return scene
 
 
-def test_commands_are_run_only_where_that_is_allowed(piped: Scene) -> None:
+def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
     with pytest.raises(AudioError, match=r"wav.scp, line 1: it is a command") as caught:
         swsdist.run(kaldi(piped))
     assert "--allow-commands" in str(caught.value)
@@ -135,12 +136,12 @@ def test_commands_are_run_only_where_that_is_allowed(piped: Scene) -> None:
     assert swsdist.digest(result.folder)
 
 
-def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Scene) -> None:
+def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Any) -> None:
     swsdist.run(kaldi(piped), allow_commands=True, sets=["report.exports=[csv]", "report.clips=0"])
     assert sorted((piped.folder / "trace").read_text().split()) == ["rec1", "rec2", "rec3"]
 
 
-def test_a_command_that_fails_is_a_rejection(piped: Scene) -> None:
+def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     scp = piped.folder / "data" / "wav.scp"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "echo no tape >&2; exit 4"))
     result = swsdist.run(kaldi(piped), allow_commands=True)
@@ -151,7 +152,7 @@ def test_a_command_that_fails_is_a_rejection(piped: Scene) -> None:
 
 
 @pytest.mark.ray
-def test_permission_travels_with_the_tasks(piped: Scene, cluster: Cluster) -> None:
+def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
     serial = swsdist.run(kaldi(piped), allow_commands=True)
     sets = [*cluster.sets, f"run={piped.folder}/ray", "index.shards=3"]
     result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets)
@@ -159,7 +160,7 @@ def test_permission_travels_with_the_tasks(piped: Scene, cluster: Cluster) -> No
     assert swsdist.digest(result.folder)["all"] == swsdist.digest(serial.folder)["all"]
 
 
-def test_recordings_on_s3(scene: Scene, s3) -> None:
+def test_recordings_on_s3(scene: Any, s3) -> None:
     local = others.data_folder(scene.corpus, scene.folder / "data")
     remote = Folder(f"s3://{s3.bucket}/kaldi", s3.storage)
     for path in sorted((scene.folder / "data").rglob("*")):
@@ -175,7 +176,7 @@ def test_recordings_on_s3(scene: Scene, s3) -> None:
     assert swsdist.digest(there.folder)["all"] == swsdist.digest(here.folder)["all"]
 
 
-def test_text_scores_documents(scene: Scene) -> None:
+def test_text_scores_documents(scene: Any) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
     terms = {row["query_id"]: row["term"] for row in others.rows(scene.corpus / "queries.csv")}
     said: dict[str, list[str]] = {name: ["other"] for name in found}
@@ -195,7 +196,7 @@ def test_text_scores_documents(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])
-def test_a_run_is_scored_as_its_list_is(scene: Scene, dialect: str, export: str) -> None:
+def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -> None:
     lists = others.nist_lists(scene.corpus, scene.folder / "nist", dialect)
     config = {
         "run": str(scene.folder / "nist-run"),
@@ -235,7 +236,7 @@ def test_a_run_is_scored_as_its_list_is(scene: Scene, dialect: str, export: str)
     assert swsdist.run(ctm).measures()["mtwv"] == mine["mtwv"]
 
 
-def test_terms_are_looked_up_for_tables_too(finished: Scene) -> None:
+def test_terms_are_looked_up_for_tables_too(finished: Any) -> None:
     terms = {row["query_id"]: row["term"] for row in others.rows(finished.corpus / "queries.csv")}
     rttm = finished.folder / "words.rttm"
     lines = [f"LEXEME elsewhere 1 0 1 {terms['q001']} lex a <NA>"]
@@ -249,7 +250,7 @@ def test_terms_are_looked_up_for_tables_too(finished: Scene) -> None:
     assert any("in recordings that are not searched" in notice for notice in result.outcome.course.notices())
 
 
-def test_references_between_segments_are_told(scene: Scene) -> None:
+def test_references_between_segments_are_told(scene: Any) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
     others.references(scene.corpus, found, scene.folder / "refs.csv")
     with (scene.folder / "refs.csv").open("a") as file:
@@ -258,7 +259,7 @@ def test_references_between_segments_are_told(scene: Scene) -> None:
     assert any("references lie in no document" in notice for notice in result.outcome.course.notices())
 
 
-def test_segment_trials_take_what_is_searched_of_a_recording(scene: Scene) -> None:
+def test_segment_trials_take_what_is_searched_of_a_recording(scene: Any) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
     others.references(scene.corpus, found, scene.folder / "refs.csv")
     speech = ["doc_id,start,end"]
@@ -271,7 +272,7 @@ def test_segment_trials_take_what_is_searched_of_a_recording(scene: Scene) -> No
     assert result.measures()["mtwv"] is not None
 
 
-def test_check_tells_it_all(scene: Scene) -> None:
+def test_check_tells_it_all(scene: Any) -> None:
     others.data_folder(scene.corpus, scene.folder / "data")
     segments = scene.folder / "data" / "segments"
     segments.write_text(segments.read_text() + "late rec1 1 900\n")
@@ -290,6 +291,9 @@ def test_check_tells_it_all(scene: Scene) -> None:
     assert "True documents 8 of 9" in text
     assert "places in 3 recordings" in text
     assert f"documents lie outside of their recording, and will be rejected (first: {segments}, line 9" in text
+    two = np.zeros((16000 * 40, 2))
+    soundfile.write(scene.folder / "data" / "audio" / "rec2.wav", two, 16000)
+    assert "recordings of Kaldi's list have several channels, of which the first is read" in told(kaldi(scene))
     (scene.folder / "data" / "wav.scp").write_text("rec1 cat a |\nrec2 cat b |\nrec3 cat c |\n")
     assert "wav.scp, line 1: it is a command" in told(kaldi(scene))
     wrong = kaldi(scene, references=str(scene.corpus / "queries" / "q001_1.wav"))

@@ -51,11 +51,7 @@ def rows(
         of_query[row["query_id"]] = of_query.get(row["query_id"], 0) + 1
         if of_query[row["query_id"]] <= 3 and len(chosen) < most:
             chosen.append(row)
-    keys = pa.array([row["doc_id"] for row in chosen], pa.string())
-    documents = store.documents(columns=["doc_id", "channel", "path", "recording"])
-    names = pc.coalesce(documents["recording"], documents["doc_id"])
-    found = documents.set_column(0, "doc_id", names).filter(pc.is_in(names, keys)).to_pylist()
-    paths = {(row["doc_id"], row["channel"]): row["path"] for row in found}
+    paths = store.paths([row["doc_id"] for row in chosen])
     return [{**row, "path": paths[row["doc_id"], row["channel"]]} for row in chosen]
 
 

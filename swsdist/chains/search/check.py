@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from swsdist.audio.reader import probe
+from swsdist.audio.reader import AudioInfo, probe
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
     seconds_of,
@@ -18,7 +18,9 @@ from swsdist.chains.search.oddities import (
 )
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import columns_of, frame_shift, kind_of
+from swsdist.io.corpora import kinds
 from swsdist.io.corpora.kaldi import demand_permission
+from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import is_remote, locate
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
@@ -75,8 +77,10 @@ class _Checking:
         found = _probed(list(paths), self._storage)
         bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
         for row in table.to_pylist():
-            if not isinstance(length := found[row["path"]], float):
+            info = found[row["path"]]
+            if isinstance(info, AudioError):
                 continue
+            length = info.duration
             if "start" in row:
                 if row["start"] >= length or row["end"] > length + OVERSHOOT:
                     notices.add(
@@ -87,6 +91,14 @@ class _Checking:
                     continue
                 length = min(length, row["end"]) - row["start"]
             self._seconds[row["doc_id"], row["channel"]] = length
+        several = [path for path, one in found.items() if not isinstance(one, AudioError) and one.channels > 1]
+        if several and kinds.kind_of(self._corpus.documents, "documents", ENDINGS, self._storage) in kinds.KALDI:
+            notices.add(
+                "recordings of Kaldi's list have several channels, of which the first is read",
+                where=several[0],
+                remedy="where the others are wanted, give each a line of its own that takes it out",
+                count=len(several),
+            )
         tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
         where = f", places in {len(paths)} recordings" if self._own.placed else ""
@@ -175,12 +187,12 @@ class _Checking:
         yield Finding("run", writable, root if writable else f"{root}: {place} cannot be written to")
 
 
-def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, float | AudioError]:
-    """Seconds of each recording by its header, or why it cannot be read."""
+def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, AudioInfo | AudioError]:
+    """What the header of each recording says, or why it cannot be read."""
 
-    def one(path: str) -> float | AudioError:
+    def one(path: str) -> AudioInfo | AudioError:
         try:
-            return probe(path, storage).duration
+            return probe(path, storage)
         except AudioError as error:
             return error
 

@@ -41,7 +41,7 @@ class Index(Stage):
     """
 
     name = "index"
-    version = 1
+    version = 2
     unit = "s"
     # The live documents of all shards are digested, not the files.
     tables = {

@@ -29,6 +29,9 @@ READS: Mapping[str, tuple[Kind, ...]] = {
     "references": ("table", "RTTM", "CTM"),
 }
 
+#: Kaldi's.
+KALDI: tuple[Kind, ...] = ("Kaldi data folder", "wav.scp")
+
 _TABLES = (".csv", ".parquet", ".pq")
 _LISTS = (".scp", ".xml", ".rttm", ".ctm")
 _ROOTS: Mapping[str, Kind] = {"ecf": "ECF", "kwlist": "term list", "termlist": "term list"}

@@ -104,7 +104,7 @@ def stored(documents: pa.Table) -> pa.Table:
         "channel": documents["channel"],
         "recording": pc.coalesce(documents["recording"], documents["doc_id"]),
         "start": start,
-        "end": pc.add(start, documents["duration"]),
+        "end": pc.round(pc.add(start, documents["duration"]), 6),
     }
     return pa.table(columns)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import TableError
-from swsdist.io.corpora.places import SLACK, Places
+from swsdist.io.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
 from swsdist.types import REFERENCES
@@ -59,8 +59,11 @@ def _in_recordings(
     references: pa.Table, documents: pa.Table, path: str, storage: Mapping[str, object] | None
 ) -> pa.Table:
     """References by recording; all are of recordings or documents that are there."""
-    places = Places(documents)
     names = references["doc_id"].to_pylist()
+    known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
+    if not is_placed(documents) and known.issuperset(zip(names, references["channel"].to_pylist(), strict=True)):
+        return references
+    places = Places(documents)
     ends = zip(references["start"].to_pylist(), references["end"].to_pylist(), strict=True)
     keys = zip(names, references["channel"].to_pylist(), ends, strict=True)
     for row, (name, channel, (start, end)) in enumerate(keys):
