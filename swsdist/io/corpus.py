@@ -56,7 +56,7 @@ def read_documents(
     talkers: str | None = None,
     notices: Notices | None = None,
     prefer: Sequence[str] = (),
-    audio: str | None = None,
+    audio_folder: str | None = None,
 ) -> pa.Table:
     """The documents of a table, a folder, a recording, Kaldi's lists, or an ECF.
 
@@ -66,7 +66,7 @@ def read_documents(
         talkers: table of the speakers of documents that do not tell theirs.
         notices: told of what is odd.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
-        audio: folder that the paths of Kaldi's lists and of an ECF are relative to.
+        audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
 
     Returns:
         table CORPUS, or PLACED where documents are places in recordings; in the table's order, or by path and channel.
@@ -75,7 +75,7 @@ def read_documents(
         UserError: there is nothing of that name, nothing in it, or it is of another kind.
         DataError: a row or line is impossible.
     """
-    documents = _documents(source, storage, notices, prefer, audio)
+    documents = _documents(source, storage, notices, prefer, audio_folder)
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
@@ -84,10 +84,10 @@ def _documents(
     storage: Mapping[str, object] | None,
     notices: Notices | None,
     prefer: Sequence[str],
-    audio: str | None,
+    audio_folder: str | None,
 ) -> pa.Table:
     kind = kind_of(source, "documents", ENDINGS, storage)
-    if audio is not None and kind not in (*KALDI, "ECF"):
+    if audio_folder is not None and kind not in (*KALDI, "ECF"):
         raise UserError(
             "the documents are no list of Kaldi's and no ECF", where="corpus.audio", remedy="leave corpus.audio out"
         )
@@ -95,9 +95,9 @@ def _documents(
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
         return filled(source, absolute(table, source), "documents")
     if kind in KALDI:
-        return kaldi_documents(source, storage, audio, notices)
+        return kaldi_documents(source, storage, audio_folder, notices)
     if kind == "ECF":
-        return ecf_documents(source, ENDINGS, storage, audio, notices)
+        return ecf_documents(source, ENDINGS, storage, audio_folder, notices)
     found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
     for (doc_id, path), info in zip(found.items(), _probe_all(found.values(), storage), strict=True):

@@ -48,7 +48,7 @@ def test_without_segments_recordings_are_documents(tmp_path: Path) -> None:
     # The list by itself is a list of recordings, and no folder.
     assert [row["duration"] for row in read_documents(given).to_pylist()] == [2.5, None]
     assert read_documents(f"{given}/wav.scp")["duration"].to_pylist() == [None, None]
-    elsewhere = read_documents(given, audio=str(tmp_path / "other"))
+    elsewhere = read_documents(given, audio_folder=str(tmp_path / "other"))
     assert elsewhere["path"].to_pylist() == [f"{tmp_path}/other/audio/one.wav", f"{tmp_path}/x.ark:17"]
 
 

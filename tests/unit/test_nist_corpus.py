@@ -50,7 +50,7 @@ def test_copies_are_found_by_name(tmp_path: Path) -> None:
         (audio / name).parent.mkdir(parents=True, exist_ok=True)
         (audio / name).touch()
     # Of two copies none is taken, and what is not there is told by indexing.
-    assert read_documents(given, audio=str(audio))["path"].to_pylist() == [
+    assert read_documents(given, audio_folder=str(audio))["path"].to_pylist() == [
         f"{audio}/deep/a.flac",
         f"{audio}/b.wav",
         f"{audio}/c.sph",
