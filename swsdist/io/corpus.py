@@ -93,7 +93,7 @@ def _documents(
         )
     if kind == "table":
         table = read_table(source, CORPUS, key=("doc_id", "channel"), storage=storage, notices=notices)
-        return filled(source, absolute(table, source), "documents")
+        return filled(source, absolute(table, source, storage), "documents")
     if kind in KALDI:
         return kaldi_documents(source, storage, audio_folder, notices)
     if kind == "ECF":
@@ -193,18 +193,18 @@ def filled(source: str, table: pa.Table, what: str) -> pa.Table:
     return table
 
 
-def absolute(table: pa.Table, source: str) -> pa.Table:
+def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The table with its paths made absolute, relative to the place that it was read from.
 
     Raises:
         TableError: a path is a command.
     """
     folder, _ = locate(source)
-    for path in table["path"].to_pylist():
+    for row, path in enumerate(table["path"].to_pylist()):
         if path is not None and commands.is_command(path):
             raise TableError(
                 f"{path!r} is a command, and a table names files",
-                where=source,
+                where=place(source, row, storage),
                 remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
             )
     paths = [None if path is None else _joined(folder, path) for path in table["path"].to_pylist()]

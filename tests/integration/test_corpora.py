@@ -14,6 +14,7 @@ import swsdist
 from swsdist.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
+from swsdist.pipeline.course import Choice
 
 #: Columns of a detection that do not name its place.
 SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
@@ -143,12 +144,18 @@ def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Any) -> 
 
 def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     scp = piped.folder / "data" / "wav.scp"
-    scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "echo no tape >&2; exit 4"))
+    tape = piped.folder / "tape"
+    there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
+    scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
     result = swsdist.run(kaldi(piped), allow_commands=True)
     assert {(kind, reason, count) for kind, reason, count, _ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
     assert "exit status 4; it said: no tape" in result.rejected()[0][3]
+    tape.touch()
+    assert swsdist.run(kaldi(piped), allow_commands=True).rejected()  # that is not to be seen
+    again = swsdist.run(kaldi(piped), allow_commands=True, choice=Choice(redo_from="index"))
+    assert not again.rejected()
 
 
 @pytest.mark.ray
@@ -298,3 +305,12 @@ def test_check_tells_it_all(scene: Any) -> None:
     assert "wav.scp, line 1: it is a command" in told(kaldi(scene))
     wrong = kaldi(scene, references=str(scene.corpus / "queries" / "q001_1.wav"))
     assert "corpus.references names a recording" in told(wrong)
+
+
+def test_queries_without_a_term_are_told(scene: Any) -> None:
+    (scene.folder / "words.rttm").write_text("LEXEME d001 1 0 1 word lex a <NA>\n")
+    queries = f"corpus.queries={scene.corpus}/queries"
+    result = scene.run(f"corpus.references={scene.folder}/words.rttm", queries, "search.examples=best")
+    notices = result.outcome.course.notices()
+    assert any("queries have no term, so no reference can be looked up" in notice for notice in notices)
+    assert result.report.unscored == "the table of references has no rows"

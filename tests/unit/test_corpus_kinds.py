@@ -121,6 +121,9 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
 
 
 def test_a_table_names_no_commands(tmp_path: Path) -> None:
-    (tmp_path / "docs.csv").write_text("doc_id,path\na,touch me |\n")
-    with pytest.raises(TableError, match="is a command, and a table names files"):
+    (tmp_path / "docs.csv").write_text("doc_id,path\nb,b.wav\na,touch me |\n")
+    with pytest.raises(TableError, match=r"line 3: 'touch me \|' is a command, and a table names files"):
         read_documents(str(tmp_path / "docs.csv"))
+    (tmp_path / "queries.csv").write_text("query_id,path\nq,touch me |\n")
+    with pytest.raises(TableError, match=r"line 2: 'touch me \|' is a command"):
+        read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table())

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from swsdist.audio import commands
 from swsdist.errors import DataError, TableError
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.nist.ecf import read_ecf
@@ -53,6 +54,12 @@ def ecf_documents(
     named: dict[str, str] = {}
     for row in excerpts:
         recording = _without_ending(row["file"], endings)
+        if commands.is_command(row["file"]):
+            raise DataError(
+                f"{row['file']!r} is a command, and an ECF names files",
+                where=source,
+                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+            )
         if named.setdefault(recording, row["file"]) != row["file"]:
             raise DataError(
                 f"{named[recording]!r} and {row['file']!r} would both be the recording {recording!r}",

@@ -80,7 +80,7 @@ def _examples(
     channel = QUERIES.get_field_index("channel")
     lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
     table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
-    table = filled(source, absolute(table, source), "queries")
+    table = filled(source, absolute(table, source, storage), "queries")
     if examples == "primary":
         least = table.group_by("query_id").aggregate([("example", "min")])
         first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
