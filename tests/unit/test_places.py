@@ -112,6 +112,17 @@ def test_which_documents_hold_a_place() -> None:
     ]
 
 
+places_of_one = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 40)), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(places_of_one, st.integers(0, 100), st.integers(1, 30))
+def test_holding_is_what_its_words_say(spans: list[tuple[int, int]], start: int, length: int) -> None:
+    laid = [(f"d{k}", "r", float(begin), float(duration)) for k, (begin, duration) in enumerate(spans)]
+    found = {one.doc_id for one in Places(stored(documents(laid))).holding("r", 1, float(start), float(start + length))}
+    assert found == {name for name, _, begin, long in laid if begin <= start and start + length <= begin + long}
+
+
 def test_talkers_and_parts_may_name_recordings(tmp_path: Path) -> None:
     (tmp_path / "wav.scp").write_text("r1 a.wav\nr2 b.wav\n")
     (tmp_path / "segments").write_text("u1 r1 0 1\nu2 r1 1 2\nu3 r2 0 1\n")

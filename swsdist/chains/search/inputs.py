@@ -360,6 +360,7 @@ def describe(extractor: dict[str, Any]) -> str:
 
 def identities(paths: list[str], storage: Any) -> list[str]:
     """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder."""
+    several, paths = paths, list(dict.fromkeys(paths))  # of one recording there may be many places
     listed: dict[str, dict[str, Info]] = {}
 
     def one(path: str) -> str:
@@ -395,8 +396,10 @@ def identities(paths: list[str], storage: Any) -> list[str]:
             listed[root] = Folder(root, storage).listing()
     if far:
         with ThreadPoolExecutor(16) as pool:
-            return list(pool.map(one, paths))
-    return [one(path) for path in paths]
+            found = dict(zip(paths, pool.map(one, paths), strict=True))
+    else:
+        found = {path: one(path) for path in paths}
+    return [found[path] for path in several]
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:

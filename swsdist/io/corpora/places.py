@@ -7,6 +7,8 @@ that begins at 0 and does not end.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from itertools import accumulate
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -41,13 +43,21 @@ class Places:
             place = Place(row["doc_id"], row.get("start", 0.0), row.get("end", math.inf))
             self.found.setdefault((recording, row["channel"]), []).append(place)
             self.documents[row["doc_id"], row["channel"]] = recording, place
-        for places in self.found.values():
+        #: The latest end of all documents that begin no later than each.
+        self._latest: dict[tuple[str, int], list[float]] = {}
+        for key, places in self.found.items():
             places.sort(key=lambda place: (place.start, place.end, place.doc_id))
+            self._latest[key] = list(accumulate((place.end for place in places), max))
 
     def holding(self, recording: str, channel: int, start: float, end: float) -> list[Place]:
         """The documents that a stretch of a recording lies in."""
-        places = self.found.get((recording, channel), [])
-        return [one for one in places if one.start - SLACK <= start and end <= one.end + SLACK]
+        key = recording, channel
+        places, latest = self.found.get(key, []), self._latest.get(key, [])
+        last = bisect_right(places, start + SLACK, key=lambda place: place.start)
+        first = last
+        while first and end <= latest[first - 1] + SLACK:
+            first -= 1
+        return [one for one in places[first:last] if end <= one.end + SLACK]
 
 
 def is_placed(documents: pa.Table) -> bool:
