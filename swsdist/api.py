@@ -51,7 +51,7 @@ class RunResult:
         groups: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
         for row in self.outcome.course.rejected().to_pylist():
             if row["kind"] != "task":
-                said = f"{row['path']}: {row['message']}", row["remedy"]
+                said = f"{row['path'] or row['id']}: {row['message']}", row["remedy"]
                 groups.setdefault((row["kind"], row["reason"]), []).append(said)
         return [(kind, reason, len(rows), *rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
@@ -69,6 +69,7 @@ def run(
     sets: Sequence[str] = (),
     choice: Choice | None = None,
     progress: Progress | None = None,
+    allow_commands: bool = False,
 ) -> RunResult:
     """Run what is left of a config, from audio to report.
 
@@ -77,12 +78,14 @@ def run(
         sets: overrides as `a.b=c`.
         choice: which stages; all by default.
         progress: is told what happens.
+        allow_commands: run the commands of a Kaldi `wav.scp`, which stand there for recordings.
 
     Raises:
         ConfigError: the config is not valid.
         LockedError: another process works in the run folder.
         UserError, DataError: nothing sensible can be done.
     """
+    from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
     from swsdist.pipeline.course import Choice
     from swsdist.pipeline.driver import Progress, run_stages
@@ -94,7 +97,8 @@ def run(
         loaded = config
     else:
         loaded = load_config(config, sets)
-    outcome = run_stages(loaded, choice or Choice(), progress or Progress())
+    with permitted(allow_commands or are_permitted()):
+        outcome = run_stages(loaded, choice or Choice(), progress or Progress())
     report = outcome.reports.get(outcome.course.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 

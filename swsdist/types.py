@@ -20,6 +20,18 @@ CORPUS = pa.schema(
     ]
 )
 
+#: Documents that are places in recordings, as lists of segments and excerpts say: of `recording` the stretch from `start` to
+#: `end` (s). References and detections name recordings, and times in them. `listed` is the file and line that says it.
+PLACED = pa.schema(
+    [
+        *CORPUS,
+        pa.field("recording", pa.string(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("listed", pa.string(), False),
+    ]
+)
+
 #: Query input: a row an example. `path` names a file; `doc_id` a document of the corpus; `start`, `end` a place in it.
 QUERIES = pa.schema(
     [
@@ -47,6 +59,7 @@ REFERENCES = pa.schema(
 
 #: Store: a row a document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a bit a
 #: frame, the first frame's in the lowest bit of the first byte: whether there is speech in it; null where nothing was heard.
+#: `recording` and `start` say of what recording it is a place, and where it begins there (s); null: it is one of its own.
 DOCUMENTS = pa.schema(
     [
         *_key,
@@ -61,6 +74,8 @@ DOCUMENTS = pa.schema(
         pa.field("mean", pa.list_(pa.float64()), False),
         pa.field("variance", pa.list_(pa.float64()), False),
         pa.field("speech", pa.large_binary()),
+        pa.field("recording", pa.string()),
+        pa.field("start", pa.float64()),
     ]
 )
 

@@ -26,6 +26,8 @@ REASONS = {
     "not-finite": "a sample is NaN or infinite",
     "no-such-channel": "the recording has fewer channels",
     "place-outside": "start and end are not a place in the recording",
+    "command": "it is a command, and commands are not allowed (--allow-commands)",
+    "command-failed": "the command that gives the recording has failed, or has written nothing",
 }
 
 _FFMPEG = "convert it: ffmpeg -i INPUT OUTPUT.flac"

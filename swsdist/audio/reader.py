@@ -11,6 +11,9 @@ times. Seeking goes through one second of preroll, after which lossy decoders gi
 the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without preroll Opus differed by 5e-3), and to
 1e-7 for MP3.
 
+In place of a path a command may stand, whose output is read (`swsdist.audio.commands`), or a place in an archive
+(`swsdist.audio.archives`).
+
 Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails while a remote
 file is read: that is no fault of the recording, and its OSError goes through, so that the task is tried again. Samples
 that are not finite, and the truncation of a compressed file, can be found only while reading.
@@ -26,14 +29,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, cast
 
 import numpy as np
 import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import ffmpeg
+from swsdist.audio import archives, commands, ffmpeg
 from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
 from swsdist.audio.mpeg import is_mpeg, listening
 from swsdist.errors import AudioError, StorageError
@@ -284,7 +287,8 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
     file = _Watched(raw)
     head = check_bytes(path, raw)
     # A path decodes a little faster than Python's file object does.
-    source = file if is_remote(path) else path
+    plain_path = not commands.is_command(path) and archives.split(path)[1] is None and not is_remote(path)
+    source = path if plain_path else file
     try:
         with listening(path, is_mpeg(head)):
             sound = _Sequential(source)
@@ -333,6 +337,15 @@ def _local(path: str, storage: Mapping[str, object] | None) -> Iterator[str]:
 
 @contextmanager
 def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
+    if commands.is_command(path):
+        with commands.output(path) as written:
+            yield written
+        return
+    place, byte = archives.split(path)
+    if byte is not None:
+        with _opened(place, storage, ahead) as archive:
+            yield cast(BinaryIO, archives.Inside(archive, byte, path))
+        return
     try:
         # A pipe would wait for a writer for ever.
         if not is_remote(path) and Path(path).exists() and not Path(path).is_file():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import allow_commands
+
 if TYPE_CHECKING:
     from swsdist.pipeline.finding import Finding
 
@@ -30,6 +32,7 @@ def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
 @click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
+@allow_commands
 def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool) -> int:
     """Read all of CONFIG's inputs that is cheap to read, and tell what is wrong or odd before the first hour of work.
 

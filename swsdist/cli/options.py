@@ -14,6 +14,23 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
+def _permit(context: click.Context, _: click.Parameter, allow: bool) -> None:
+    if allow:
+        from swsdist.audio.commands import permitted
+
+        context.with_resource(permitted(True))
+
+
+#: Lets a command run what stands for recordings in a wav.scp; of the command line alone, for no config may say so.
+allow_commands = click.option(
+    "--allow-commands",
+    is_flag=True,
+    expose_value=False,
+    callback=_permit,
+    help="Run the commands of a Kaldi wav.scp (lines that end in |), with your rights.",
+)
+
+
 def task_options(command: Command) -> Command:
     """Options that say what was searched for, and by which rules; `task_files` reads them."""
     for option in (

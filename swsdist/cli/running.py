@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import allow_commands
 from swsdist.cli.outputs import written
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     @_SET
     @_STRICT
     @_DRY
+    @allow_commands
     def command(
         config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool, dry_run: bool
     ) -> int:
@@ -57,6 +59,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
 @_STRICT
 @_DRY
+@allow_commands
 def run(
     config: str,
     corpus: str | None,
@@ -95,6 +98,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @click.argument("folder", metavar="RUN")
 @_SET
 @click.option("--det", type=written(".svg"), help="Also write the DET curve to this SVG file.")
+@allow_commands
 def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
     from pathlib import Path

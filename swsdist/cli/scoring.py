@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+from swsdist.cli.options import TaskOptions, allow_commands, task_files, task_options, warn
 from swsdist.cli.outputs import written
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class _Scored(TaskOptions):
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
+@allow_commands
 @task_options
 @click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table of detections, Kaldi's results.")
 @click.option("--as-run", is_flag=True, help="sws2012 with the limits that its command line had.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import allow_commands
 from swsdist.cli.outputs import FOLDER, written
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
 @click.option("--dry-run", is_flag=True, help="With a config: show the plan and do nothing.")
+@allow_commands
 def search(
     target: str,
     queries: tuple[str, ...],
@@ -156,13 +158,9 @@ def _store_of(target: str, changed: bool) -> tuple[str, dict[str, object], Judge
 
 
 def _answers(store: Store, asked: Sequence[str], found: pa.Table, judge: Judge) -> tuple[Answer, ...]:
-    import pyarrow.compute as pc
-
     from swsdist.report.answers.hits import answers
 
-    columns = store.documents(columns=["doc_id", "channel", "path"])
-    known = columns.filter(pc.is_in(columns["doc_id"], found["doc_id"].combine_chunks()))
-    paths = {(row["doc_id"], row["channel"]): row["path"] for row in known.to_pylist()}
+    paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
     return answers(found.to_pylist(), judge.likely(found), asked, paths)
 
 

@@ -51,7 +51,10 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     print(f"shards      {len(manifest.shards)}, {sum(shard.size for shard in manifest.shards) / 1e6:.1f} MB")
     if documents:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
-        for row in opened.documents(columns=columns).to_pylist():
+        table = opened.documents(columns=[*columns, "recording", "start"])
+        if table["recording"].null_count < table.num_rows:  # else all are recordings themselves
+            columns += ["recording", "start"]
+        for row in table.to_pylist():
             print("\t".join("" if row[name] is None else str(row[name]) for name in columns))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
@@ -41,14 +41,32 @@ class Corpus(Section):
     """
 
     documents: IsPath = Field(
-        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), or a folder of audio"
+        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), folder of audio, single "
+        "recording, Kaldi data folder or wav.scp, or NIST ECF"
+    )
+    audio: IsPath | None = Field(
+        None,
+        description="folder that relative paths of a wav.scp or ECF are relative to; default: that of the list itself",
     )
     queries: IsPath | None = Field(
         None,
-        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), or a folder",
+        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), folder of audio, or "
+        "NIST TLIST or KWLIST",
+    )
+    spoken: IsPath | None = Field(
+        None,
+        description="spoken examples of the terms of a TLIST or KWLIST: table or folder, as `queries`; query_id is the term's "
+        "id",
     )
     references: IsPath | None = Field(
-        None, description="table (query_id, doc_id, start, end; optionally channel); without it scoring is skipped"
+        None,
+        description="table (query_id, doc_id, start, end; optionally channel), or RTTM or CTM, in which the queries' terms are "
+        "looked up; without it scoring is skipped",
+    )
+    text: IsPath | None = Field(
+        None,
+        description="Kaldi text (document word word ...): in which documents the queries' terms are said; for document trials, "
+        "in place of references",
     )
     examples: Literal["primary", "all"] = Field(
         "primary", description="use only the first example of each query, or all of them, as search.examples says"
@@ -69,3 +87,14 @@ class Corpus(Section):
         "for chains that do so: search does not",
     )
     protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")
+
+    @property
+    def tells_truth(self) -> bool:
+        """Whether it says where queries truly occur."""
+        return self.references is not None or self.text is not None
+
+    @model_validator(mode="after")
+    def _truth_is_told_once(self) -> Corpus:
+        if self.references is not None and self.text is not None:
+            raise ValueError("references and text both say where queries occur; give one of them")
+        return self

@@ -204,9 +204,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _calibration_fits(self) -> Config:
-        complaint = misfit_of(
-            self.calibrate, METHODS[self.search.method].score, references=self.corpus.references is not None
-        )
+        complaint = misfit_of(self.calibrate, METHODS[self.search.method].score, references=self.corpus.tells_truth)
         if complaint:
             raise ValueError(f"calibrate.steps: {complaint}")
         return self

@@ -85,7 +85,7 @@ def read_task(
         true = references_of_terms(true, listed, references, notices)
     else:
         assert listed is not None
-        true, first_end, speakers = _looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
+        true, first_end, speakers = looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
     if excerpts is not None:
         true = references_within(true, first_end, excerpts, conventions, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
@@ -204,7 +204,7 @@ def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
 
 
-def _looked_up(
+def looked_up(
     rttm: str | None,
     ctm: str | None,
     terms: pa.Table,
@@ -214,6 +214,24 @@ def _looked_up(
     notices: Notices,
     storage: Mapping[str, object] | None,
 ) -> tuple[pa.Table, np.ndarray, pa.Table | None]:
+    """Occurrences of terms in a transcript.
+
+    Args:
+        rttm, ctm: the transcript: one of them.
+        terms: table TERMS.
+        rules: whose greatest gap between words.
+        conventions: whose rules.
+        lowercase: compare words without regard to case.
+        notices: takes what is odd.
+        storage: options for s3fs.
+
+    Returns:
+        table REFERENCES; the end of each one's first word, s; and the stretches of speech of an RTTM (LEXEMES).
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is broken.
+    """
     from swsdist.score.trials.lookup import look_up
 
     speakers: pa.Table | None = None

@@ -6,6 +6,7 @@ A packed file that ends early, or is damaged, is an error that names it: what wa
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import stat
 import zlib
@@ -61,7 +62,9 @@ def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO
                 where=path,
                 remedy="write it to a file first, and name that (it may be packed)",
             )
-        return open_path(path, storage)
+        found = open_path(path, storage)
+        # s3fs's own file does not bound the lines that it reads.
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, found))) if is_remote(path) else found
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"there is no such {what}", where=path, remedy="look at the path") from error
     except IsADirectoryError as error:

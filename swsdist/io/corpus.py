@@ -1,19 +1,14 @@
-"""What is searched, what is looked for, and where it truly occurs: from tables or folders of audio to our schemas.
+"""What is searched: documents, from tables, folders of audio and the lists of others to our schemas.
 
 **Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
 it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
-it and says why. Files whose names begin with a dot are left out.
-
-**Queries.** Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end,
-speaker, term`. A query given by `doc_id` takes path and, where it gives none itself, channel and speaker from that
-document. Of a folder: every recording is a query of one example, named like a document, channel 1.
+it and says why. Files whose names begin with a dot are left out. Of a recording by itself: the same of this one. Of Kaldi's
+data folders and of an ECF: see `swsdist.io.corpora`.
 
 **Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
 
 **Parts.** A list of `doc_id`s, or a table with a column of them.
-
-**References.** A table: `query_id, doc_id, start, end`, and maybe `channel`.
 
 Paths in a table are relative to the table's place, and come out absolute, or as `s3://` urls.
 """
@@ -22,28 +17,30 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio import ffmpeg
+from swsdist.audio import commands, ffmpeg
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError, TableError, UserError
+from swsdist.io.corpora.kaldi import kaldi_documents
+from swsdist.io.corpora.kinds import KALDI, kind_of
+from swsdist.io.corpora.nist import ecf_documents
+from swsdist.io.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
-from swsdist.types import CORPUS, QUERIES, REFERENCES
+from swsdist.types import CORPUS
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
 #: Endings of recordings. Those of formats that are not read here are rejected with a reason, not passed over.
 ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
 #: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
 _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
-_TABLES = (".csv", ".parquet", ".pq")
 
 # Headers on S3 are read side by side: each waits for the network some times.
 _REMOTE_PROBES = 16
@@ -59,43 +56,57 @@ def read_documents(
     talkers: str | None = None,
     notices: Notices | None = None,
     prefer: Sequence[str] = (),
+    audio_folder: str | None = None,
     audio: bool = True,
 ) -> pa.Table:
-    """The documents of a table or a folder.
+    """The documents of a table, a folder, a recording, Kaldi's lists, or an ECF.
 
     Args:
-        source: CSV, Parquet, or folder of audio; local or `s3://`.
+        source: local or `s3://`.
         storage: options for s3fs.
         talkers: table of the speakers of documents that do not tell theirs.
         notices: told of what is odd.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
-        audio: without it a row needs no recording; its path is then empty.
+        audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
+        audio: without it a row of a table needs no recording; its path is then empty.
 
     Returns:
-        table CORPUS, in the table's order, or by path and channel.
+        table CORPUS, or PLACED where documents are places in recordings; in the table's order, or by path and channel.
 
     Raises:
-        UserError: there is no such table or folder, or nothing in it.
-        TableError: a row of a table is impossible.
+        UserError: there is nothing of that name, nothing in it, or it is of another kind.
+        DataError: a row or line is impossible.
     """
-    documents = _documents(source, storage, notices, prefer, audio)
+    documents = _documents(source, storage, notices, prefer, audio_folder, audio)
     return documents if talkers is None else _with_talkers(documents, talkers, storage)
 
 
 def _documents(
-    source: str, storage: Mapping[str, object] | None, notices: Notices | None, prefer: Sequence[str], audio: bool
+    source: str,
+    storage: Mapping[str, object] | None,
+    notices: Notices | None,
+    prefer: Sequence[str],
+    audio_folder: str | None,
+    audio: bool,
 ) -> pa.Table:
-    if is_table(source):
+    kind = kind_of(source, "documents", ENDINGS, storage)
+    if audio_folder is not None and kind not in (*KALDI, "ECF"):
+        raise UserError(
+            "the documents are no list of Kaldi's and no ECF", where="corpus.audio", remedy="leave corpus.audio out"
+        )
+    if kind == "table":
         path = CORPUS.get_field_index("path")
         schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
         table = read_table(source, schema, key=("doc_id", "channel"), storage=storage, notices=notices)
-        table = _filled(source, _absolute(table, source), "documents")
-        if not audio:
-            table = table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
-        return table
-    recordings = _recordings(source, storage, prefer, notices)
+        table = filled(source, absolute(table, source, storage), "documents")
+        return table if audio else table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
+    if kind in KALDI:
+        return kaldi_documents(source, storage, audio_folder, notices)
+    if kind == "ECF":
+        return ecf_documents(source, ENDINGS, storage, audio_folder, notices)
+    found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
-    for (doc_id, path), info in zip(recordings.items(), _probe_all(recordings.values(), storage), strict=True):
+    for (doc_id, path), info in zip(found.items(), _probe_all(found.values(), storage), strict=True):
         for channel in range(1, (info.channels if info else 1) + 1):
             rows.append(
                 {"doc_id": doc_id, "channel": channel, "path": path, "duration": info.duration if info else None}
@@ -104,10 +115,12 @@ def _documents(
 
 
 def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
-    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording."""
+    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording, and
+    one of a recording for all documents that are places in it.
+    """
     table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
-    unknown = pc.invert(pc.is_in(table["doc_id"], pc.unique(documents["doc_id"])))
+    unknown = pc.invert(pc.is_in(table["doc_id"], pa.array(sorted(_names(documents)), pa.string())))
     row = pc.index(unknown, True).as_py()
     if row >= 0:
         raise TableError(
@@ -115,10 +128,17 @@ def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object
             where=place(source, row, storage),
             remedy="look at its spelling, add it to the documents, or drop the row",
         )
-    speakers = [
-        row["speaker"] or known.get((row["doc_id"], row["channel"])) or known.get((row["doc_id"], None))
-        for row in documents.select(["doc_id", "channel", "speaker"]).to_pylist()
-    ]
+
+    def speaker(row: Mapping[str, Any]) -> str | None:
+        if row["speaker"]:
+            return str(row["speaker"])
+        names = [row[name] for name in ("doc_id", "recording") if name in row]
+        return next(
+            (known[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in known), None
+        )
+
+    columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
+    speakers = [speaker(row) for row in documents.select(columns).to_pylist()]
     index = documents.schema.get_field_index("speaker")
     return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
 
@@ -128,7 +148,8 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
 
     Args:
         documents: table CORPUS.
-        part: doc_ids, or the path of a table with a column `doc_id` (a value of `corpus.parts`).
+        part: doc_ids, or recordings that documents are places in, or the path of a table with a column `doc_id` (a value of
+            `corpus.parts`).
         storage: options for s3fs.
 
     Returns:
@@ -140,201 +161,58 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
     """
     listed = isinstance(part, str)
     names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
-    known = set(documents["doc_id"].to_pylist())
+    known = _names(documents)
     for row, name in enumerate(names):
         if name not in known:
             kind, where = (TableError, place(str(part), row, storage)) if listed else (UserError, "corpus.parts")
             raise kind(
                 f"there is no document {name!r}", where=where, remedy="look at its spelling, or take it out of the part"
             )
-    return documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
+    chosen = pa.array(names, pa.string())
+    kept = pc.is_in(documents["doc_id"], chosen)
+    return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
 
 
-def read_queries(
-    source: str,
-    documents: pa.Table,
-    examples: Literal["primary", "all"] = "primary",
-    storage: Mapping[str, object] | None = None,
-    notices: Notices | None = None,
-    audio: bool = True,
-) -> pa.Table:
-    """The query examples of a table or a folder.
-
-    Args:
-        source: CSV, Parquet, or folder of audio; local or `s3://`.
-        documents: table CORPUS, which a `doc_id` of a query is looked up in.
-        examples: `primary` keeps of each query the example of least number.
-        storage: options for s3fs.
-        notices: told of what is odd.
-        audio: without it a row needs no recording; its path is then empty.
-
-    Returns:
-        table QUERIES, in the table's order, or by path; a row without a path is text, its term (with `audio`).
-
-    Raises:
-        UserError: there is no such table or folder, or nothing in it.
-        TableError: a row of the table is impossible, or names an unknown document.
-    """
-    if not is_table(source):
-        rows = [
-            {"query_id": query_id, "example": 1, "path": path, "channel": 1}
-            for query_id, path in _recordings(source, storage, notices=notices).items()
-        ]
-        return pa.Table.from_pylist(rows, QUERIES)
-    # An empty channel is 1 of a file, but of a document it is the document's.
-    channel = QUERIES.get_field_index("channel")
-    lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
-    table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
-    table = _filled(source, _absolute(table, source), "queries")
-    if examples == "primary":
-        least = table.group_by("query_id").aggregate([("example", "min")])
-        first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
-        keep = [
-            first[query] == example
-            for query, example in zip(table["query_id"].to_pylist(), table["example"].to_pylist(), strict=True)
-        ]
-    else:
-        keep = [True] * table.num_rows
-    find = _finder(documents)
-    resolved = []
-    for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
-        if not audio and query["path"] is None and query["doc_id"] is None:
-            query["path"] = ""
-        try:
-            resolved.append((_resolved(query, find), wanted))
-        except _Unresolved as error:
-            raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
-    return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
+def _names(documents: pa.Table) -> set[str]:
+    """Of the documents, and of the recordings that they are places in."""
+    return {
+        name
+        for column in ("doc_id", "recording")
+        if column in documents.column_names
+        for name in _ids(documents, column)
+    }
 
 
-def read_references(
-    path: str,
-    documents: pa.Table,
-    queries: pa.Table,
-    storage: Mapping[str, object] | None = None,
-    notices: Notices | None = None,
-) -> pa.Table:
-    """The true occurrences.
+def _ids(documents: pa.Table, column: str) -> list[str]:
+    found: list[str] = pc.unique(documents[column]).to_pylist()
+    return found
 
-    Args:
-        path: CSV or Parquet, local or `s3://`.
-        documents: table CORPUS; all documents named must be in it.
-        queries: table QUERIES; all queries named must be in it.
-        storage: options for s3fs.
-        notices: told of what is odd.
 
-    Returns:
-        table REFERENCES, in the table's order.
+def filled(source: str, table: pa.Table, what: str) -> pa.Table:
+    """The table, if it has a row.
 
     Raises:
-        UserError: there is no such table.
-        TableError: a row is impossible, stands there twice, or names an unknown query or document.
+        UserError: it has none.
     """
-    table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage, notices=notices)
-    unknown = pc.invert(pc.is_in(table["query_id"], pc.unique(queries["query_id"])))
-    row = pc.index(unknown, True).as_py()
-    if row >= 0:
-        raise TableError(
-            f"there is no query {table['query_id'][row].as_py()!r}",
-            where=place(path, row, storage),
-            remedy="look at its spelling, add it to the queries, or drop the row",
-        )
-    known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
-    for row, key in enumerate(zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)):
-        if key not in known:
-            raise TableError(
-                f"there is no document {key[0]!r} with channel {key[1]}",
-                where=place(path, row, storage),
-                remedy="look at its spelling, add it to the documents, or drop the row",
-            )
-    return table
-
-
-class _Document(TypedDict):
-    """A row of CORPUS."""
-
-    doc_id: str
-    channel: int
-    path: str
-    duration: float | None
-    speaker: str | None
-
-
-class _Query(TypedDict):
-    """A row of QUERIES, where the channel may be missing yet."""
-
-    query_id: str
-    example: int
-    path: str | None
-    doc_id: str | None
-    channel: int | None
-    start: float | None
-    end: float | None
-    speaker: str | None
-    term: str | None
-
-
-class _Unresolved(Exception):
-    """A query that does not say which recording it is in."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
-
-def _resolved(query: _Query, find: Callable[[str], dict[int, _Document]]) -> _Query:
-    """A query's row with path and channel filled in."""
-    if query["path"] is not None and query["doc_id"] is not None:
-        raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
-    if query["path"] is None and query["doc_id"] is None and not query["term"]:
-        raise _Unresolved(f"query {query['query_id']!r} has neither path nor doc_id nor term", "give one of them")
-    if query["doc_id"] is None:
-        return {**query, "channel": query["channel"] or 1}
-    channels = find(query["doc_id"])
-    if not channels:
-        raise _Unresolved(f"there is no document {query['doc_id']!r}", "look at its spelling")
-    known = ", ".join(map(str, channels))
-    if query["channel"] is None and len(channels) > 1:
-        raise _Unresolved(f"document {query['doc_id']!r} has channels {known}", "give the query's channel")
-    channel = query["channel"] or next(iter(channels))
-    if channel not in channels:
-        raise _Unresolved(f"document {query['doc_id']!r} has no channel {channel}", f"it has: {known}")
-    document = channels[channel]
-    speaker = query["speaker"] if query["speaker"] is not None else document["speaker"]
-    return {**query, "channel": channel, "path": document["path"], "speaker": speaker}
-
-
-def _finder(documents: pa.Table) -> Callable[[str], dict[int, _Document]]:
-    """From a doc_id to its channels and their rows; made when first needed, since most queries are files."""
-    rows: dict[str, dict[int, _Document]] = {}
-
-    def find(doc_id: str) -> dict[int, _Document]:
-        if not rows:
-            for row in documents.to_pylist():
-                rows.setdefault(row["doc_id"], {})[row["channel"]] = row
-        return rows.get(doc_id, {})
-
-    return find
-
-
-def is_table(source: str) -> bool:
-    """Whether documents or queries are named by a table, and not by a folder of recordings; a local one must be there."""
-    if is_remote(source):
-        return source.lower().endswith(_TABLES)
-    local = Path(source)
-    if not local.exists():
-        raise UserError("there is no such table or folder", where=source, remedy="look at the path")
-    return not local.is_dir()
-
-
-def _filled(source: str, table: pa.Table, what: str) -> pa.Table:
     if table.num_rows == 0:
         raise UserError(f"there are no {what}", where=source, remedy="add rows below the header")
     return table
 
 
-def _absolute(table: pa.Table, source: str) -> pa.Table:
+def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """The table with its paths made absolute, relative to the place that it was read from.
+
+    Raises:
+        TableError: a path is a command.
+    """
     folder, _ = locate(source)
+    for row, path in enumerate(table["path"].to_pylist()):
+        if path is not None and commands.is_command(path):
+            raise TableError(
+                f"{path!r} is a command, and a table names files",
+                where=place(source, row, storage),
+                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+            )
     paths = [None if path is None else _joined(folder, path) for path in table["path"].to_pylist()]
     index = table.schema.get_field_index("path")
     return table.set_column(index, table.schema.field(index), pa.array(paths, pa.string()))
@@ -347,7 +225,13 @@ def _joined(folder: Folder, path: str) -> str:
     return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
-def _recordings(
+def single(source: str) -> dict[str, str]:
+    """A recording by the name it has as a document."""
+    folder, name = locate(source)
+    return {name.rpartition(".")[0] or name: folder.path(name)}
+
+
+def recordings(
     source: str, storage: Mapping[str, object] | None, prefer: Sequence[str] = (), notices: Notices | None = None
 ) -> dict[str, str]:
     """The recordings of a folder: path by id, sorted by id.

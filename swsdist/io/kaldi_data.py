@@ -137,10 +137,21 @@ def read_utterances(
     )
 
 
-def _records(
+def records(
     path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
 ) -> Iterator[tuple[list[str], str]]:
-    """Lines of a file of a data folder, each with its place; the first field of each once."""
+    """Lines of a file of a data folder, each with its place; the first field of each once.
+
+    Args:
+        path: of the file.
+        storage: options for s3fs.
+        least, most: how many fields a line has.
+        names: of them, for messages.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another number of fields, or a name stands there twice.
+    """
     seen: set[str] = set()
     for line_number, line in lines(path, storage):
         fields = split(line)
@@ -156,8 +167,18 @@ def _records(
 
 
 def _segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
-    found = {}
-    for (utterance, recording, *times), where in _records(path, storage, 4, 4, "utterance recording start end"):
+    return {name: place for name, place, _ in segment_lines(path, storage)}
+
+
+def segment_lines(
+    path: str, storage: Mapping[str, object] | None
+) -> Iterator[tuple[str, tuple[str, float, float], str]]:
+    """The lines of `segments`: utterance; recording, start and end (s); and file and line.
+
+    Raises:
+        UserError, DataError: as of `records`; or a time is impossible.
+    """
+    for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
         start, end = time(times[0], "start", where), time(times[1], "end", where)
         if not start < end:
             raise DataError(
@@ -165,13 +186,12 @@ def _segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tupl
                 where=where,
                 remedy="give start and end in s, end the later",
             )
-        found[utterance] = (recording, start, end)
-    return found
+        yield utterance, (recording, start, end), where
 
 
 def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, int]]:
     found = {}
-    for fields, where in _records(path, storage, 2, 1 << 20, "recording name [channel]"):
+    for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
         if len(fields) > 3 or fields[-1] == "|":
             raise DataError(
                 f"the entry of {fields[0]!r} is a command, which does not tell the document's name",
@@ -187,7 +207,7 @@ def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tu
 
 def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for (name, number), where in _records(path, storage, 2, 2, "utterance number"):
+    for (name, number), where in records(path, storage, 2, 2, "utterance number"):
         whole(number, "number", where)
         if number in found:
             raise DataError(

@@ -200,6 +200,12 @@ class _Source:
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
         """Find the line that pyarrow could not read."""
+        if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return TableError(
+                "it is UTF-16, and not UTF-8",
+                where=f"{self.path}, line 1",
+                remedy=f"convert it: iconv -f UTF-16 -t UTF-8 {self.path} > OUTPUT",
+            )
         for number, line in enumerate(io.BytesIO(self.data), 1):
             try:
                 line.decode("utf-8")

@@ -29,6 +29,7 @@ from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
 from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.times import frames_to_seconds, seconds_to_frame
@@ -130,8 +131,9 @@ def search_store(
         statistics=(CostSums.name,),
         fineness=1024 * method.unit(),
     )
+    detections = in_recordings(reduced.detections, store.documents(columns=list(WHERE)), Reduce().overlap)
     qnorm = Procedure(make_steps(["q-norm"], {}))
-    return qnorm.scores(reduced.detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
+    return qnorm.scores(detections, from_table(reduced.statistics)).drop_columns(["decision", "system"])
 
 
 def settings_of(options: Mapping[str, object]) -> Search:
@@ -331,8 +333,16 @@ class _Pair:
 
 def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:
     """The distance of a config, and a document's frames prepared for it."""
-    everywhere = store.documents(columns=["doc_id", "channel", "shard"])
+    everywhere = store.documents(columns=["doc_id", "channel", "shard", "recording", "start"])
     shards = everywhere["shard"].filter(_is(everywhere, doc_id, channel)).to_pylist()
+    places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
+    if not shards and places.num_rows:
+        several = ", ".join(f"{row['doc_id']} (from {row['start']:g} s)" for row in places.slice(0, 5).to_pylist())
+        raise StoreError(
+            f"{doc_id!r} is a recording of {places.num_rows} documents",
+            where=store.folder.path(),
+            remedy=f"name a document, and count times from its start: {several}",
+        )
     if not shards:
         raise StoreError(
             f"there is no document {doc_id!r}, channel {channel}",

@@ -31,6 +31,13 @@ class Block(NamedTuple):
     features: NDArray[np.float32]
 
 
+class Recording(NamedTuple):
+    """Where a recording lies, and how long it is (s); of one that documents are places in, up to the last of them."""
+
+    path: str
+    duration: float
+
+
 class Store:
     """One state of a feature store.
 
@@ -63,6 +70,24 @@ class Store:
             groups = parquet.holding(file, "shard", shard)
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         return table.filter(pc.equal(table["shard"], shard))
+
+    def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
+        """Each recording's channel, by the name that detections have for it: a document's own, or the recording's that
+        documents are places in.
+
+        Args:
+            names: of recordings; by default all.
+        """
+        documents = self.documents(columns=["doc_id", "channel", "path", "duration", "recording", "start"])
+        known = pc.coalesce(documents["recording"], documents["doc_id"])
+        documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", known)
+        if names is not None:
+            documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
+        found: dict[tuple[str, int], Recording] = {}
+        for row in documents.to_pylist():
+            key, end = (row["doc_id"], row["channel"]), (row["start"] or 0.0) + row["duration"]
+            found[key] = Recording(row["path"], max(end, found[key].duration if key in found else 0.0))
+        return found
 
     def statistics(self, track: str | None = None) -> dict[tuple[str, str], Statistics]:
         """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name)."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from swsdist.audio import ffmpeg
 from swsdist.audio.headers import Foreign
 from swsdist.audio.marks import Listener, packed
-from swsdist.audio.reader import read_blocks, sha256
+from swsdist.audio.reader import probe, read_blocks, sha256
 from swsdist.errors import AudioError, DataError, UnusableError, UserError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Given, frame_shift, tracks_of
@@ -49,7 +49,10 @@ class Read(NamedTuple):
 Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, Read]]
 
 #: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.identities`).
-_NO_FILE = ("missing", "unreadable")
+NO_FILE = ("missing", "unreadable")
+
+#: A place in a recording may end so much (s) after it, and then ends with it, as in Kaldi's `extract-segments`.
+OVERSHOOT = 0.5
 
 #: Bytes of features in a row group: what a reader holds at least.
 ROW_GROUP_BYTES = 8_000_000
@@ -168,10 +171,12 @@ def write_tracks(
                 ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
                 for path, track in zip(paths, tracks, strict=True)
             ]
+            files_read = _Files(folder)
             for document in documents:
                 try:
                     if isinstance(extractor, Extractor):
                         _demand_file(document)
+                        document = files_read.with_digest(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
                     _raise_what_may_pass(document, error)
@@ -181,8 +186,7 @@ def write_tracks(
                     own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
                     rows.append({**row, **own, "shard": partition or names[0]})
                 seconds += row["duration"]
-                item = document.get("item")
-                bytes_read += item[-1] if item else int(document["identity"].partition(":")[0] or 0)
+                bytes_read += files_read.bytes_of(document)
             for shard in shards:
                 shard.flush()
         outputs = []
@@ -233,8 +237,39 @@ def _write_document(
         "sha256": document["sha256"] if "sha256" in document else running.hexdigest(),
         "speaker": document["speaker"],
         "speech": None if read.told.speech is None else packed(read.told.speech),
+        "recording": document.get("recording"),
+        "start": document.get("start"),
     }
     return row, statistics
+
+
+class _Files:
+    """The files of a shard's documents: of those that are places in one recording it is digested once, and counted once."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._digests: dict[str, str] = {}
+        self._counted: set[str] = set()
+
+    def with_digest(self, document: dict[str, Any]) -> dict[str, Any]:
+        """A document that is a place, with the SHA-256 of the file's and the place."""
+        if document.get("start") is None or "sha256" in document:
+            return document
+        path = document["path"]
+        if path not in self._digests:
+            self._digests[path] = sha256(path, self._folder.storage)
+        text = f"{self._digests[path]} {document['start']!r} {document['end']!r}"
+        return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+    def bytes_of(self, document: dict[str, Any]) -> int:
+        """Bytes of its given frames, or of its file; 0 where that was counted."""
+        if item := document.get("item"):
+            return int(item[-1])
+        if document.get("start") is not None:
+            if document["path"] in self._counted:
+                return 0
+            self._counted.add(document["path"])
+        return int(document["identity"].partition(":")[0] or 0)
 
 
 def heard_recording(
@@ -254,15 +289,21 @@ def heard_recording(
 def whole_recording(
     document: dict[str, Any], extractor: Extractor | Given, folder: Folder, listener: Listener | None = None
 ) -> Generator[NDArray[np.float32], None, Read]:
-    """The `Reading` of a document: a channel of a recording, from its beginning to its end."""
+    """The `Reading` of a document: a channel of a recording, from its beginning to its end; or the place that it is."""
     if isinstance(extractor, Given):
         return Read((yield from given_frames(document, extractor, folder)))
     samples = 0
+    start, end = _place(document, folder) if document.get("start") is not None else (None, None)
 
     def counted() -> Iterator[NDArray[np.float32]]:
         nonlocal samples
         for block in read_blocks(
-            document["path"], channel=document["channel"], rate=extractor.sample_rate, storage=folder.storage
+            document["path"],
+            channel=document["channel"],
+            rate=extractor.sample_rate,
+            start=start,
+            end=end,
+            storage=folder.storage,
         ):
             samples += len(block)
             if listener is not None:
@@ -291,13 +332,31 @@ def telling(reading: Reading, told: Callable[[float], None]) -> Reading:
     return read
 
 
+def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
+    """Start and end (s) in the recording.
+
+    Raises:
+        AudioError: the recording cannot be used, or the place is not in it.
+    """
+    start, end = float(document["start"]), float(document["end"])
+    length = probe(document["path"], folder.storage).duration
+    if start >= length or end > length + OVERSHOOT:
+        raise AudioError(
+            f"{document['doc_id']} is {start:g} to {end:g} s of a recording that lasts {length:.3f} s ({document['listed']})",
+            where=document["path"],
+            reason="place-outside",
+            remedy="correct its times, or drop it; an end may lie up to 0.5 s after the recording's",
+        )
+    return start, min(end, length)
+
+
 def _demand_file(document: dict[str, Any]) -> None:
     """What was not there, or could not be read, when the work was planned is rejected, whatever became of it since.
 
     Raises:
         AudioError: it was not there.
     """
-    if document["identity"].startswith(_NO_FILE):
+    if document["identity"].startswith(NO_FILE):
         missing = document["identity"] == "missing"
         raise AudioError(
             "there is no such file" if missing else f"the file is {document['identity']}",
@@ -322,7 +381,7 @@ def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
             remedy="install it on all nodes (a package of the system, or swsdist[ffmpeg])",
         )
     cause = error.__cause__
-    if isinstance(cause, OSError) and document["identity"] and not document["identity"].startswith(_NO_FILE):
+    if isinstance(cause, OSError) and document["identity"] and not document["identity"].startswith(NO_FILE):
         raise cause
 
 

@@ -12,7 +12,9 @@ import pytest
 import soundfile
 
 from swsdist.errors import TableError, UserError
-from swsdist.io.corpus import part_of, read_documents, read_queries, read_references
+from swsdist.io.corpora.queries import read_queries
+from swsdist.io.corpora.references import read_references
+from swsdist.io.corpus import part_of, read_documents
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.types import CORPUS, QUERIES, REFERENCES

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.point import trial_settings
+from swsdist.chains.search.point import places_of, spans_of, trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score
+from swsdist.io.corpora.places import by_document
 from swsdist.io.filesystem import Folder
 from swsdist.io.speech import read_speech
 from swsdist.partition import bucket_of, slots_of
@@ -86,6 +87,9 @@ class Align(Stage):
             gone = pc.is_in(detections["query_id"], value_set=pa.array(payload["left_out"], pa.string()))
             detections = detections.filter(pc.invert(gone))
         segments = _segments(payload, context) if "speech" in payload else None
+        if segments is None and "store" in payload:  # trials are documents, and these are places in recordings
+            places = places_of(_store(payload, context))
+            detections, references = by_document(detections, places), by_document(references, places)
         trials = make_trials(detections, references, TrialRules(**payload["rules"]), segments)
         output = context.publish(task, "trials", [trials], TRIALS, tuple(payload["slots"]))
         return Done((output,), Bucket(payload["bucket"], trials.num_rows))
@@ -93,7 +97,11 @@ class Align(Stage):
 
 def _segments(payload: Values, context: Context) -> pa.Table | None:
     settings = Score.model_validate(payload["score"])
+    speech = read_speech(str(settings.speech), context.storage)
+    return segments_for(protocol_of(settings), spans_of(_store(payload, context)), speech)
+
+
+def _store(payload: Values, context: Context) -> Store:
     root, state = payload["store"]
     folder = Folder(root, context.storage)
-    documents = Store(folder, require(folder, state_name(state))).documents(columns=["doc_id", "channel", "duration"])
-    return segments_for(protocol_of(settings), documents, read_speech(str(settings.speech), context.storage))
+    return Store(folder, require(folder, state_name(state)))

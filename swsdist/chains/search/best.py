@@ -58,13 +58,8 @@ def rows(
     if best is None:
         return []
     chosen = best.take(pc.sort_indices(best, _BY_SCORE)).drop_columns(["turn"]).to_pylist()
-    keys = pa.array([row["doc_id"] for row in chosen], pa.string())
-    documents = store.documents(columns=["doc_id", "channel", "path", "duration"])
-    places = {
-        (row["doc_id"], row["channel"]): row
-        for row in documents.filter(pc.is_in(documents["doc_id"], keys)).to_pylist()
-    }
-    return [{**row, **places[row["doc_id"], row["channel"]]} for row in chosen]
+    found_in = store.recordings([row["doc_id"] for row in chosen])
+    return [{**row, **found_in[row["doc_id"], row["channel"]]._asdict()} for row in chosen]
 
 
 def _with_turns(table: pa.Table) -> pa.Table:

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from swsdist.audio.reader import probe
+from swsdist.audio.reader import AudioInfo, probe
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import SearchInputs, document_seconds
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
     demand_channel_1,
     seconds_of,
@@ -19,14 +19,19 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
 )
 from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
+from swsdist.chains.search.recordings import document_seconds
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import Given, columns_of, frame_shift, kind_of
 from swsdist.features.sources import Source
+from swsdist.io.corpora import kinds
+from swsdist.io.corpora.kaldi import demand_permission
+from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 from swsdist.store.given import given_frames
+from swsdist.store.writing import OVERSHOOT
 
 #: Headers are read side by side: on S3 each waits for the network.
 _PROBES = 16
@@ -64,7 +69,7 @@ class _Checking:
         yield "documents", self._documents
         if self._corpus.queries is not None:
             yield "queries", self._queries
-        if self._corpus.references is not None:
+        if self._corpus.tells_truth:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store
@@ -82,14 +87,38 @@ class _Checking:
             yield Finding("documents", True, f"{text}; {silent} have no recording" if silent else text)
             return
         paths = dict.fromkeys(table["path"].to_pylist())
+        demand_permission(paths, self._corpus.documents, self._storage)
         found = _probed(list(paths), self._storage)
         bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
-        for row in table.select(["doc_id", "channel", "path"]).to_pylist():
-            if isinstance(length := found[row["path"]], float):
-                self._seconds[row["doc_id"], row["channel"]] = length
+        for row in table.to_pylist():
+            info = found[row["path"]]
+            if isinstance(info, AudioError):
+                continue
+            length = info.duration
+            if "start" in row:
+                if row["start"] >= length or row["end"] > length + OVERSHOOT:
+                    notices.add(
+                        "documents lie outside of their recording, and will be rejected",
+                        where=f"{row['listed']}: {row['start']:g} to {row['end']:g} s, and there are {length:.2f} s",
+                        remedy="correct their times, or drop them",
+                    )
+                    continue
+                length = min(length, row["end"]) - row["start"]
+            self._seconds[row["doc_id"], row["channel"]] = length
+        several = [path for path, one in found.items() if not isinstance(one, AudioError) and one.channels > 1]
+        if several and kinds.kind_of(self._corpus.documents, "documents", ENDINGS, self._storage) in kinds.KALDI:
+            notices.add(
+                "recordings of Kaldi's list have several channels, of which the first is read",
+                where=several[0],
+                remedy="where the others are wanted, give each a line of its own that takes it out",
+                count=len(several),
+            )
         tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
-        yield Finding("documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h")
+        where = f", places in {len(paths)} recordings" if self._own.placed else ""
+        yield Finding(
+            "documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h{where}"
+        )
         yield from _unusable("documents", bad, len(paths))
         yield from _odd("documents", notices)
 
@@ -129,7 +158,8 @@ class _Checking:
         demand_channel_1(self._own.documents, self._corpus.documents)
         known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
-        tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
+        if self._own.tabled and not self._own.placed:
+            tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
         asked = set(self._own.queries["query_id"].to_pylist())
         never = asked - set(table["query_id"].to_pylist())
         text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
@@ -195,12 +225,12 @@ class _Checking:
         yield Finding("run", writable, root if writable else f"{root}: {place} cannot be written to")
 
 
-def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, float | AudioError]:
-    """Seconds of each recording by its header, or why it cannot be read."""
+def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, AudioInfo | AudioError]:
+    """What the header of each recording says, or why it cannot be read."""
 
-    def one(path: str) -> float | AudioError:
+    def one(path: str) -> AudioInfo | AudioError:
         try:
-            return probe(path, storage).duration
+            return probe(path, storage)
         except AudioError as error:
             return error
 

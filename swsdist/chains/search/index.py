@@ -10,14 +10,17 @@ import pyarrow as pa
 
 from swsdist.audio import ffmpeg, marks
 from swsdist.audio.clips import write_silence
+from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, document_seconds, known_by_track
+from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, known_by_track
+from swsdist.chains.search.recordings import document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
 from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, tracks_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
@@ -51,7 +54,7 @@ class Index(Stage):
     """
 
     name = "index"
-    version = 1
+    version = 2
     unit = "s"
     # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
     whole = True
@@ -78,6 +81,7 @@ class Index(Stage):
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
         fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
         own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
+        self._demand_permission(own, new)
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
@@ -98,6 +102,7 @@ class Index(Stage):
                     "features": source.payload,
                     "partition": partition,
                     "listen": heard,
+                    "commands": are_permitted(),
                 },
             )
             own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
@@ -113,9 +118,16 @@ class Index(Stage):
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, lacking in state.lacking.items():
             rows = [own.wanted[key] for key in state.rows[shard] if _same(known[key], own.wanted.get(key))]
+            self._demand_permission(own, rows)
             for source in lacking if rows else ():
                 seconds = sum(document_seconds(rows, config.storage))
                 yield task(source, rows, shard, f"{len(rows)} documents of a shard that is there", seconds)
+
+    @staticmethod
+    def _demand_permission(own: SearchInputs, rows: list[Row]) -> None:
+        """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
+        given = own.config.corpus
+        demand_permission([row["path"] for row in rows], given.documents, own.config.storage)
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
@@ -133,7 +145,7 @@ class Index(Stage):
         extractor = _granted(task, context)
         payload = task.payload
         reading = heard_recording if payload["listen"] else whole_recording
-        with ffmpeg.watched() as used:
+        with permitted(payload["commands"]), ffmpeg.watched() as used:
             made = write_tracks(
                 context.folder(task),
                 task.fingerprint,

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio import ffmpeg
-from swsdist.audio.reader import probe
 from swsdist.chains.search.given import add_items, add_items_of_examples
 from swsdist.chains.search.oddities import (
     demand_channel_1,
@@ -26,17 +21,24 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
+from swsdist.chains.search.recordings import document_seconds, identities
+from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
-from swsdist.errors import AudioError, StorageError, UserError
+from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.sources import Source, sources_of
-from swsdist.io.corpus import read_documents, read_queries, read_references
-from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.io.corpora.places import is_placed, searched
+from swsdist.io.corpora.queries import read_queries
+from swsdist.io.corpus import read_documents
+from swsdist.io.filesystem import Folder, Info
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
+from swsdist.store.writing import NO_FILE
 
 #: A row of a table.
 Row = dict[str, Any]
@@ -84,6 +86,8 @@ class SearchInputs(ChainInputs):
         self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
+        #: Whether references are rows of a table.
+        self.tabled = False
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -93,17 +97,24 @@ class SearchInputs(ChainInputs):
         """Those of a config, shared where they are the same."""
         values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage", "strict"})
         values["store"] = config.store
+        if depends_on_score(config):
+            values["score"] = config.score.model_dump(mode="json")
         return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     # -- tables ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def documents(self) -> pa.Table:
-        """The corpus: CORPUS."""
-        given = self.config.corpus
+        """The corpus: CORPUS, or PLACED where documents are places in recordings."""
+        given, storage = self.config.corpus, self.config.storage
         return read_documents(
-            given.documents, self.config.storage, given.talkers, self.noted, given.prefer, audio=self.from_audio
+            given.documents, storage, given.talkers, self.noted, given.prefer, given.audio, audio=self.from_audio
         )
+
+    @property
+    def placed(self) -> bool:
+        """Whether documents are places in recordings."""
+        return is_placed(self.documents)
 
     @cached_property
     def from_audio(self) -> bool:
@@ -116,12 +127,15 @@ class SearchInputs(ChainInputs):
     @cached_property
     def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
         """The corpus by key; plain values. `identities` of a row are what its frames come from, by extractor (fingerprint):
-        the identity of its recording, or of its given frames, whose places then are in `items`.
+        the identity of its recording (and place in it), or of its given frames, whose places then are in `items`.
         """
-        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration"]).to_pylist()
+        where = ["recording", "start", "end", "listed"] if self.placed else []
+        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where]).to_pylist()
         heard = identities([row["path"] for row in rows], self.config.storage) if self.from_audio else [""] * len(rows)
         recipes = [source.fingerprint for source in self.sources if isinstance(source.extractor, Extractor)]
         for row, identity in zip(rows, heard, strict=True):
+            if self.placed and not identity.startswith(NO_FILE):
+                identity = f"{identity}:{row['recording']}:{row['start']!r}-{row['end']!r}"
             row["identities"] = dict.fromkeys(recipes, identity)
         add_items(rows, self.sources, self.config.storage)
         return {(row["doc_id"], row["channel"]): row for row in rows}
@@ -133,12 +147,14 @@ class SearchInputs(ChainInputs):
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
+        given = self.config.corpus
         return read_queries(
             self.config.corpus.queries,
             self.documents,
-            self.config.corpus.examples,
+            given.examples,
             self.config.storage,
             self.noted,
+            given.spoken,
             audio=self.from_audio,
         )
 
@@ -155,10 +171,13 @@ class SearchInputs(ChainInputs):
     @cached_property
     def references(self) -> pa.Table | None:
         """True occurrences: REFERENCES; None where none are given."""
-        path = self.config.corpus.references
-        if path is None:
+        truth = (
+            truth_of(self.config, self.documents, self.queries, self.noted) if self.config.corpus.tells_truth else None
+        )
+        if truth is None:
             return None
-        return read_references(path, self.documents, self.queries, self.config.storage, self.noted)
+        self.tabled = truth.tabled
+        return truth.references
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -198,8 +217,15 @@ class SearchInputs(ChainInputs):
     def seconds(self) -> float:
         """Seconds of audio, documents of channel 1 only, as STDEval counts: the corpus table's durations, or as measured.
 
-        A document without either (it was rejected, and the table does not tell) counts as nothing.
+        A document without either (it was rejected, and the table does not tell) counts as nothing. Of an ECF they are counted
+        as the protocol's program does; of other places in recordings, what several documents hold counts once.
         """
+        excerpts = excerpts_of(self.config) if self.placed else None
+        if excerpts is not None:
+            return excerpt_seconds(excerpts, protocol_of(self.config.score).rules)
+        if self.placed:
+            spans = (span for (_, channel), found in searched(self.documents).items() if channel == 1 for span in found)
+            return round(sum(end - start for start, end in spans), 6)
         measured: dict[tuple[str, int], float] = {}
         if self.manifest is not None:
             table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
@@ -259,7 +285,8 @@ class SearchInputs(ChainInputs):
             if self.config.search.queries_by == "speaker":
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
             tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
-        if "references" in read and corpus.references is not None and self.references is not None:
+        told = self.tabled and not self.placed
+        if "references" in read and told and corpus.references is not None and self.references is not None:
             tell_of_references(self.references, seconds_of(self.documents), corpus.references, storage, self.noted)
 
     def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
@@ -275,7 +302,8 @@ class SearchInputs(ChainInputs):
         tell_of_durations(self.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and "queries" in vars(self):
             tell_of_lengths(spoken, measured, corpus.queries, found)
-        if corpus.references is not None and "references" in vars(self) and self.references is not None:
+        told = self.tabled and not self.placed
+        if told and corpus.references is not None and "references" in vars(self) and self.references is not None:
             known = seconds_of(self.documents)  # told already
             rest = {key: seconds for key, seconds in measured.items() if key not in known}
             tell_of_references(self.references, rest, corpus.references, storage, found)
@@ -380,66 +408,3 @@ def describe(extractor: dict[str, Any]) -> str:
         return f"{one['name']} version {one['version']} ({options})"
 
     return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))
-
-
-def identities(paths: list[str], storage: Any) -> list[str]:
-    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder."""
-    listed: dict[str, dict[str, Info]] = {}
-
-    def one(path: str) -> str:
-        if is_remote(path):
-            folder, name = locate(path, storage)
-            if folder.root in listed:
-                info = listed[folder.root].get(name)
-                return info.identity if info is not None else "missing"
-        try:
-            known = identify(path, storage)
-        except FileNotFoundError:
-            return "unreadable: not a file" if not is_remote(path) and Path(path).exists() else "missing"
-        except StorageError as error:  # of one object, that is; what is wrong with all ends the run
-            if error.cause not in ("permission", "archived"):
-                raise
-            return f"unreadable: {error.message}"
-        except OSError as error:
-            return f"unreadable: {error.strerror}"
-        if is_remote(path):
-            return known
-        if not Path(path).is_file():
-            return "unreadable: not a file"
-        # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
-        return known if os.access(path, os.R_OK) else "unreadable: permission denied"
-
-    remote = sorted({locate(path, storage)[0].root for path in paths if is_remote(path)})
-    if len(remote) * 8 < len(paths):
-        for root in remote:
-            listed[root] = Folder(root, storage).listing()
-    if any(is_remote(path) for path in paths):
-        with ThreadPoolExecutor(16) as pool:
-            found = list(pool.map(one, paths))
-    else:
-        found = [one(path) for path in paths]
-    if ffmpeg.program() is None:
-        found = [
-            known + ffmpeg.ABSENT if ffmpeg.is_for(path) and known[0].isdigit() else known
-            for path, known in zip(paths, found, strict=True)
-        ]
-    return found
-
-
-def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
-    """Seconds of each document: the table's, else its header's, else about those of its given frames; 0 where nothing tells
-    (indexing will say why).
-    """
-
-    def one(row: dict[str, Any]) -> float:
-        if row["duration"] is not None:
-            return float(row["duration"])
-        if not row["path"]:
-            return float(row.get("expected", 0.0))
-        try:
-            return probe(row["path"], storage).duration
-        except AudioError:
-            return 0.0
-
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(one, rows))

@@ -5,6 +5,7 @@ Before the work the durations that a table or a header gives are what there is; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import UserError
-from swsdist.io.corpus import is_table
+from swsdist.io.corpora.kinds import kind_of
+from swsdist.io.corpora.places import is_placed
+from swsdist.io.corpus import ENDINGS
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place
 
@@ -80,8 +83,19 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
 
 def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Queries that are places in recordings which are searched: each finds itself."""
-    searched = set(zip(documents["path"].to_pylist(), documents["channel"].to_pylist(), strict=True))
-    own = [row for row in queries.to_pylist() if row["path"] and (row["path"], row["channel"]) in searched]
+    searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for row in documents.to_pylist():
+        span = (row.get("start", 0.0), row.get("end", math.inf))
+        searched.setdefault((row["path"], row["channel"]), []).append(span)
+    own = [
+        row
+        for row in queries.to_pylist()
+        if row["path"]
+        and any(
+            start < (math.inf if row["end"] is None else row["end"]) and (row["start"] or 0.0) < end
+            for start, end in searched.get((row["path"], row["channel"]), ())
+        )
+    ]
     if own:
         notices.add(
             "query examples that are cut from a recording which is searched: each finds itself",
@@ -106,7 +120,10 @@ def tell_of_lengths(spoken: Mapping[tuple[str, int], float], seconds: Seconds, w
 
 
 def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
-    return place(where, row, storage) if is_table(where) else str(documents["path"][row])
+    if is_placed(documents):
+        return str(documents["listed"][row])
+    tabled = kind_of(where, "documents", ENDINGS, storage) == "table"
+    return place(where, row, storage) if tabled else str(documents["path"][row])
 
 
 def seconds_of(documents: pa.Table) -> dict[tuple[str, int], float]:

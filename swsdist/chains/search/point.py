@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.errors import UserError
+from swsdist.io.corpora.places import Places, by_document, stored, stretches
 from swsdist.io.filesystem import identify
 from swsdist.io.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Values
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
+from swsdist.store.reading import Store
 
-_COLUMNS = ["doc_id", "channel", "duration"]
+_COLUMNS = ["doc_id", "channel", "duration", "recording", "start"]
 
 
 def point_of(inputs: Inputs) -> OperatingPoint:
@@ -27,7 +31,7 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     segments = None
     if rules.trials == "segment":
         speech = read_speech(str(settings.speech), inputs.config.storage)
-        found = segments_for(rules, store.documents(columns=_COLUMNS), speech)
+        found = segments_for(rules, spans_of(store), speech)
         segments = found.num_rows if found is not None else None
     references = own.references
     left_out = left_out_of(inputs)
@@ -47,7 +51,22 @@ def left_out_of(inputs: Inputs) -> set[str]:
     own = inputs.own(SearchInputs)
     if protocol_of(inputs.config.score).trials != "document" or own.references is None:
         return set()
-    return set(in_every_document(own.references, int(own.open_store().manifest.counts["documents"])))
+    store = own.open_store()
+    references = by_document(own.references, places_of(store)) if own.placed else own.references
+    return set(in_every_document(references, int(store.manifest.counts["documents"])))
+
+
+def places_of(store: Store) -> Places:
+    """Where the documents of a store lie in recordings."""
+    return Places(stored(store.documents(columns=_COLUMNS)))
+
+
+def spans_of(store: Store) -> pa.Table:
+    """What was searched: doc_id, channel, start, duration (s); of places in recordings, by recording."""
+    documents = store.documents(columns=_COLUMNS)
+    if documents["recording"].null_count == documents.num_rows:
+        return documents.select(["doc_id", "channel", "duration"])
+    return stretches(documents)
 
 
 def trial_settings(inputs: Inputs) -> Values:
@@ -60,5 +79,6 @@ def trial_settings(inputs: Inputs) -> Values:
             values["speech"] = identify(str(settings.speech), inputs.config.storage)
         except FileNotFoundError:
             raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
+    if protocol_of(settings).trials == "segment" or (protocol_of(settings).trials == "document" and own.placed):
         values["store"] = [own.store.root, own.open_store().manifest.fingerprint]
     return values

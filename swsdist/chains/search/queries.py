@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from swsdist.audio import ffmpeg, speech
 from swsdist.audio.clips import write_silence
+from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import seconds_of
 from swsdist.chains.search.told import Extracted
@@ -77,7 +78,7 @@ class Queries(Stage):
     """
 
     name = "queries"
-    version = 2
+    version = 3
     unit = "examples"
     # The examples are digested as methods take them, not the files.
     tables = {
@@ -125,6 +126,7 @@ class Queries(Stage):
             ],
             "search": search.model_dump(mode="json"),
             "trim": trim,
+            "commands": are_permitted(),
         }
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
@@ -153,11 +155,12 @@ class Queries(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Features of the group's examples, and the state that holds them."""
         settings = Search.model_validate(task.payload["search"])
-        folder, name = context.folder(task), task.fingerprint
-        with ffmpeg.watched() as used:
-            group = write_group(
-                folder, name, task.payload["examples"], _granted(task, context), settings, task.payload["trim"]
-            )
+        folder, name, rows = context.folder(task), task.fingerprint, task.payload["examples"]
+        given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
+        if given and not task.payload["commands"]:
+            raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
+        with permitted(task.payload["commands"]), ffmpeg.watched() as used:
+            group = write_group(folder, name, rows, _granted(task, context), settings, task.payload["trim"])
         examples = group.examples
         told = Extracted(
             examples.num_rows,

@@ -10,14 +10,18 @@ import pyarrow as pa
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import weighted
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
+from swsdist.store.manifest import require, state_name
+from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
 
@@ -57,6 +61,7 @@ class Reduce(Stage):
         versions = [STATISTICS.identity(name) for name in config.calibrate.statistics]
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
+            store = [own.store.root, manifest.fingerprint] if own.placed else None
             mine = [part.name for part in files if part.rows and part.meets(slots)]
             span = [slots[0], slots[-1]]
             yield inputs.task(
@@ -66,7 +71,7 @@ class Reduce(Stage):
                 mine,
                 label=f"bucket {bucket}",
                 work=round(sum(part.rows for part in files) / settings.buckets),
-                payload={**common, "files": mine, "bucket": bucket, "slots": span},
+                payload={**common, "files": mine, "bucket": bucket, "slots": span, "store": store},
             )
 
     def warm(self, task: Task, context: Context) -> None:
@@ -93,9 +98,14 @@ class Reduce(Stage):
             statistics=payload["statistics"],
             fineness=payload["fineness"],
         )
-        slots = (first, last)
+        slots, detections = (first, last), reduced.detections
+        if payload["store"] is not None:
+            root, state = payload["store"]
+            folder = Folder(root, context.storage)
+            store = Store(folder, require(folder, state_name(state)))
+            detections = in_recordings(detections, store.documents(columns=list(WHERE)), payload["overlap"])
         outputs = (
-            context.publish(task, "detections", [reduced.detections], DETECTIONS, slots),
+            context.publish(task, "detections", [detections], DETECTIONS, slots),
             context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
         )
-        return Done(outputs, Bucket(payload["bucket"], reduced.detections.num_rows))
+        return Done(outputs, Bucket(payload["bucket"], detections.num_rows))

@@ -290,7 +290,8 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
                 f"the query is text, and the method {search.method} takes spoken ones",
                 where=f"query {row['query_id']}",
                 reason="not-spoken",
-                remedy="give a recording of it (path), or a place in a document (doc_id), or search with a method for text",
+                remedy="give a recording of it (path, or corpus.spoken for a TLIST or KWLIST), or a place in a document "
+                "(doc_id), or search with a method for text",
             )
         row = trimmed(row, extractor.sample_rate, folder)
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)

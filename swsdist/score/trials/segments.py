@@ -68,10 +68,10 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
 
 
 def segments_of_documents(documents: pa.Table, speech: pa.Table) -> pa.Table:
-    """The segments of whole documents: each is one excerpt, from 0 to its duration.
+    """The segments of documents, or of what is searched of recordings: each is one excerpt.
 
     Args:
-        documents: doc_id, channel, duration (s).
+        documents: doc_id, channel, duration (s), and maybe start (s), which else is 0.
         speech: doc_id, channel, start, end (s) of the stretches of speech; those that do not lie wholly in their document are
             passed over, as those outside of an excerpt are.
 
@@ -83,8 +83,9 @@ def segments_of_documents(documents: pa.Table, speech: pa.Table) -> pa.Table:
         *(speech[name].to_pylist() for name in ("doc_id", "channel", "start", "end")), strict=True
     ):
         talk[doc_id, channel].append((start, end))
-    rows = zip(*(documents[name].to_pylist() for name in ("doc_id", "channel", "duration")), strict=True)
-    return _cut(((doc_id, channel, 0.0, duration) for doc_id, channel, duration in rows), talk)
+    rows = documents.to_pylist()
+    cut = ((row["doc_id"], row["channel"], row.get("start", 0.0), row["duration"]) for row in rows)
+    return _cut(((doc_id, channel, start, start + duration) for doc_id, channel, start, duration in cut), talk)
 
 
 def _cut(excerpts: Iterable[tuple[str, int, float, float]], talk: Spans) -> pa.Table:

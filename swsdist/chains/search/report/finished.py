@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.point import spans_of
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.chains.search.settings import settings_of
 from swsdist.chains.search.told import Bucket, Measured
@@ -68,7 +69,10 @@ def from_run(name: str, path: str) -> Scored:
 
     rules = protocol_of(course.config.score)
     own: SearchInputs = course.chain.own
-    found = own.open_store().documents(columns=["doc_id", "channel", "duration"])
+    # As trials name them: documents, or the recordings that they are places in.
+    by_place = rules.trials == "document"
+    store = own.open_store()
+    found = store.documents(columns=["doc_id", "channel", "duration"]) if by_place else spans_of(store)
     seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
     documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
     terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")

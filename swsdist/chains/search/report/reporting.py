@@ -219,7 +219,7 @@ def _looked_at(course: Course) -> tuple[Looks, ...]:
 
 
 def _why_unscored(own: SearchInputs) -> str:
-    if own.config.corpus.references is None:
+    if not own.config.corpus.tells_truth:
         return "no references were given (corpus.references)"
     if own.references is not None and own.references.num_rows == 0:
         return "the table of references has no rows"

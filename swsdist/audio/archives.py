@@ -1,0 +1,78 @@
+"""Recordings inside of a Kaldi archive: `wav.ark:1234` is the WAV file that begins at byte 1234 of `wav.ark`.
+
+`wav-copy ark,scp:...` writes such archives: a key, a blank, and the file as it is; the list names the byte after the blank. How
+long the file is its own RIFF header tells. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import BinaryIO
+
+from swsdist.errors import AudioError
+
+_PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})")
+
+#: Lengths that a program writes into the header which does not know the length.
+_UNKNOWN = 0x7FFFF000
+
+
+def split(path: str) -> tuple[str, int | None]:
+    """The archive's path and the byte; of a plain path no byte."""
+    found = _PLACE.fullmatch(path)
+    return (found[1], int(found[2])) if found else (path, None)
+
+
+class Inside(io.RawIOBase):
+    """A file inside of an archive, to be read.
+
+    Args:
+        archive: open for reading.
+        begin: byte that it begins at.
+        path: what messages call it.
+
+    Raises:
+        AudioError: there is no WAV file at that byte.
+    """
+
+    def __init__(self, archive: BinaryIO, begin: int, path: str) -> None:
+        super().__init__()
+        whole = archive.seek(0, io.SEEK_END)
+        archive.seek(min(begin, whole))
+        head = archive.read(8)
+        size = int.from_bytes(head[4:8], "little")
+        if len(head) < 8 or not head.startswith(b"RIFF"):
+            raise AudioError(
+                f"there is no WAV file at byte {begin} of the archive",
+                where=path,
+                reason="not-audio",
+                remedy="make the list again with the archive (wav-copy ... ark,scp:...); only WAV is read there",
+            )
+        self._archive, self._begin, self._at = archive, begin, 0
+        self._size = min(whole - begin, 8 + size if 0 < size < _UNKNOWN else whole - begin)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place."""
+        self._at = max(0, offset + {0: 0, 1: self._at, 2: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        """The place."""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """The bytes that follow, at most `size`."""
+        left = max(0, self._size - self._at)
+        self._archive.seek(self._begin + self._at)
+        data = self._archive.read(left if size is None or size < 0 else min(size, left))
+        self._at += len(data)
+        return data

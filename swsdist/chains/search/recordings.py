@@ -1,0 +1,89 @@
+"""What the files of a corpus are known by, and how long they last, before anything is decoded."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from swsdist.audio import archives, commands, ffmpeg
+from swsdist.audio.reader import probe
+from swsdist.errors import AudioError, StorageError
+from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.store.writing import NO_FILE
+
+
+def identities(paths: list[str], storage: Any) -> list[str]:
+    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder."""
+    several, paths = paths, list(dict.fromkeys(paths))  # of one recording there may be many places
+    listed: dict[str, dict[str, Info]] = {}
+
+    def one(path: str) -> str:
+        if commands.is_command(path):
+            return commands.identity(path)
+        path, byte = archives.split(path)
+        known = of_file(path)
+        return known if byte is None or known.startswith(NO_FILE) else f"{known}:{byte}"
+
+    def of_file(path: str) -> str:
+        if is_remote(path):
+            folder, name = locate(path, storage)
+            if folder.root in listed:
+                info = listed[folder.root].get(name)
+                return info.identity if info is not None else "missing"
+        try:
+            known = identify(path, storage)
+        except FileNotFoundError:
+            return "unreadable: not a file" if not is_remote(path) and Path(path).exists() else "missing"
+        except StorageError as error:  # of one object, that is; what is wrong with all ends the run
+            if error.cause not in ("permission", "archived"):
+                raise
+            return f"unreadable: {error.message}"
+        except OSError as error:
+            return f"unreadable: {error.strerror}"
+        if is_remote(path):
+            return known
+        if not Path(path).is_file():
+            return "unreadable: not a file"
+        # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
+        return known if os.access(path, os.R_OK) else "unreadable: permission denied"
+
+    far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
+    remote = sorted({locate(path, storage)[0].root for path in far})
+    if len(remote) * 8 < len(paths):
+        for root in remote:
+            listed[root] = Folder(root, storage).listing()
+    if far:
+        with ThreadPoolExecutor(16) as pool:
+            found = dict(zip(paths, pool.map(one, paths), strict=True))
+    else:
+        found = {path: one(path) for path in paths}
+    if ffmpeg.program() is None:
+        for path, known in found.items():
+            if ffmpeg.is_for(path) and known[0].isdigit():
+                found[path] = known + ffmpeg.ABSENT
+    return [found[path] for path in several]
+
+
+def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
+    """Seconds of each document: the table's, else its header's, else about those of its given frames; 0 where nothing tells
+    (indexing will say why).
+
+    A command is not run for that: it counts as a minute.
+    """
+
+    def one(row: dict[str, Any]) -> float:
+        if row["duration"] is not None:
+            return float(row["duration"])
+        if not row["path"]:
+            return float(row.get("expected", 0.0))
+        if commands.is_command(row["path"]):
+            return 60.0
+        try:
+            return probe(row["path"], storage).duration
+        except AudioError:
+            return 0.0
+
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(one, rows))

@@ -1,0 +1,199 @@
+"""Where the queries of a corpus truly occur: a table says so, or their terms are looked up in what was said.
+
+- A table of references: see `swsdist.io.corpora.references`.
+- An RTTM or CTM: the terms are looked up as the scorers do it, by the rules of the config's protocol, which also say what
+  becomes of what lies outside of an ECF. A run then scores what `swsdist score` scores with the same lists.
+- Kaldi's `text`: a query occurs in the documents in whose text its term stands, as whole words, whatever their case. That tells
+  no times, so trials must be documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from swsdist.config import Config
+from swsdist.errors import UserError
+from swsdist.evaluation.eligible import references_within
+from swsdist.evaluation.reading import looked_up
+from swsdist.io.corpora.kaldi import read_text
+from swsdist.io.corpora.kinds import kind_of
+from swsdist.io.corpora.places import Places, is_placed
+from swsdist.io.corpora.references import read_references
+from swsdist.io.corpus import ENDINGS
+from swsdist.io.nist.ecf import read_ecf
+from swsdist.io.nist.termlist import read_termlist
+from swsdist.io.notices import Notices
+from swsdist.score.measures.protocol import Protocol, protocol_of
+from swsdist.types import REFERENCES, TERMS
+
+_PLAIN = (".csv", ".parquet", ".pq")
+
+
+class Truth(NamedTuple):
+    """References, and whether they came from a table, whose rows messages name."""
+
+    references: pa.Table
+    tabled: bool
+
+
+def depends_on_score(config: Config) -> bool:
+    """Whether references or the seconds that are searched depend on the section `score`: where they are no plain tables."""
+    corpus = config.corpus
+    listed = corpus.documents.lower().endswith((".xml", ".xml.gz", ".xml.xz"))
+    looked = corpus.references is not None and not corpus.references.lower().endswith(_PLAIN)
+    return corpus.text is not None or listed or looked
+
+
+def excerpts_of(config: Config) -> pa.Table | None:
+    """The ECF that names the documents: EXCERPTS; None where something else does."""
+    path, storage = config.corpus.documents, config.storage
+    return read_ecf(path, storage) if kind_of(path, "documents", ENDINGS, storage) == "ECF" else None
+
+
+def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: Notices) -> Truth | None:
+    """The references of a corpus; None where it tells none.
+
+    Args:
+        config: whose corpus, and whose protocol.
+        documents: CORPUS or PLACED.
+        queries: QUERIES.
+        notices: told of what is odd.
+
+    Raises:
+        UserError: a file is not there, or is of another kind; or trials are not what the references tell of.
+        DataError: a file is broken.
+    """
+    corpus, storage, rules = config.corpus, config.storage, protocol_of(config.score)
+    if corpus.text is not None:
+        return Truth(_from_text(corpus.text, rules, documents, queries, storage, notices), tabled=False)
+    path = corpus.references
+    if path is None:
+        return None
+    kind = kind_of(path, "references", ENDINGS, storage)
+    if kind == "table":
+        found = read_references(path, documents, queries, storage, notices)
+        _tell_unsearched(found, documents, path, notices)
+        return Truth(found, tabled=True)
+    terms, lowercase = _terms(config, queries, notices)
+    rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
+    found, first_end, _ = looked_up(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
+    excerpts = excerpts_of(config)
+    if excerpts is not None:
+        return Truth(references_within(found, first_end, excerpts, rules.rules, False, notices), tabled=False)
+    there = Places(documents).found
+    known = [key in there for key in zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)]
+    strange = found.filter(pa.array([not one for one in known], pa.bool_()))
+    if strange.num_rows:
+        notices.add(
+            "occurrences of terms are in recordings that are not searched, and are left out",
+            where=f"{path}: {strange['doc_id'][0]}, channel {strange['channel'][0]}",
+            remedy="look at the names and channels of the documents",
+            count=strange.num_rows,
+        )
+    found = found.filter(pa.array(known, pa.bool_()))
+    _tell_unsearched(found, documents, path, notices)
+    return Truth(found, tabled=False)
+
+
+def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:
+    """TERMS of the queries, and whether they are compared without regard to case."""
+    source, storage = str(config.corpus.queries), config.storage
+    if kind_of(source, "queries", ENDINGS, storage) == "term list":
+        listed = read_termlist(source, storage, notices=Notices())  # told when the queries were read
+        return listed.terms.select(TERMS.names), listed.lowercase
+    texts: dict[str, str | None] = {}
+    for row in queries.select(["query_id", "term"]).to_pylist():
+        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
+    known = {query_id: " ".join(term.split()) for query_id, term in texts.items() if term and term.split()}
+    _tell_without_term(texts, known, source, notices)
+    return pa.table({"query_id": list(known), "term": list(known.values())}, schema=TERMS), True
+
+
+def _from_text(
+    path: str,
+    rules: Protocol,
+    documents: pa.Table,
+    queries: pa.Table,
+    storage: Mapping[str, object],
+    notices: Notices,
+) -> pa.Table:
+    if rules.trials != "document":
+        raise UserError(
+            f"a text tells in which documents terms are said, and trials of protocol {rules.name} are {rules.trials}s",
+            where=f"corpus.text: {path}",
+            remedy="set score.trials: document (or score.protocol: quesst), or give corpus.references with times",
+        )
+    said = read_text(path, storage)
+    texts: dict[str, str | None] = {}
+    for row in queries.select(["query_id", "term"]).to_pylist():
+        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
+    terms = {query_id: term.lower().split() for query_id, term in texts.items() if term and term.split()}
+    _tell_without_term(texts, terms, path, notices)
+    names = set(documents["doc_id"].to_pylist())
+    strange = [name for name in said if name not in names]
+    if strange:
+        notices.add(
+            "lines of text are of documents that are not there",
+            where=f"{said[strange[0]][1]}: {strange[0]}",
+            remedy="look at their spelling",
+            count=len(strange),
+        )
+    silent = [name for name in names if name not in said]
+    if silent:
+        notices.add(
+            "documents have no line of text: no query counts as said in them",
+            where=f"{path}: {min(silent)}",
+            remedy="add what is said in them; a line may have no words",
+            count=len(silent),
+        )
+    by_word: dict[str, list[str]] = {}
+    for query_id, words in terms.items():
+        by_word.setdefault(words[0], []).append(query_id)
+    rows = []
+    for row in documents.to_pylist():
+        words = [word.lower() for word in said.get(row["doc_id"], ([], ""))[0]]
+        found: dict[str, None] = {}
+        for at, word in enumerate(words):
+            for query_id in by_word.get(word, ()):
+                if words[at : at + len(terms[query_id])] == terms[query_id]:
+                    found[query_id] = None
+        start = row.get("start", 0.0)
+        place = {
+            "doc_id": row.get("recording", row["doc_id"]),
+            "channel": row["channel"],
+            "start": start,
+            "end": row.get("end", row["duration"] or 0.0),
+        }
+        rows += [{"query_id": query_id, **place} for query_id in found]
+    return pa.Table.from_pylist(rows, REFERENCES)
+
+
+def _tell_without_term(texts: Mapping[str, object], known: Mapping[str, object], where: str, notices: Notices) -> None:
+    lacking = [query_id for query_id in texts if query_id not in known]
+    if lacking:
+        notices.add(
+            "queries have no term, so no reference can be looked up",
+            where=f"{where}: {lacking[0]}",
+            remedy="give their text (column term)",
+            count=len(lacking),
+        )
+
+
+def _tell_unsearched(references: pa.Table, documents: pa.Table, path: str, notices: Notices) -> None:
+    """References between the documents of their recording."""
+    if not is_placed(documents):
+        return
+    places = Places(documents)
+    columns = (references[name].to_pylist() for name in ("doc_id", "channel", "start", "end", "query_id"))
+    outside = [row for row in zip(*columns, strict=True) if not places.holding(*row[:4])]
+    if outside:
+        doc_id, _, start, end, query_id = outside[0]
+        notices.add(
+            "references lie in no document of their recording, and count as misses",
+            where=f"{path}: {query_id} in {doc_id}, {start:g} to {end:g} s",
+            remedy="times are the recording's; leave out what is not searched",
+            count=len(outside),
+        )

@@ -1,0 +1,136 @@
+"""Where the documents of a corpus lie in recordings: a document may be a recording, or a place in one.
+
+References, detections and queries name recordings, and times in them. A document that is a recording is a place of its own name
+that begins at 0 and does not end.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from itertools import accumulate
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: s by which what lies in a document may pass its ends: times are rounded, and frames reach a little further.
+SLACK = 0.05
+
+
+class Place(NamedTuple):
+    """A document: its name, and the stretch from `start` to `end` (s) of its recording."""
+
+    doc_id: str
+    start: float
+    end: float
+
+
+class Places:
+    """Documents by recording and channel.
+
+    Args:
+        documents: table CORPUS or PLACED.
+    """
+
+    def __init__(self, documents: pa.Table) -> None:
+        self.found: dict[tuple[str, int], list[Place]] = {}
+        self.documents: dict[tuple[str, int], tuple[str, Place]] = {}
+        placed = is_placed(documents)
+        names = ["doc_id", "channel", *(("recording", "start", "end") if placed else ())]
+        for row in documents.select(names).to_pylist():
+            recording = row.get("recording", row["doc_id"])
+            place = Place(row["doc_id"], row.get("start", 0.0), row.get("end", math.inf))
+            self.found.setdefault((recording, row["channel"]), []).append(place)
+            self.documents[row["doc_id"], row["channel"]] = recording, place
+        #: The latest end of all documents that begin no later than each.
+        self._latest: dict[tuple[str, int], list[float]] = {}
+        for key, places in self.found.items():
+            places.sort(key=lambda place: (place.start, place.end, place.doc_id))
+            self._latest[key] = list(accumulate((place.end for place in places), max))
+
+    def holding(self, recording: str, channel: int, start: float, end: float) -> list[Place]:
+        """The documents that a stretch of a recording lies in."""
+        key = recording, channel
+        places, latest = self.found.get(key, []), self._latest.get(key, [])
+        last = bisect_right(places, start + SLACK, key=lambda place: place.start)
+        first = last
+        while first and end <= latest[first - 1] + SLACK:
+            first -= 1
+        return [one for one in places[first:last] if end <= one.end + SLACK]
+
+
+def is_placed(documents: pa.Table) -> bool:
+    """Whether documents are places in recordings."""
+    return "recording" in documents.column_names
+
+
+def searched(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """By recording and channel: the stretches (s) that are searched, those that overlap or touch as one, ascending.
+
+    Args:
+        documents: table PLACED.
+    """
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for key, places in Places(documents).found.items():
+        stretches: list[tuple[float, float]] = []
+        for place in places:
+            if stretches and place.start <= stretches[-1][1]:
+                stretches[-1] = stretches[-1][0], max(stretches[-1][1], place.end)
+            else:
+                stretches.append((place.start, place.end))
+        found[key] = stretches
+    return found
+
+
+def by_document(table: pa.Table, places: Places) -> pa.Table:
+    """Rows by recording as rows by document: each once for every document that it lies in, and as it is where it lies in none.
+
+    Args:
+        table: doc_id (a recording), channel, start, end (s), and other columns, which stay.
+        places: the documents.
+    """
+    rows: list[int] = []
+    names: list[str] = []
+    columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
+    for row, (recording, channel, start, end) in enumerate(zip(*columns, strict=True)):
+        found = [place.doc_id for place in places.holding(recording, channel, start, end)] or [recording]
+        rows += [row] * len(found)
+        names += found
+    index = table.schema.get_field_index("doc_id")
+    taken = table.take(pa.array(rows, pa.int64()))
+    return taken.set_column(index, table.schema.field(index), pa.array(names, pa.string()))
+
+
+def stored(documents: pa.Table) -> pa.Table:
+    """The documents of a store as `Places` takes them.
+
+    Args:
+        documents: doc_id, channel, duration, recording and start of DOCUMENTS.
+    """
+    start = documents["start"].fill_null(0.0)
+    columns = {
+        "doc_id": documents["doc_id"],
+        "channel": documents["channel"],
+        "recording": pc.coalesce(documents["recording"], documents["doc_id"]),
+        "start": start,
+        "end": pc.round(pc.add(start, documents["duration"]), 6),
+    }
+    return pa.table(columns)
+
+
+def stretches(documents: pa.Table) -> pa.Table:
+    """What is searched of each recording: doc_id, channel, start, duration (s), by recording and time.
+
+    Args:
+        documents: as for `stored`.
+    """
+    rows = [
+        (recording, channel, start, round(end - start, 6))
+        for (recording, channel), spans in searched(stored(documents)).items()
+        for start, end in spans
+    ]
+    names = ("doc_id", "channel", "start", "duration")
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    kinds = (pa.string(), pa.int32(), pa.float64(), pa.float64())
+    return pa.table({name: pa.array(column, kind) for name, column, kind in zip(names, columns, kinds, strict=True)})

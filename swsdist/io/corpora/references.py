@@ -1,0 +1,86 @@
+"""Where queries truly occur, from a table: `query_id, doc_id, start, end`, and maybe `channel`.
+
+Where documents are places in recordings, `doc_id` is a recording, or a document, and times are the recording's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.errors import TableError
+from swsdist.io.corpora.places import SLACK, Places, is_placed
+from swsdist.io.notices import Notices
+from swsdist.io.tables import place, read_table
+from swsdist.types import REFERENCES
+
+#: A reference may end so much (s) after the document that it names.
+_OVERSHOOT = 0.5
+
+
+def read_references(
+    path: str,
+    documents: pa.Table,
+    queries: pa.Table,
+    storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
+) -> pa.Table:
+    """The true occurrences.
+
+    Args:
+        path: CSV or Parquet, local or `s3://`.
+        documents: table CORPUS or PLACED; all documents or recordings named must be in it.
+        queries: table QUERIES; all queries named must be in it.
+        storage: options for s3fs.
+        notices: told of what is odd.
+
+    Returns:
+        table REFERENCES, in the table's order.
+
+    Raises:
+        UserError: there is no such table.
+        TableError: a row is impossible, stands there twice, or names an unknown query or document.
+    """
+    table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage, notices=notices)
+    unknown = pc.invert(pc.is_in(table["query_id"], pc.unique(queries["query_id"])))
+    row = pc.index(unknown, True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"there is no query {table['query_id'][row].as_py()!r}",
+            where=place(path, row, storage),
+            remedy="look at its spelling, add it to the queries, or drop the row",
+        )
+    return _in_recordings(table, documents, path, storage)
+
+
+def _in_recordings(
+    references: pa.Table, documents: pa.Table, path: str, storage: Mapping[str, object] | None
+) -> pa.Table:
+    """References by recording; all are of recordings or documents that are there."""
+    names = references["doc_id"].to_pylist()
+    known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
+    if not is_placed(documents) and known.issuperset(zip(names, references["channel"].to_pylist(), strict=True)):
+        return references
+    places = Places(documents)
+    ends = zip(references["start"].to_pylist(), references["end"].to_pylist(), strict=True)
+    keys = zip(names, references["channel"].to_pylist(), ends, strict=True)
+    for row, (name, channel, (start, end)) in enumerate(keys):
+        if (name, channel) in places.found:
+            continue
+        if (name, channel) not in places.documents:
+            raise TableError(
+                f"there is no document {name!r} with channel {channel}",
+                where=place(path, row, storage),
+                remedy="look at its spelling, add it to the documents, or drop the row",
+            )
+        names[row], at = places.documents[name, channel]
+        if not at.start - SLACK <= start < end <= at.end + _OVERSHOOT:
+            raise TableError(
+                f"{start:g} to {end:g} s is not in document {name!r}, which is {at.start:g} to {at.end:g} s of {names[row]!r}",
+                where=place(path, row, storage),
+                remedy="times are the recording's: add the document's start",
+            )
+    index = references.schema.get_field_index("doc_id")
+    return references.set_column(index, references.schema.field(index), pa.array(names, pa.string()))

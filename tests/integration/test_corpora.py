@@ -1,0 +1,316 @@
+"""Corpora as others keep them, searched and scored: Kaldi's data folders, and NIST's lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lists_of_others as others
+import numpy as np
+import pytest
+import soundfile
+
+import swsdist
+from swsdist.errors import AudioError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.io.nist.systemlist import read_systemlist
+from swsdist.pipeline.course import Choice
+
+#: Columns of a detection that do not name its place.
+SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
+
+
+def kaldi(scene: Any, **corpus: Any) -> dict[str, Any]:
+    """A config of the data folder in the scene's folder."""
+    return {
+        "run": str(scene.folder / "kaldi-run"),
+        "corpus": {"documents": str(scene.folder / "data"), "queries": str(scene.corpus / "queries.csv"), **corpus},
+        "executor": {"kind": "serial"},
+    }
+
+
+def in_order(result: swsdist.RunResult) -> list[dict[str, Any]]:
+    frame = result.detections().sort_values(["query_id", "cost", "frames"], ignore_index=True)
+    return frame.to_dict("records")
+
+
+def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any) -> None:
+    found = others.data_folder(finished.corpus, finished.folder / "data")
+    others.references(finished.corpus, found, finished.folder / "refs.csv")
+    plain = finished.run("run=" + str(finished.folder / "run"))
+    result = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")))
+    assert result.measures()["mtwv"] == plain.measures()["mtwv"]
+    assert result.measures()["atwv"] == plain.measures()["atwv"]
+    for mine, theirs in zip(in_order(result), in_order(plain), strict=True):
+        place = found[theirs["doc_id"]]
+        assert mine["doc_id"] == place.recording
+        assert mine["start"] == round(theirs["start"] + place.start, 6)
+        assert mine["end"] == round(theirs["end"] + place.start, 6)
+        assert {name: mine[name] for name in SCORED} == {name: theirs[name] for name in SCORED}
+    point = result.report.protocol
+    assert point.seconds == pytest.approx(sum(one.end - one.start for one in found.values()), abs=1e-6)
+    # Exports, clips, labels and the page name the recording, and cut from it.
+    exports = Path(result.folder) / "exports"
+    listed = read_systemlist(str(exports / "stdlist.xml")).detections["doc_id"]
+    assert set(listed.to_pylist()) <= {"rec1", "rec2", "rec3"}
+    assert {path.name.split(".")[0] for path in (exports / "labels").glob("*.txt")} <= {"rec1", "rec2", "rec3"}
+    assert any((exports / "clips").iterdir())
+    assert {hit.doc_id for hit in result.report.hits} <= {"rec1", "rec2", "rec3"}
+    assert all(hit.audio for hit in result.report.hits)
+    # And so does a search of the store.
+    store, query = f"{result.folder}/store", str(finished.corpus / "queries" / "q001_1.wav")
+    top, best = (
+        swsdist.search(store, query, top=1).iloc[0],
+        swsdist.search(f"{plain.folder}/store", query, top=1).iloc[0],
+    )
+    assert (top["doc_id"], top["score"]) == (found[best["doc_id"]].recording, best["score"])
+    assert top["start"] == pytest.approx(best["start"] + found[best["doc_id"]].start)
+    again = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")))
+    assert again.outcome.did == 0
+
+
+def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
+    others.data_folder(scene.corpus, scene.folder / "data")
+    lengths = dict(line.split() for line in (scene.folder / "data/reco2dur").read_text().splitlines())
+    (scene.folder / "data/utt2spk").unlink()
+    whole = "".join(f"{name}-whole {name} 0 {length}\n" for name, length in lengths.items())
+    (scene.folder / "data/segments").write_text(whole)
+    once = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=20", f"run={scene.folder}/once"])
+    (scene.folder / "data/segments").write_text(whole + whole.replace("-whole", "-again"))
+    twice = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=40", f"run={scene.folder}/twice"])
+    places = [
+        [(row["query_id"], row["doc_id"], row["start"], row["end"]) for row in in_order(result)]
+        for result in (once, twice)
+    ]
+    assert set(places[0]) <= set(places[1])
+    assert len(set(places[1])) == len(places[1])
+    assert twice.outcome.course.chain.own.seconds == once.outcome.course.chain.own.seconds
+
+
+def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any) -> None:
+    others.data_folder(scene.corpus, scene.folder / "data")
+    segments = scene.folder / "data" / "segments"
+    end = float(dict(line.split() for line in (scene.folder / "data/reco2dur").read_text().splitlines())["rec1"])
+    more = f"late rec1 {end - 1} {end + 0.6}\nafter rec1 {end + 1} {end + 2}\nnearly rec1 {end - 1} {end + 0.4}\n"
+    segments.write_text(segments.read_text() + more)
+    config = kaldi(scene)
+    result = swsdist.run(config)
+    rejected = {row["id"]: row for row in result.outcome.course.rejected().to_pylist()}
+    assert set(rejected) == {"late", "after"}
+    assert rejected["late"]["reason"] == "place-outside"
+    assert f"{segments}, line 9" in rejected["late"]["message"]
+    assert f"{segments}, line 10" in rejected["after"]["message"]
+    store = swsdist.open_store(f"{result.folder}/store")
+    durations = {row["doc_id"]: row["duration"] for row in store.documents().to_pylist()}
+    assert durations["nearly"] == pytest.approx(1.0)
+    # What was moved is another document, and nothing else is done again.
+    segments.write_text(
+        segments.read_text().replace(f"after rec1 {end + 1} {end + 2}", f"after rec1 {end - 2} {end - 1}")
+    )
+    second = swsdist.run(config)
+    assert len(second.outcome.course.ended["index"].receipts) == 1
+    assert {row["id"] for row in second.outcome.course.rejected().to_pylist()} == {"late"}
+
+
+@pytest.fixture
+def piped(scene: Any) -> Any:
+    """A data folder whose recordings are commands, which leave a trace."""
+    others.data_folder(
+        scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
+    )
+    return scene
+
+
+def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
+    with pytest.raises(AudioError, match=r"wav.scp, line 1: it is a command") as caught:
+        swsdist.run(kaldi(piped))
+    assert "--allow-commands" in str(caught.value)
+    assert not (piped.folder / "trace").exists()
+    result = swsdist.run(kaldi(piped), allow_commands=True)
+    assert not result.rejected()
+    others.data_folder(piped.corpus, piped.folder / "files" / "data")
+    same = {**kaldi(piped), "run": str(piped.folder / "files-run")}
+    same["corpus"]["documents"] = str(piped.folder / "files" / "data")
+    assert swsdist.digest(swsdist.run(same).folder)["all"] == swsdist.digest(result.folder)["all"]
+    # What is done needs no permission; what is new does.
+    assert swsdist.run(kaldi(piped)).outcome.did == 0
+    assert swsdist.digest(result.folder)
+
+
+def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Any) -> None:
+    swsdist.run(kaldi(piped), allow_commands=True, sets=["report.exports=[csv]", "report.clips=0"])
+    assert sorted((piped.folder / "trace").read_text().split()) == ["rec1", "rec2", "rec3"]
+
+
+def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
+    scp = piped.folder / "data" / "wav.scp"
+    tape = piped.folder / "tape"
+    there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
+    scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
+    result = swsdist.run(kaldi(piped), allow_commands=True)
+    assert {(kind, reason, count) for kind, reason, count, _ in result.rejected()} == {
+        ("document", "command-failed", 3)
+    }
+    assert "exit status 4; it said: no tape" in result.rejected()[0][3]
+    tape.touch()
+    assert swsdist.run(kaldi(piped), allow_commands=True).rejected()  # that is not to be seen
+    again = swsdist.run(kaldi(piped), allow_commands=True, choice=Choice(redo_from="index"))
+    assert not again.rejected()
+
+
+@pytest.mark.ray
+def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
+    serial = swsdist.run(kaldi(piped), allow_commands=True)
+    sets = [*cluster.sets, f"run={piped.folder}/ray", "index.shards=3"]
+    result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets)
+    assert not result.rejected()
+    assert swsdist.digest(result.folder)["all"] == swsdist.digest(serial.folder)["all"]
+
+
+def test_recordings_on_s3(scene: Any, s3) -> None:
+    local = others.data_folder(scene.corpus, scene.folder / "data")
+    remote = Folder(f"s3://{s3.bucket}/kaldi", s3.storage)
+    for path in sorted((scene.folder / "data").rglob("*")):
+        if path.is_file():
+            remote.write_bytes(path.relative_to(scene.folder / "data").as_posix(), path.read_bytes())
+    here = swsdist.run(kaldi(scene))
+    values = {**kaldi(scene), "run": str(scene.folder / "s3-run"), "storage": s3.storage}
+    values["corpus"]["documents"] = remote.path()
+    there = swsdist.run(values)
+    assert {row["path"] for row in swsdist.open_store(f"{there.folder}/store").documents().to_pylist()} == {
+        remote.path(f"audio/{name}.wav") for name in {one.recording for one in local.values()}
+    }
+    assert swsdist.digest(there.folder)["all"] == swsdist.digest(here.folder)["all"]
+
+
+def test_text_scores_documents(scene: Any) -> None:
+    found = others.data_folder(scene.corpus, scene.folder / "data")
+    terms = {row["query_id"]: row["term"] for row in others.rows(scene.corpus / "queries.csv")}
+    said: dict[str, list[str]] = {name: ["other"] for name in found}
+    for row in others.rows(scene.corpus / "refs.csv"):
+        said[row["doc_id"]].append(terms[row["query_id"]].upper())
+    text = scene.folder / "text"
+    text.write_text("".join(f"{name} {' '.join(words)}\n" for name, words in said.items()))
+    with pytest.raises(UserError, match="a text tells in which documents terms are said"):
+        swsdist.run(kaldi(scene, text=str(text)))
+    sets = ["score.trials=document"]
+    mine = swsdist.run(kaldi(scene, text=str(text)), sets=sets)
+    others.references(scene.corpus, found, scene.folder / "refs.csv")
+    theirs = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")), sets=[*sets, f"run={scene.folder}/b"])
+    plain = scene.run(*sets, run="plain")
+    assert mine.measures()["mtwv"] == theirs.measures()["mtwv"] == plain.measures()["mtwv"]
+    assert mine.report.protocol.trials == plain.report.protocol.trials == 8
+
+
+@pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])
+def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -> None:
+    lists = others.nist_lists(scene.corpus, scene.folder / "nist", dialect)
+    config = {
+        "run": str(scene.folder / "nist-run"),
+        "corpus": {
+            "documents": str(lists / "ecf.xml"),
+            "audio": str(lists / "audio"),
+            "queries": str(lists / "terms.xml"),
+            "spoken": str(scene.corpus / "queries.csv"),
+            "references": str(lists / "words.rttm"),
+            "protocol": dialect,
+        },
+        "executor": {"kind": "serial"},
+    }
+    result = swsdist.run(config)
+    assert [(row["id"], row["reason"]) for row in result.outcome.course.rejected().to_pylist()] == [
+        ("q900", "not-spoken")
+    ]
+    from swsdist.evaluation.evaluate import evaluate, values
+    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.reading import read_task
+
+    names = {"ecf": "ecf.xml", "terms": "terms.xml", "rttm": "words.rttm"}
+    task = read_task(**{key: str(lists / name) for key, name in names.items()}, protocol=dialect)
+    list_path = f"{result.folder}/exports/{export}.xml"
+    scored = evaluate(task, read_system(list_path, conventions=task.conventions, notices=task.notices))
+    expected, mine = values(scored), result.measures()
+    assert expected["mtwv"] > 0
+    for name in ("mtwv", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa"):
+        assert mine[name] == expected[name], name
+    assert result.report.protocol.trials == task.trials
+    assert result.report.protocol.seconds == task.seconds
+    # One term, which is said and was not searched, is missed; none is silently dropped.
+    assert {row.query_id: row.ntrue for row in result.report.queries}["q900"] == 1
+    # A CTM says the same.
+    ctm = {**config, "run": str(scene.folder / "ctm-run")}
+    ctm["corpus"] = {**config["corpus"], "references": str(lists / "words.ctm")}
+    assert swsdist.run(ctm).measures()["mtwv"] == mine["mtwv"]
+
+
+def test_terms_are_looked_up_for_tables_too(finished: Any) -> None:
+    terms = {row["query_id"]: row["term"] for row in others.rows(finished.corpus / "queries.csv")}
+    rttm = finished.folder / "words.rttm"
+    lines = [f"LEXEME elsewhere 1 0 1 {terms['q001']} lex a <NA>"]
+    for row in others.rows(finished.corpus / "refs.csv"):
+        duration = round(float(row["end"]) - float(row["start"]), 4)
+        lines.append(f"LEXEME {row['doc_id']} 1 {row['start']} {duration} {terms[row['query_id']].upper()} lex a <NA>")
+    rttm.write_text("\n".join(lines) + "\n")
+    plain = finished.run()
+    result = finished.run(f"corpus.references={rttm}", run="looked-up")
+    assert result.measures()["mtwv"] == plain.measures()["mtwv"]
+    assert any("in recordings that are not searched" in notice for notice in result.outcome.course.notices())
+
+
+def test_references_between_segments_are_told(scene: Any) -> None:
+    found = others.data_folder(scene.corpus, scene.folder / "data")
+    others.references(scene.corpus, found, scene.folder / "refs.csv")
+    with (scene.folder / "refs.csv").open("a") as file:
+        file.write("q001,rec1,1,0.0,0.2\n")
+    result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")))
+    assert any("references lie in no document" in notice for notice in result.outcome.course.notices())
+
+
+def test_segment_trials_take_what_is_searched_of_a_recording(scene: Any) -> None:
+    found = others.data_folder(scene.corpus, scene.folder / "data")
+    others.references(scene.corpus, found, scene.folder / "refs.csv")
+    speech = ["doc_id,start,end"]
+    for one in found.values():
+        speech.append(f"{one.recording},{one.start + 0.1},{one.end - 0.1}")
+    (scene.folder / "speech.csv").write_text("\n".join(speech) + "\n")
+    sets = ["score.trials=segment", f"score.speech={scene.folder}/speech.csv", "score.protocol=openkws13"]
+    result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")), sets=sets)
+    assert result.report.protocol.trials == 3 * len(found)  # silence, speech and silence of each
+    assert result.measures()["mtwv"] is not None
+
+
+def test_check_tells_it_all(scene: Any) -> None:
+    others.data_folder(scene.corpus, scene.folder / "data")
+    segments = scene.folder / "data" / "segments"
+    segments.write_text(segments.read_text() + "late rec1 1 900\n")
+    from swsdist.chains.search.check import check
+    from swsdist.config import config_from_dict
+    from swsdist.pipeline.course import Choice, begin
+    from swsdist.pipeline.ledger import Ledger
+    from swsdist.pipeline.plan import ONLY
+
+    def told(values: dict[str, Any]) -> str:
+        config = config_from_dict(values)
+        course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
+        return "\n".join(f"{finding.good} {finding.name} {finding.text}" for finding in check(course.chain.own))
+
+    text = told(kaldi(scene))
+    assert "True documents 8 of 9" in text
+    assert "places in 3 recordings" in text
+    assert f"documents lie outside of their recording, and will be rejected (first: {segments}, line 9" in text
+    two = np.zeros((16000 * 40, 2))
+    soundfile.write(scene.folder / "data" / "audio" / "rec2.wav", two, 16000)
+    assert "recordings of Kaldi's list have several channels, of which the first is read" in told(kaldi(scene))
+    (scene.folder / "data" / "wav.scp").write_text("rec1 cat a |\nrec2 cat b |\nrec3 cat c |\n")
+    assert "wav.scp, line 1: it is a command" in told(kaldi(scene))
+    wrong = kaldi(scene, references=str(scene.corpus / "queries" / "q001_1.wav"))
+    assert "corpus.references names a recording" in told(wrong)
+
+
+def test_queries_without_a_term_are_told(scene: Any) -> None:
+    (scene.folder / "words.rttm").write_text("LEXEME d001 1 0 1 word lex a <NA>\n")
+    queries = f"corpus.queries={scene.corpus}/queries"
+    result = scene.run(f"corpus.references={scene.folder}/words.rttm", queries, "search.examples=best")
+    notices = result.outcome.course.notices()
+    assert any("queries have no term, so no reference can be looked up" in notice for notice in notices)
+    assert result.report.unscored == "the table of references has no rows"

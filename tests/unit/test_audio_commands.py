@@ -1,0 +1,127 @@
+"""Recordings that a command writes, and recordings inside of an archive."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.audio import commands
+from swsdist.audio.commands import permitted
+from swsdist.audio.reader import probe, read_blocks, sha256
+from swsdist.errors import AudioError
+
+
+@pytest.fixture
+def wav(tmp_path: Path) -> Path:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.random.default_rng(1).uniform(-0.5, 0.5, 16000), 16000, subtype="PCM_16")
+    return path
+
+
+def samples(path: str, **place: float) -> np.ndarray:
+    return np.concatenate(list(read_blocks(path, rate=16000, **place)))
+
+
+def test_none_is_run_unless_it_is_allowed(tmp_path: Path, wav: Path) -> None:
+    command = f"touch {tmp_path}/seen; cat {wav} |"
+    for read in (samples, probe, sha256):
+        with pytest.raises(AudioError, match="it is a command") as caught:
+            read(command)
+        assert caught.value.reason == "command"
+    with permitted(True), permitted(False), pytest.raises(AudioError, match="it is a command"):
+        samples(command)
+    assert not (tmp_path / "seen").exists()
+
+
+def test_its_output_is_read_like_a_file(wav: Path) -> None:
+    with permitted(True):
+        command = f"cat {wav} |"
+        assert probe(command) == probe(str(wav))
+        assert sha256(command) == sha256(str(wav))
+        assert (samples(command) == samples(str(wav))).all()
+        assert (samples(command, start=0.25, end=0.5) == samples(str(wav), start=0.25, end=0.5)).all()
+
+
+def test_it_is_run_once_for_all_that_is_asked_of_it(tmp_path: Path, wav: Path) -> None:
+    command = f"echo x >> {tmp_path}/runs; cat {wav} |"
+    with permitted(True):
+        for _ in range(3):
+            probe(command), sha256(command), samples(command, start=0.5)
+    assert (tmp_path / "runs").read_text() == "x\n"
+    with permitted(True):
+        probe(command)
+    assert (tmp_path / "runs").read_text() == "x\nx\n"
+
+
+def test_a_stream_of_unknown_length(wav: Path, tmp_path: Path) -> None:
+    data = bytearray(wav.read_bytes())
+    data[4:8] = data[40:44] = (0x7FFFFFFF).to_bytes(4, "little")
+    (tmp_path / "stream.wav").write_bytes(data)
+    with permitted(True):
+        assert (samples(f"cat {tmp_path}/stream.wav |") == samples(str(wav))).all()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "message"),
+    [
+        ("echo bad luck >&2; exit 3 |", "command-failed", "exit status 3; it said: bad luck"),
+        ("kill -9 $$ |", "command-failed", "ended with signal 9"),
+        ("true |", "command-failed", "the command wrote nothing"),
+        ("no-such-program-here |", "command-failed", "exit status 127"),
+        ("echo not a sound |", "not-audio", "no audio format was recognised"),
+    ],
+)
+def test_what_fails(command: str, reason: str, message: str) -> None:
+    with permitted(True), pytest.raises(AudioError, match=message) as caught:
+        samples(command)
+    assert caught.value.reason == reason
+
+
+def test_one_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "LONGEST", 0.2)
+    with permitted(True), pytest.raises(AudioError, match="took longer than"):
+        samples("sleep 60 & sleep 60 |")
+
+
+def test_threads_do_not_take_each_others_output(tmp_path: Path) -> None:
+    for k in range(4):
+        soundfile.write(tmp_path / f"{k}.wav", np.zeros(1000 * (k + 1)), 16000)
+    found: dict[int, int] = {}
+
+    def look(k: int) -> None:
+        for _ in range(5):
+            found[k] = probe(f"cat {tmp_path}/{k}.wav |").frames
+
+    with permitted(True):
+        threads = [threading.Thread(target=look, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == {k: 1000 * (k + 1) for k in range(4)}
+
+
+def test_an_archive(tmp_path: Path, wav: Path, s3) -> None:
+    second = tmp_path / "b.wav"
+    soundfile.write(second, np.random.default_rng(2).uniform(-0.5, 0.5, 24000), 16000, subtype="PCM_16")
+    archive = b"r1 " + wav.read_bytes() + b"r2 " + second.read_bytes()
+    (tmp_path / "x.ark").write_bytes(archive)
+    place = 3 + wav.stat().st_size + 3
+    assert probe(f"{tmp_path}/x.ark:3") == probe(str(wav))
+    assert (samples(f"{tmp_path}/x.ark:3") == samples(str(wav))).all()
+    assert (samples(f"{tmp_path}/x.ark:{place}", start=0.5) == samples(str(second), start=0.5)).all()
+    assert sha256(f"{tmp_path}/x.ark:{place}") == sha256(str(second))
+    for byte in (4, len(archive), 10**12):
+        with pytest.raises(AudioError, match=f"there is no WAV file at byte {byte} of the archive"):
+            probe(f"{tmp_path}/x.ark:{byte}")
+    with pytest.raises(AudioError, match="there is no such file"):
+        probe(f"{tmp_path}/y.ark:3")
+    from swsdist.io.filesystem import Folder
+
+    Folder(f"s3://{s3.bucket}/a", s3.storage).write_bytes("x.ark", archive)
+    remote = np.concatenate(list(read_blocks(f"s3://{s3.bucket}/a/x.ark:3", rate=16000, storage=s3.storage)))
+    assert (remote == samples(str(wav))).all()

@@ -1,0 +1,129 @@
+"""What a key of the corpus names is told by its content; what a key does not read is refused with what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.errors import TableError, UserError
+from swsdist.io.corpora.kinds import READS, kind_of
+from swsdist.io.corpora.queries import read_queries
+from swsdist.io.corpus import ENDINGS, read_documents
+from swsdist.io.filesystem import Folder
+from swsdist.types import CORPUS
+
+FILES = {
+    "docs.csv": (b"doc_id,path\na,a.wav\n", "table"),
+    "docs.parquet": (b"PAR1....", "table"),
+    "ecf.xml": (b'<?xml version="1.0"?>\n<!-- none -->\n<ecf version="1">', "ECF"),
+    "ecf.csv": (b"\xef\xbb\xbf<ecf>", "ECF"),
+    "kw.xml": (b"<kwlist>", "term list"),
+    "terms": (b"\n<termlist>", "term list"),
+    "x.rttm": (b";; a comment\nSPEAKER a 1 0 1 <NA> <NA> s <NA>\n", "RTTM"),
+    "words.ctm": (b"a 1 0 1 word\n", "CTM"),
+    "wav.scp": (b"a a.wav\n", "wav.scp"),
+    "a.FLAC": (b"fLaC", "recording"),
+    "unnamed": (b"RIFF....WAVE", "recording"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_kinds(tmp_path: Path, name: str) -> None:
+    content, kind = FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    for key, reads in READS.items():
+        if kind in reads:
+            assert kind_of(str(path), key, ENDINGS) == kind
+        else:
+            with pytest.raises(UserError, match=f"corpus.{key} names ") as caught:
+                kind_of(str(path), key, ENDINGS)
+            assert f"corpus.{key} reads: " in (caught.value.remedy or "")
+
+
+def test_what_belongs_to_another_key_is_told_which(tmp_path: Path) -> None:
+    (tmp_path / "ecf.xml").write_text("<ecf/>")
+    (tmp_path / "stdlist.xml").write_text("<stdlist/>")
+    (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04")
+    with pytest.raises(UserError, match=r"corpus.queries names an ECF \(<ecf>\)") as caught:
+        read_queries(str(tmp_path / "ecf.xml"), CORPUS.empty_table())
+    assert "An ECF (<ecf>) belongs to corpus.documents" in str(caught.value)
+    with pytest.raises(UserError, match=r"corpus.references names XML \(<stdlist>\)"):
+        kind_of(str(tmp_path / "stdlist.xml"), "references", ENDINGS)
+    with pytest.raises(UserError, match="names a spreadsheet or a zip archive"):
+        read_documents(str(tmp_path / "sheet.csv"))
+
+
+def test_folders(tmp_path: Path) -> None:
+    assert kind_of(str(tmp_path), "documents", ENDINGS) == "folder"
+    (tmp_path / "wav.scp").write_text("a a.wav\n")
+    assert kind_of(str(tmp_path), "documents", ENDINGS) == "Kaldi data folder"
+    with pytest.raises(UserError, match=r"corpus.spoken names a Kaldi data folder"):
+        kind_of(str(tmp_path), "spoken", ENDINGS)
+
+
+def test_on_s3(s3) -> None:
+    folder = Folder(f"s3://{s3.bucket}/data", s3.storage)
+    folder.write_bytes("wav.scp", b"a a.wav\n")
+    folder.write_bytes("lists/ecf.xml", b"<ecf>")
+    kinds = {
+        "": "Kaldi data folder",
+        "wav.scp": "wav.scp",
+        "lists": "folder",
+        "lists/ecf.xml": "ECF",
+        "no.csv": "table",
+    }
+    for name, kind in kinds.items():
+        assert kind_of(folder.path(name), "documents", ENDINGS, s3.storage) == kind
+
+
+def test_a_single_recording_is_a_corpus(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "one.flac", np.zeros((8000, 2)), 8000)
+    found = read_documents(str(tmp_path / "one.flac"))
+    assert [(row["doc_id"], row["channel"], row["duration"]) for row in found.to_pylist()] == [
+        ("one", 1, 1),
+        ("one", 2, 1),
+    ]
+    assert found["path"][0].as_py() == f"{tmp_path}/one.flac"
+    assert read_queries(str(tmp_path / "one.flac"), found)["query_id"].to_pylist() == ["one"]
+
+
+def test_utf_16(tmp_path: Path) -> None:
+    for order in ("utf-16", "utf-16-be", "utf-16-le"):
+        mark = b"\xfe\xff" if order == "utf-16-be" else b"\xff\xfe" if order == "utf-16-le" else b""
+        (tmp_path / "docs.csv").write_bytes(mark + "doc_id,path\nä,b.wav\n".encode(order))
+        with pytest.raises(TableError, match="it is UTF-16") as caught:
+            read_documents(str(tmp_path / "docs.csv"))
+        assert "iconv -f UTF-16" in str(caught.value)
+
+
+def test_hints(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such table or folder") as caught:
+        read_documents(f"{tmp_path}/s3:/bucket/docs.csv")
+    assert "s3://bucket/docs.csv" in str(caught.value)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="there is no audio in this folder") as caught:
+        read_documents(str(tmp_path / "empty"))
+    assert "wma" not in str(caught.value)
+    assert "flac" in str(caught.value)
+
+
+def test_keys_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
+    (tmp_path / "queries.csv").write_text("query_id,path\nq,q.wav\n")
+    with pytest.raises(UserError, match=r"corpus.audio: the documents are no list of Kaldi's and no ECF"):
+        read_documents(str(tmp_path / "docs.csv"), audio_folder=str(tmp_path))
+    with pytest.raises(UserError, match=r"corpus.spoken: the queries are no TLIST or KWLIST"):
+        read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), spoken=str(tmp_path / "queries.csv"))
+
+
+def test_a_table_names_no_commands(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("doc_id,path\nb,b.wav\na,touch me |\n")
+    with pytest.raises(TableError, match=r"line 3: 'touch me \|' is a command, and a table names files"):
+        read_documents(str(tmp_path / "docs.csv"))
+    (tmp_path / "queries.csv").write_text("query_id,path\nq,touch me |\n")
+    with pytest.raises(TableError, match=r"line 2: 'touch me \|' is a command"):
+        read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table())

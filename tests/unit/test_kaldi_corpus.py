@@ -1,0 +1,153 @@
+"""Kaldi's data folders as documents: what a line says, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swsdist.audio.commands import permitted
+from swsdist.errors import AudioError, DataError, TableError, UserError
+from swsdist.io.corpora.kaldi import demand_permission
+from swsdist.io.corpora.places import Places, searched
+from swsdist.io.corpora.queries import read_queries
+from swsdist.io.corpora.references import read_references
+from swsdist.io.corpus import read_documents
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
+from swsdist.types import CORPUS, PLACED
+
+
+def folder(path: Path, **files: str) -> str:
+    path.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (path / name.replace("_scp", ".scp")).write_text(text)
+    return str(path)
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> str:
+    return folder(
+        tmp_path / "data",
+        wav_scp="r1 audio/one.wav\nr2 /a/b c.flac\n",
+        segments="r1-a r1 0.5 2.25\nr1-b r1 2 4\nr2-a r2 0 1\n",
+        utt2spk="r1-a anna\nr1-b bert\n",
+    )
+
+
+def test_without_segments_recordings_are_documents(tmp_path: Path) -> None:
+    given = folder(
+        tmp_path / "d", wav_scp="r1\taudio/one.wav\nr2 ../x.ark:17\n", reco2dur="r1 2.5\n", utt2spk="r1 anna\n"
+    )
+    for source in (given, f"{given}/wav.scp"):
+        table = read_documents(source)
+        assert table.schema == CORPUS
+        rows = table.to_pylist()
+        assert [row["path"] for row in rows] == [f"{given}/audio/one.wav", f"{tmp_path}/x.ark:17"]
+        assert [row["doc_id"] for row in rows] == ["r1", "r2"]
+    # The list by itself is a list of recordings, and no folder.
+    assert [row["duration"] for row in read_documents(given).to_pylist()] == [2.5, None]
+    assert read_documents(f"{given}/wav.scp")["duration"].to_pylist() == [None, None]
+    elsewhere = read_documents(given, audio_folder=str(tmp_path / "other"))
+    assert elsewhere["path"].to_pylist() == [f"{tmp_path}/other/audio/one.wav", f"{tmp_path}/x.ark:17"]
+
+
+def test_segments_are_places_in_recordings(placed: str) -> None:
+    table = read_documents(placed)
+    assert table.schema == PLACED
+    first = table.to_pylist()[0]
+    assert (first["doc_id"], first["recording"], first["start"], first["end"]) == ("r1-a", "r1", 0.5, 2.25)
+    assert (first["speaker"], first["duration"], first["channel"]) == ("anna", 1.75, 1)
+    assert first["listed"] == f"{placed}/segments, line 1"
+    assert table["path"].to_pylist() == [f"{placed}/audio/one.wav"] * 2 + ["/a/b c.flac"]
+    assert searched(table) == {("r1", 1): [(0.5, 4.0)], ("r2", 1): [(0.0, 1.0)]}
+    held = Places(table).holding("r1", 1, 2.0, 2.2)
+    assert [place.doc_id for place in held] == ["r1-a", "r1-b"]
+
+
+def test_on_s3(s3) -> None:
+    data = Folder(f"s3://{s3.bucket}/data", s3.storage)
+    data.write_bytes("wav.scp", b"r1 ../audio/a.wav\nr2 s3://other/b.wav\nr3 /here/c.wav\n")
+    data.write_bytes("segments", b"u r1 0 1\n")
+    data.write_bytes("lists/wav.scp", b"r1 ../audio/a.wav\nr2 s3://other/b.wav\nr3 /here/c.wav\n")
+    assert read_documents(data.path(), s3.storage)["path"].to_pylist() == [f"s3://{s3.bucket}/audio/a.wav"]
+    assert read_documents(data.path("lists"), s3.storage)["path"].to_pylist() == [
+        f"s3://{s3.bucket}/data/audio/a.wav",
+        "s3://other/b.wav",
+        "/here/c.wav",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu2 r9 0 1\n"},
+            r"segments, line 2: there is no recording 'r9'",
+        ),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, "segments, line 1: the segment goes from 1.0 to 1.0 s"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, "segments, line 1: end is '-1'"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, "segments, line 2: 'u1' stands there twice"),
+        ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, "wav.scp, line 2: 'r1' stands there twice"),
+        ({"wav_scp": "r1\n"}, "wav.scp, line 1: the recording has no path"),
+        ({"wav_scp": "r1 -\n"}, "the entry '-' is the standard input"),
+        ({"wav_scp": "r1 a.ark:12[0:3]\n"}, "is a range of a matrix"),
+        ({"wav_scp": "r1 a.bin:12\n"}, "is a place in a file that is not called .ark"),
+        ({"wav_scp": "r1 a.wav\n", "reco2dur": "r1 long\n"}, "reco2dur, line 1: duration is 'long'"),
+    ],
+)
+def test_lines_that_are_wrong(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_documents(folder(tmp_path / "d", **files))
+
+
+def test_nothing_in_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there are no recordings in it"):
+        read_documents(folder(tmp_path / "a", wav_scp="\n"))
+    with pytest.raises(UserError, match="there are no segments in it"):
+        read_documents(folder(tmp_path / "b", wav_scp="r1 a.wav\n", segments=""))
+
+
+def test_lines_about_others_are_told(tmp_path: Path) -> None:
+    notices = Notices()
+    data = folder(tmp_path / "d", wav_scp="r1 a.wav\n", utt2spk="r1 a\nr2 b\nr3 b\n", reco2dur="r1 1\nr7 1\n")
+    read_documents(data, notices=notices)
+    told = str(notices)
+    assert "2 lines about utterances that are not there" in told
+    assert "utt2spk: 'r2'" in told
+    assert "1 lines about recordings that are not there" in told
+
+
+def test_a_command_is_refused_with_its_line(tmp_path: Path) -> None:
+    data = folder(tmp_path / "d", wav_scp="r1 a.wav\nr2 sox b.mp3 -t wav - |\n")
+    table = read_documents(data)
+    command = table["path"][1].as_py()
+    assert command == f"cd {data} && sox b.mp3 -t wav - |"
+    with pytest.raises(AudioError, match=f"^{data}/wav.scp, line 2: it is a command") as caught:
+        demand_permission(table["path"].to_pylist(), data)
+    assert "--allow-commands" in str(caught.value)
+    demand_permission(["/a.wav"], data)
+    with permitted(True):
+        demand_permission(table["path"].to_pylist(), data)
+
+
+def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, placed: str) -> None:
+    documents = read_documents(placed)
+    queries = tmp_path / "queries.csv"
+    queries.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq2,r1-a,1,2\nq3,r1-b,,\n")
+    asked = read_queries(str(queries), documents).to_pylist()
+    assert [(row["path"], row["start"], row["end"]) for row in asked] == [
+        (f"{placed}/audio/one.wav", 2.5, 3.0),
+        (f"{placed}/audio/one.wav", 1.0, 2.0),
+        (f"{placed}/audio/one.wav", 2.0, 4.0),
+    ]
+    assert [row["speaker"] for row in asked] == [None, "anna", "bert"]
+    table, refs = read_queries(str(queries), documents), tmp_path / "refs.csv"
+    refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,3,3.5\n")
+    assert read_references(str(refs), documents, table)["doc_id"].to_pylist() == ["r1", "r1"]
+    refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,0.5,1\n")
+    with pytest.raises(TableError, match=r"line 3: 0.5 to 1 s is not in document 'r1-b', which is 2 to 4 s of 'r1'"):
+        read_references(str(refs), documents, table)
+    refs.write_text("query_id,doc_id,start,end\nq1,r1,0,3\nq1,r8,3,3.5\n")
+    with pytest.raises(TableError, match="line 3: there is no document 'r8'"):
+        read_references(str(refs), documents, table)
