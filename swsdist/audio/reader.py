@@ -75,16 +75,16 @@ class AudioInfo:
 def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     """Length, rate and channels of a recording, from its header.
 
-    Only a stream that does not tell its length (FLAC from a pipe, bare AAC) is decoded for it.
+    Only a FLAC stream that does not tell its length is decoded for it.
 
     Raises:
         AudioError: the file cannot be used, as far as its header tells.
     """
     with _decoding(path, storage, brief=True) as sound:
-        if isinstance(sound, ffmpeg.Decoded) and sound.told is not None:
-            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
         if isinstance(sound, ffmpeg.Decoded):
-            return _counted(path, storage)
+            if sound.told is None:
+                return _counted(path, storage)
+            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
         frames = sound.frames
         if frames == _UNKNOWN:
             frames = sum(len(piece) for piece in _pieces(sound, path))
