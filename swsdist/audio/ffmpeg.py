@@ -184,7 +184,8 @@ class Decoded:
         ffmpeg: path of the program.
         source: local path of the file.
         path: what the recording is called in errors.
-        brief: only what the header tells is wanted.
+        brief: only what the header tells is wanted; the program has ended then.
+        whole: there is no hole in the file.
 
     Attributes:
         samplerate: Hz.
@@ -200,7 +201,7 @@ class Decoded:
     format = "FFMPEG"
     frames = 2**63 - 1
 
-    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False) -> None:
+    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, whole: bool = True) -> None:
         self._path = path
         self._said: list[str] = []
         self._wrong: deque[str] = deque(maxlen=20)
@@ -232,7 +233,8 @@ class Decoded:
                 while self._take(1 << 16):
                     pass
                 self._ended()
-                self.told = self._told() or length(ffmpeg, source)
+                self.told = self._told() or (length(ffmpeg, source) if whole else None)
+                self.close()
         except BaseException:
             self.close()
             raise
