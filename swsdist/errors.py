@@ -7,7 +7,7 @@ code  meaning
 ====  ==========================================================
 0     done
 1     a bug of ours, with a traceback (any other exception)
-2     the user's mistake: `UserError`
+2     the user's mistake, or what a file system or server does: `UserError`
 3     broken data: `DataError`
 4     finished, but some tasks failed or (`--strict`) inputs were rejected: `IncompleteError`
 130   interrupted; 143 terminated

@@ -88,6 +88,7 @@ _CONTAINERS = (
     "mpeg,mpegts,mxf,nut,ogg,oma,qcp,rm,shn,tak,tta,voc,w64,wav,webm,wtv,wv,xwma"
 )
 
+_QUIET = ("-nostdin", "-hide_banner", "-nostats")
 _HEADER = struct.Struct(">4sIIIII")
 _FLOAT = 6  # AU's encoding of 32-bit floats
 
@@ -149,6 +150,33 @@ def watched() -> Iterator[set[str]]:
         _watchers.remove(used)
 
 
+def length(ffmpeg: str, source: str) -> float | None:
+    """Seconds of the first track of sound, counted by its packets: nothing is decoded. None where that cannot be had.
+
+    Args:
+        ffmpeg: path of the program.
+        source: local path of a file.
+    """
+    command = [ffmpeg, *_QUIET, "-loglevel", "quiet", "-progress", "pipe:1", *_named(source)]
+    command += ["-map", "0:a:0", "-c:a", "copy", "-f", "null", "-"]
+    said = b""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while ready.select(PATIENCE) and (part := os.read(process.stdout.fileno(), 1 << 16)):
+                said = (said + part)[-(1 << 16) :]
+        process.kill()  # it has ended, or hangs
+    times = re.findall(rb"out_time_us=(\d+)", said)
+    return int(times[-1]) / 1e6 if times and b"progress=end" in said else None
+
+
+def _named(source: str) -> list[str]:
+    """How a file is named to ffmpeg: it, and nothing else, whatever is in its name or in it."""
+    allowed = ["-protocol_whitelist", "file,pipe", "-format_whitelist", _CONTAINERS]
+    return [*allowed, "-i", f"file:{Path(source).absolute()}"]
+
+
 class Decoded:
     """The sound of a file as ffmpeg decodes it, to be read once from its beginning; use it as a context manager.
 
@@ -156,13 +184,15 @@ class Decoded:
         ffmpeg: path of the program.
         source: local path of the file.
         path: what the recording is called in errors.
-        brief: only what the header tells is wanted.
+        brief: only what the header tells is wanted; the program has ended then.
+        whole: there is no hole in the file.
 
     Attributes:
         samplerate: Hz.
         channels: how many.
         format: `FFMPEG`.
         frames: what libsndfile says of a stream that does not tell its length.
+        told: if `brief`, its length in s, by its container or its packets; None where neither tells.
 
     Raises:
         AudioError: ffmpeg cannot be started, or finds no sound in the file.
@@ -171,23 +201,12 @@ class Decoded:
     format = "FFMPEG"
     frames = 2**63 - 1
 
-    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False) -> None:
+    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, whole: bool = True) -> None:
         self._path = path
         self._said: list[str] = []
         self._wrong: deque[str] = deque(maxlen=20)
-        command = [
-            ffmpeg,
-            "-nostdin",
-            "-hide_banner",
-            "-nostats",
-            "-loglevel",
-            "level+info",
-            "-threads",
-            "1",
-            "-xerror",
-        ]
-        command += ["-protocol_whitelist", "file,pipe", "-format_whitelist", _CONTAINERS]
-        command += ["-i", f"file:{Path(source).absolute()}", "-map", "0:a:0", "-map_metadata", "-1"]
+        command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_named(source)]
+        command += ["-map", "0:a:0", "-map_metadata", "-1"]
         command += [*(("-t", "0.05") if brief else ()), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
         try:
             self._process = subprocess.Popen(
@@ -207,12 +226,15 @@ class Decoded:
         self._listener = threading.Thread(target=self._listen, name="swsdist-ffmpeg", daemon=True)
         self._listener.start()
         self._given = 0
+        self.told: float | None = None
         try:
             self.samplerate, self.channels = self._header()
             if brief:
                 while self._take(1 << 16):
                     pass
                 self._ended()
+                self.told = self._told() or (length(ffmpeg, source) if whole else None)
+                self.close()
         except BaseException:
             self.close()
             raise
@@ -300,12 +322,8 @@ class Decoded:
         self._take(offset - _HEADER.size)
         return rate, channels
 
-    @property
-    def told(self) -> float | None:
-        """Seconds, as the container says, to the hundredth; None where it does not, or ffmpeg only guesses.
-
-        To be asked when the program has come to its end.
-        """
+    def _told(self) -> float | None:
+        """What the container says, to the hundredth, when the program has ended; None where ffmpeg only guesses."""
         said = "\n".join(self._said)
         found = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", said, re.MULTILINE)
         if found is None or "Estimating duration" in said:
@@ -326,8 +344,9 @@ class Decoded:
             raise truncated(self._path, "its stream breaks off (ffmpeg: the file ended prematurely)")
         seconds = (self._given + last) / self.samplerate
         pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._said)
-        if self.told is not None and not pictures and seconds < self.told - _SHORTFALL:
-            raise truncated(self._path, f"its header tells {self.told:.2f} s, it has {seconds:.2f} s")
+        told = self._told()
+        if told is not None and not pictures and seconds < told - _SHORTFALL:
+            raise truncated(self._path, f"its header tells {told:.2f} s, it has {seconds:.2f} s")
 
     def _ended(self) -> int:
         """Wait for the end of a program whose pipe is at its end; its exit status."""

@@ -23,10 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
@@ -37,6 +35,7 @@ import soxr
 from numpy.typing import NDArray
 
 from swsdist.audio import archives, commands, ffmpeg
+from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
 from swsdist.audio.mpeg import is_mpeg, listening
 from swsdist.errors import AudioError, StorageError
@@ -79,16 +78,16 @@ class AudioInfo:
 def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     """Length, rate and channels of a recording, from its header.
 
-    Only a stream that does not tell its length (FLAC from a pipe, bare AAC) is decoded for it.
+    Only a FLAC stream that does not tell its length is decoded for it.
 
     Raises:
         AudioError: the file cannot be used, as far as its header tells.
     """
     with _decoding(path, storage, brief=True) as sound:
-        if isinstance(sound, ffmpeg.Decoded) and sound.told is not None:
-            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
         if isinstance(sound, ffmpeg.Decoded):
-            return _counted(path, storage)
+            if sound.told is None:
+                return _counted(path, storage)
+            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
         frames = sound.frames
         if frames == _UNKNOWN:
             frames = sum(len(piece) for piece in _pieces(sound, path))
@@ -278,8 +277,15 @@ def _decoding(path: str, storage: Mapping[str, object] | None, brief: bool = Fal
             if program is None:
                 raise
             foreign = error
-        with _local(path, storage) as source, _by_ffmpeg(program, source, path, brief, foreign) as decoded:
-            yield decoded
+        with ExitStack() as stack:
+            if not is_remote(path) and Path(path).is_file():
+                decoded = _by_ffmpeg(program, path, path, brief, foreign)
+            elif brief:
+                decoded = _by_its_ends(program, path, storage, foreign)
+            else:
+                whole = stack.enter_context(copy_of(stack.enter_context(_opened(path, storage))))
+                decoded = _by_ffmpeg(program, whole, path, brief, foreign)
+            yield stack.enter_context(decoded)
 
 
 @contextmanager
@@ -307,32 +313,35 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
             file.check()
 
 
-@contextmanager
-def _by_ffmpeg(program: str, source: str, path: str, brief: bool, foreign: Foreign) -> Iterator[ffmpeg.Decoded]:
+def _by_ffmpeg(
+    program: str, source: str, path: str, brief: bool, foreign: Foreign, whole: bool = True
+) -> ffmpeg.Decoded:
+    """A file by ffmpeg, after the checks that its header allows."""
     try:
-        sound = ffmpeg.Decoded(program, source, path, brief)
+        sound = ffmpeg.Decoded(program, source, path, brief, whole)
     except AudioError as error:
         # What neither of them knows is no recording.
         if foreign.reason == "not-audio" and error.reason == "unreadable":
             raise AudioError(foreign.message, where=path, remedy=foreign.remedy, reason=foreign.reason) from None
         raise
-    with sound:
-        told = round((sound.told or 0) * sound.samplerate) if brief else 0
+    told = round((sound.told or 0) * sound.samplerate)
+    try:
         check_shape(path, sound.samplerate, sound.channels, told, Path(source).stat().st_size)
-        yield sound
+    except AudioError:
+        sound.close()
+        raise
+    return sound
 
 
-@contextmanager
-def _local(path: str, storage: Mapping[str, object] | None) -> Iterator[str]:
-    """A local file of a recording's bytes: its own, or a temporary copy of what is not in one."""
-    if not is_remote(path) and Path(path).is_file():
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(prefix="swsdist-") as copy:
-        with _opened(path, storage) as file:
-            shutil.copyfileobj(file, copy, READ_AHEAD)
-        copy.flush()
-        yield copy.name
+def _by_its_ends(program: str, path: str, storage: Mapping[str, object] | None, foreign: Foreign) -> ffmpeg.Decoded:
+    """What the header of a remote file tells: of its two ends, else of all of it."""
+    with _opened(path, storage) as file:
+        with suppress(AudioError), copy_of(file, ENDS) as source:
+            sound = _by_ffmpeg(program, source, path, True, foreign, whole=False)
+            if sound.told is not None:
+                return sound
+        with copy_of(file) as source:
+            return _by_ffmpeg(program, source, path, True, foreign)
 
 
 @contextmanager

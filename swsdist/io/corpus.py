@@ -334,7 +334,8 @@ def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> li
             return None  # indexing meets it again, and records the reason
 
     listed = list(paths)
-    if listed and is_remote(listed[0]):
-        with ThreadPoolExecutor(_REMOTE_PROBES) as threads:
+    side_by_side = _REMOTE_PROBES if listed and is_remote(listed[0]) else os.cpu_count() or 1
+    if listed and (is_remote(listed[0]) or any(ffmpeg.is_for(path) for path in listed)):  # else a thread costs more
+        with ThreadPoolExecutor(side_by_side) as threads:
             return list(threads.map(header, listed))
     return [header(path) for path in listed]

@@ -175,7 +175,7 @@ def test_status_of_a_stage_with_nothing_to_do(copy: Path, swsdist: Command) -> N
 
 
 def test_names_in_a_terminal_that_knows_ascii_only(copy: Path, process: Command) -> None:
-    ended = process("report", "run", cwd=copy, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    ended = process("report", "config.yaml", cwd=copy, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert "\\u2013" in ended.out
 
 

@@ -292,3 +292,33 @@ def long_sound(folder: Path, minutes: int) -> Path:
         for _ in range(minutes):
             file.write(minute)
     return path
+
+
+def test_of_a_remote_file_the_ends_are_enough(made, s3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a container says stands at its beginning or end; only a stream that says nothing is fetched whole."""
+    folder = Folder(f"s3://{s3.bucket}/ends", s3.storage)
+    real, asked = reader.copy_of, []
+
+    def copy_of(file, ends=None):
+        asked.append(ends)
+        return real(file, ends)
+
+    monkeypatch.setattr(reader, "copy_of", copy_of)
+    monkeypatch.setattr(reader, "ENDS", 20_000)
+    for name, words, whole in (
+        ("alac.m4a", ("-c:a", "alac"), False),
+        ("aac.m4a", ("-c:a", "aac"), False),
+        ("flac.mka", ("-c:a", "flac"), False),
+        ("bare.aac", ("-c:a", "aac"), True),
+    ):
+        path = made(name, *words)
+        assert Path(path).stat().st_size > 3 * 20_000
+        folder.write_bytes(name, Path(path).read_bytes())
+        asked.clear()
+        assert probe(folder.path(name), s3.storage) == probe(path)
+        assert asked == ([20_000, None] if whole else [20_000])
+    junk = b"\0\0\0 ftypM4A \0" + bytes(200_000)
+    folder.write_bytes("junk.m4a", junk)
+    with pytest.raises(AudioError) as caught:
+        probe(folder.path("junk.m4a"), s3.storage)
+    assert caught.value.where == folder.path("junk.m4a")
