@@ -24,6 +24,7 @@ NAMES = (
     "roofline",
     "score_nist",
     "score_scale",
+    "silence",
     "trimming",
 )
 

@@ -28,7 +28,6 @@ _VARIANTS = {
     "all examples, best": ("corpus.examples=all",),
     "all examples, mean": ("corpus.examples=all", "search.examples=mean"),
     "all examples, template": ("corpus.examples=all", "search.examples=template"),
-    "skip_silence": ("search.skip_silence=true",),
     "queries_by collection": ("search.queries_by=collection",),
 }
 _MTWV, _AUC = 0.107, 0.816

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_speech import AROUND, RATE, SPEECHLESS, noise, silence
 from test_speech import words as words  # the fixture
@@ -56,6 +56,7 @@ def test_a_quiet_talker_minutes_after_a_loud_one(words: list[np.ndarray]) -> Non
         assert 0.2 < part < 0.9, name
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40_000), st.sampled_from([8000, 11025, 16000]))
 def test_blocks_change_nothing(block: int, rate: int) -> None:
     rng = np.random.default_rng(block)
