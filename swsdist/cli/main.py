@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import signal
 import sys
@@ -93,9 +92,6 @@ def cli() -> None:
 def main() -> None:
     """The entry point: errors become messages and exit codes (swsdist.errors)."""
     signal.signal(signal.SIGTERM, _terminated)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of recordings in a terminal that knows ASCII only
-            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run())
 
 

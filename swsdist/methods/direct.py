@@ -66,8 +66,6 @@ def parse_query(text: str) -> dict[str, object]:
             where=text,
             remedy="write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
         )
-    if not there and text.startswith("s3:/"):
-        raise UserError("there is no such file", where=text, remedy="a url has two slashes: s3://bucket/name")
     row: dict[str, object] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
     if place is not None:

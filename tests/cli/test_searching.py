@@ -193,7 +193,7 @@ def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_
         (":0.1", 2, "this is no place in one", "FILE:START-END"),
         (f"{WORD}:0.1", 2, "this is no place in one", "FILE:START-END"),
         (f"{WORD}:0.1-", 2, "this is no place in one", "FILE:START-END"),
-        ("s3:/bucket/a.wav", 2, "there is no such file", "a url has two slashes"),
+        ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),
         (f"{WORD}:1:00-1:01", 3, "60.0 s to 61.0 s is not a place in the recording", "inside of the recording"),
         ("silent.wav", 3, "there is no speech in the query", "--no-trim"),
     ],

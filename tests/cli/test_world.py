@@ -174,11 +174,6 @@ def test_status_of_a_stage_with_nothing_to_do(copy: Path, swsdist: Command) -> N
     assert "0 of 0" not in out
 
 
-def test_names_in_a_terminal_that_knows_ascii_only(copy: Path, process: Command) -> None:
-    ended = process("report", "config.yaml", cwd=copy, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert "\\u2013" in ended.out
-
-
 def test_a_store_of_another_schema_says_what_helps(copy: Path, swsdist: Command) -> None:
     manifest = copy / "run" / "store" / "manifest.json"
     values = json.loads(manifest.read_text())

@@ -13,6 +13,8 @@ from swsdist.io.frames.item import MISSING, Item
 
 #: Columns of a document that a task of an extractor is given.
 _COLUMNS = ("doc_id", "channel", "path", "speaker", "duration")
+#: Of a document that is a place in a recording.
+_PLACE = ("recording", "start", "end", "listed")
 
 _FLOAT32 = 4
 
@@ -85,7 +87,8 @@ def add_items_of_examples(
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a document as a task of one extractor is given it."""
-    made = {**{name: row[name] for name in _COLUMNS}, "identity": row["identities"][source.fingerprint]}
+    made = {name: row[name] for name in (*_COLUMNS, *_PLACE) if name in row}
+    made["identity"] = row["identities"][source.fingerprint]
     if source.fingerprint in row.get("items", ()):
         item = row["items"][source.fingerprint]
         made |= {"key": row["key"], "item": None if item is None else list(item)}
