@@ -58,7 +58,7 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
         last=np.rint(end * _FINE).astype(np.int64) - 1,
         cost=np.arange(len(at)),  # the row, to find it again
         scale=none,
-        score=placed["score"].to_numpy(),
+        score=np.array(placed["score"].to_numpy()),
     )
     spans, order, owner = claimed(spans, overlap)
     kept = in_order(spans.take(order[owner == np.arange(spans.rows)]), codes)

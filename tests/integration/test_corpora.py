@@ -148,7 +148,7 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
     result = swsdist.run(kaldi(piped), allow_commands=True)
-    assert {(kind, reason, count) for kind, reason, count, _ in result.rejected()} == {
+    assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
     assert "exit status 4; it said: no tape" in result.rejected()[0][3]
