@@ -12,7 +12,7 @@ import soundfile
 
 from swsdist.errors import DataError
 from swsdist.io.filesystem import Folder
-from swsdist.store import manifest
+from swsdist.store import libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
 
@@ -134,8 +134,8 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     store = Folder(str(scene.folder / "run" / "store"))
     mine = load(store).libraries
     assert {"numpy", "soxr", "libsndfile"} <= mine.keys()
-    real = manifest.versions()
-    monkeypatch.setattr(manifest, "versions", lambda: {**real, "soxr": "9.9"})
+    real = libraries.versions()
+    monkeypatch.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
     assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.did == 0
     (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.course.notices()
     assert f"were made with soxr {real['soxr']}, and 9.9 is here" in warning
