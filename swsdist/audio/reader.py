@@ -11,12 +11,11 @@ times. Seeking goes through one second of preroll, after which lossy decoders gi
 the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without preroll Opus differed by 5e-3), and to
 1e-7 for MP3.
 
-In place of a path a command may stand, whose output is read (`swsdist.audio.commands`), or a place in an archive
-(`swsdist.audio.archives`).
+In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.archives`).
 
-Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails while a remote
-file is read: that is no fault of the recording, and its OSError goes through, so that the task is tried again. Samples
-that are not finite, and the truncation of a compressed file, can be found only while reading.
+Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails: that is no fault of
+the recording, and its OSError goes through, so that the task is tried again. Samples that are not finite, and the truncation
+of a compressed file, can be found only while reading.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import archives, commands, ffmpeg
+from swsdist.audio import archives, commands, ffmpeg, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
 from swsdist.audio.mpeg import is_mpeg, listening
@@ -83,14 +82,16 @@ def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     Raises:
         AudioError: the file cannot be used, as far as its header tells.
     """
+    return places.remembered(path, lambda: _probed(path, storage))
+
+
+def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
     with _decoding(path, storage, brief=True) as sound:
         if isinstance(sound, ffmpeg.Decoded):
             if sound.told is None:
                 return _counted(path, storage)
             return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
-        frames = sound.frames
-        if frames == _UNKNOWN:
-            frames = sum(len(piece) for piece in _pieces(sound, path))
+        frames = sound.frames if sound.frames != _UNKNOWN else sum(map(len, _pieces(sound, path)))
         return AudioInfo(frames, sound.samplerate, sound.channels)
 
 
@@ -160,7 +161,8 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
 def _resampled(
     path: str, channel: int, rate: int, start: float | None, end: float | None, storage: Mapping[str, object] | None
 ) -> Iterator[NDArray[np.float32]]:
-    with _decoding(path, storage) as sound:
+    at = None if start is None else max(0.0, start - 2 * _PREROLL_SECONDS)
+    with _decoding(path, storage, at=at) as sound:
         if not 1 <= channel <= sound.channels:
             raise AudioError(
                 f"there is no channel {channel}: the recording has {sound.channels}",
@@ -265,8 +267,16 @@ def _read(sound: Sound) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _decoding(path: str, storage: Mapping[str, object] | None, brief: bool = False) -> Iterator[Sound]:
-    """The file, open for decoding, after all checks that its header allows; `brief`: only its header is wanted."""
+def _decoding(
+    path: str, storage: Mapping[str, object] | None, brief: bool = False, at: float | None = None
+) -> Iterator[Sound]:
+    """The file, open for decoding, after all checks that its header allows; `brief`: only its header is wanted; `at`: what
+    lies before so many s is not, and places after this one may be wanted next.
+    """
+    if at is not None and (kept := places.kept(path, at)) is not None:
+        with places.using(kept):
+            yield kept
+        return
     with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
         try:
             with _by_libsndfile(path, raw) as sound:
@@ -278,14 +288,18 @@ def _decoding(path: str, storage: Mapping[str, object] | None, brief: bool = Fal
                 raise
             foreign = error
         with ExitStack() as stack:
-            if not is_remote(path) and Path(path).is_file():
-                decoded = _by_ffmpeg(program, path, path, brief, foreign)
-            elif brief:
-                decoded = _by_its_ends(program, path, storage, foreign)
-            else:
-                whole = stack.enter_context(copy_of(stack.enter_context(_opened(path, storage))))
-                decoded = _by_ffmpeg(program, whole, path, brief, foreign)
-            yield stack.enter_context(decoded)
+            source = path if not is_remote(path) and Path(path).is_file() else None
+            if source is None and brief:
+                yield stack.enter_context(_by_its_ends(program, path, storage, foreign))
+                return
+            source = source or stack.enter_context(copy_of(stack.enter_context(_opened(path, storage))))
+            kind = places.Window if at is not None and places.are_kept() else ffmpeg.Decoded
+            decoded = _by_ffmpeg(program, source, path, brief, foreign, kind=kind)
+            stack.enter_context(decoded)
+            if isinstance(decoded, places.Window):
+                places.keep(path, decoded, stack.pop_all())
+                stack.enter_context(places.using(decoded))
+            yield decoded
 
 
 @contextmanager
@@ -314,11 +328,17 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
 
 
 def _by_ffmpeg(
-    program: str, source: str, path: str, brief: bool, foreign: Foreign, whole: bool = True
+    program: str,
+    source: str,
+    path: str,
+    brief: bool,
+    foreign: Foreign,
+    whole: bool = True,
+    kind: type[ffmpeg.Decoded] = ffmpeg.Decoded,
 ) -> ffmpeg.Decoded:
     """A file by ffmpeg, after the checks that its header allows."""
     try:
-        sound = ffmpeg.Decoded(program, source, path, brief, whole)
+        sound = kind(program, source, path, brief, whole)
     except AudioError as error:
         # What neither of them knows is no recording.
         if foreign.reason == "not-audio" and error.reason == "unreadable":

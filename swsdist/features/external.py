@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, field_validator
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError, FramesError, UserError
+from swsdist.errors import DataError, FramesError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
 from swsdist.io.frames.archive import Form, find_items, read_item
@@ -116,14 +116,20 @@ class External(Options):
         """Frames of an item, checked: float32 (frames, dimension), some at a time.
 
         Raises:
-            FramesError: they are damaged, not what the options say, or do not fit the duration.
+            FramesError: they are damaged, not what the options say, or do not fit the duration; or may not be read.
+            UserError: the file is gone since its items were listed, or a library is not installed.
+            StorageError: a server fails.
         """
         try:
             found, told = read_item(item, storage)
-        except ConfigError:
-            raise
-        except (DataError, UserError) as error:
+        except DataError as error:
             raise _wrong(item, key, error.message, error.remedy or "", "damaged") from error
+        except UserError as error:
+            # All else is no fault of the frames: the task is tried again, or fails.
+            forbidden = isinstance(error, StorageError) and error.cause in ("permission", "archived")
+            if not forbidden and not isinstance(error.__cause__, PermissionError):
+                raise
+            raise _wrong(item, key, error.message, error.remedy or "") from error
         except OSError as error:
             raise _wrong(item, key, f"it cannot be read ({error.strerror or error})", "look at it") from error
         frames = self._shaped(found, item, key)

@@ -26,7 +26,9 @@ def of_store(store: Store) -> dict[str, str]:
 
 def _of_track(store: Store, track: str) -> dict[str, str]:
     columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance", "speech"]
-    table = store.documents(columns=columns, track=track)
+    table = store.documents(columns=[*columns, "recording", "start"], track=track)
+    if table["start"].null_count == table.num_rows:  # of places in recordings there is more to tell
+        table = table.drop_columns(["recording", "start"])
     table = table.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
     frames: dict[tuple[str, int], Any] = {}
     for shard in store.manifest.shards:

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.audio import commands
+from swsdist.audio.places import within
 from swsdist.audio.reader import probe
 from swsdist.errors import AudioError, FramesError
 from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
+from swsdist.io.corpora.places import SLACK
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
@@ -23,17 +26,26 @@ def given_frames(
 ) -> Generator[NDArray[np.float32], None, float]:
     """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
 
+    A document that is a place in a recording lasts as long as that, and no longer than its recording goes on.
+
     Args:
-        document: row with `item`, `key`, `duration`, `path`.
+        document: row with `item`, `key`, `duration`, `path`; of a place also `doc_id`, `start`, `end`, `listed`.
         given: how its frames are read.
         folder: gives the storage options.
 
     Raises:
         FramesError: there are none, or they are not what the options say.
+        AudioError: the place is not in the recording.
     """
     item = demand_item(document["item"], document["key"])
-    measured = recording_seconds(document["path"], folder.storage)
-    seconds = document["duration"] if measured is None else measured
+    seconds = recording_seconds(document["path"], folder.storage)
+    if document.get("start") is not None:
+        start, end = document["start"], document["end"]
+        if seconds is not None:
+            start, end = within(start, end, seconds, document["doc_id"], document["listed"], document["path"])
+        seconds = round(end - start, 6)
+    elif seconds is None:
+        seconds = document["duration"]
     frames = 0
     for block in given.read(item, document["key"], folder.storage, seconds):
         frames += len(block)
@@ -45,7 +57,8 @@ def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> 
     """Frames of an example of a query: all that are given of it, or those of its place in a document.
 
     Args:
-        document: row with `item`, `key`, `cut` (a place is cut out), and under `example` that of QUERIES.
+        document: row with `item`, `key`, `cut` (a place is cut out), `begins` (where what it is cut out of begins in its
+            recording, s), and under `example` that of QUERIES, whose times are the recording's.
         given: how its frames are read.
         folder: gives the storage options.
 
@@ -60,15 +73,18 @@ def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> 
     start, end = row["start"], row["end"]
     if document["cut"]:
         frames = np.concatenate(list(given.read(item, key, folder.storage)))
-        shift = frame_shift(given)
-        first = 0 if start is None else round(start / shift)
+        shift, begins = frame_shift(given), document.get("begins", 0.0)
+        shown = f"from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s"
+        start, end = (None if time is None else round(time - begins, 9) for time in (start, end))
+        first = 0 if start is None else round(max(0.0, start) / shift)
         # As many frames as lie whole in the place.
-        ticks = None if end is None else round((end - (start or 0.0)) * given.sample_rate)
+        ticks = None if end is None else round((end - max(0.0, start or 0.0)) * given.sample_rate)
         cut = frames[first:] if ticks is None else frames[first : first + frame_count(given, ticks)]
-        if len(cut) == 0 or (end is not None and end > frames_seconds(given, len(frames)) + shift):
+        early = start is not None and start < -SLACK
+        if len(cut) == 0 or early or (end is not None and end > frames_seconds(given, len(frames)) + shift):
+            of = f", which begins at {begins:g} s" if begins else ""
             raise FramesError(
-                f"frames of {key!r}: the place from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s has none in "
-                f"those of the document ({len(frames)} each {shift:g} s)",
+                f"frames of {key!r}: the place {shown} has none in those of the document ({len(frames)} each {shift:g} s{of})",
                 where=item.file,
                 remedy="correct start and end, or give the example frames of its own",
                 reason="place-outside",
@@ -109,8 +125,8 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
 
 
 def recording_seconds(path: str | None, storage: Mapping[str, object]) -> float | None:
-    """Seconds of a recording by its header; None where there is no recording, or none that can be read."""
-    if not path:
+    """Seconds of a recording by its header; None where there is none, or none that can be read; a command is not run."""
+    if not path or commands.is_command(path):
         return None
     try:
         return probe(path, storage).duration

@@ -369,7 +369,7 @@ def commit(
             "documents": first.num_rows,
             "frames": sum(first["frames"].to_pylist()),
             "seconds": round(sum(sorted(first["duration"].to_pylist())), 6),
-            **_speech(first, tick),
+            **_speech([one.documents for one in tracks], tick),
             "rejected": rejected.num_rows,
             "statistics_gone": fitted[tracks[0].name].gone,
         },
@@ -384,9 +384,11 @@ def commit(
     return manifest
 
 
-def _speech(documents: pa.Table, tick: float) -> dict[str, float]:
-    """Seconds that were listened to, and seconds of speech in them."""
-    heard = documents.filter(pc.is_valid(documents["speech"]))
+def _speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
+    """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
+    heard = tracks[0].filter(pc.is_valid(tracks[0]["speech"]))
+    for documents in tracks[1:]:
+        heard = heard if heard.num_rows else documents.filter(pc.is_valid(documents["speech"]))
     bits = b"".join(heard["speech"].to_pylist())
     speech = int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
     return {

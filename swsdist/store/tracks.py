@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from swsdist.audio.marks import packed, unpacked
 from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store
 from swsdist.types import DOCUMENTS
+
+#: What marks belong to.
+_MARKED = ("doc_id", "channel", "frames")
 
 
 class Tracks:
@@ -40,8 +46,25 @@ class Tracks:
     def documents(self, shard: str | None = None, columns: list[str] | None = None) -> pa.Table:
         """Live documents, of one shard or all, as the first track has them: DOCUMENTS.
 
-        `frames` is that of the shortest track; `mean` and `variance` are those of all columns.
+        `frames` is that of the shortest track; `mean` and `variance` are those of all columns; `speech` is that of whichever
+        track of the store has it.
         """
+        table = self._joint(shard, columns)
+        heard = self.store.manifest.counts.get("heard_seconds")
+        if not heard or "speech" not in table.column_names or table["speech"].null_count == 0:
+            return table
+        whole = table if columns is None else self._joint(shard, [*_MARKED, "speech"])
+        marked = pa.array(_with_marks(whole, self._others(shard)), pa.large_binary())
+        index = table.schema.get_field_index("speech")
+        return table.set_column(index, table.schema.field(index), marked)
+
+    def _others(self, shard: str | None) -> Iterator[pa.Table]:
+        """Frames and speech of the documents of each track that has marks of some."""
+        for track in self.store.manifest.tracks:
+            table = self.store.documents(shard, [*_MARKED, "speech"], track.name)
+            yield table.filter(pc.is_valid(table["speech"]))
+
+    def _joint(self, shard: str | None, columns: list[str] | None) -> pa.Table:
         first, *more = self._names
         if not more:
             return self.store.documents(shard, columns, first)
@@ -69,3 +92,22 @@ class Tracks:
         if len(self._names) == 1:
             return self.store.blocks(shard, live, self._names[0])
         return self.store.joined(shard, self._names, live)
+
+
+def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes | None]:
+    """The marks of each document, of the first table that has some. Where tracks differ in length (the shift is one), frames
+    after the last that has a mark are as that one.
+    """
+    rows = documents.select([*_MARKED, "speech"]).to_pylist()
+    found: dict[tuple[str, int], tuple[bytes, int]] = {}
+    for other in others:
+        for row in other.to_pylist():
+            found.setdefault((row["doc_id"], row["channel"]), (row["speech"], row["frames"]))
+    marks: list[bytes | None] = []
+    for row in rows:
+        speech, frames = row["speech"], row["frames"]
+        if speech is None and (known := found.get((row["doc_id"], row["channel"]))) is not None:
+            heard = unpacked(*known)
+            speech = packed(np.pad(heard, (0, max(0, frames - len(heard))), "edge")[:frames])
+        marks.append(speech)
+    return marks

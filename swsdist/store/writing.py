@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio import ffmpeg
+from swsdist.audio import ffmpeg, places
 from swsdist.audio.headers import Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import probe, read_blocks, sha256
@@ -50,9 +50,6 @@ Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArra
 
 #: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.identities`).
 NO_FILE = ("missing", "unreadable")
-
-#: A place in a recording may end so much (s) after it, and then ends with it, as in Kaldi's `extract-segments`.
-OVERSHOOT = 0.5
 
 #: Bytes of features in a row group: what a reader holds at least.
 ROW_GROUP_BYTES = 8_000_000
@@ -166,7 +163,7 @@ def write_tracks(
     seconds, bytes_read = 0.0, 0
     with ExitStack() as files:
         paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
-        with ExitStack() as writers:
+        with ExitStack() as writers, places.keeping():
             shards = [
                 ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
                 for path, track in zip(paths, tracks, strict=True)
@@ -338,16 +335,9 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
     Raises:
         AudioError: the recording cannot be used, or the place is not in it.
     """
+    path, length = document["path"], probe(document["path"], folder.storage).duration
     start, end = float(document["start"]), float(document["end"])
-    length = probe(document["path"], folder.storage).duration
-    if start >= length or end > length + OVERSHOOT:
-        raise AudioError(
-            f"{document['doc_id']} is {start:g} to {end:g} s of a recording that lasts {length:.3f} s ({document['listed']})",
-            where=document["path"],
-            reason="place-outside",
-            remedy="correct its times, or drop it; an end may lie up to 0.5 s after the recording's",
-        )
-    return start, min(end, length)
+    return places.within(start, end, length, document["doc_id"], document["listed"], path)
 
 
 def _demand_file(document: dict[str, Any]) -> None:

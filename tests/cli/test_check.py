@@ -113,3 +113,14 @@ def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) 
     assert "BAD  references" in swsdist("check", "config.yaml", *given, cwd=place, code=2).out
     found = ("--set", "corpus.references=null", "--set", "calibrate.fit=none", "--set", "report.clips=1")
     swsdist("run", "config.yaml", *given[:-2], *found, cwd=place)
+
+
+def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Command) -> None:
+    (own / "frames").mkdir()
+    np.save(own / "frames" / "d001.npy", np.ones((10, 3)))
+    options = f"{{path: {own}/frames, shift: 0.01, dimension: 3, tolerance: 99}}"
+    given = ["--set", f"features={{name: external, options: {options}}}", "--set", "search.skip_silence=true"]
+    out = swsdist("check", "config.yaml", *given, cwd=own, code=2).out
+    (bad,) = lines(out, "BAD")
+    assert bad.startswith("features")
+    assert "search.skip_silence: false" in bad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError, FramesError, UnusableError
+from swsdist.errors import ConfigError, FramesError, StorageError, UnusableError
 from swsdist.features.external import External
 from swsdist.features.interface import Extractor, Given, frame_shift, frames_seconds
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.features.sources import sources_of
+from swsdist.io.filesystem import Folder
+from swsdist.io.frames import archive
+from swsdist.store.writing import write_shard
 from swsdist.testing.conformance import check_given
 
 
@@ -171,3 +175,45 @@ def test_an_error_comes_back_from_a_worker() -> None:
         "r",
         "missing",
     )
+
+
+# -- what is no fault of the frames -----------------------------------------------------------------------------------
+
+
+def planned(folder: Path) -> dict[str, Any]:
+    """The row of a document as a task is given it."""
+    one = given(folder)
+    item = one.items(False, {})["a"]
+    row = {"doc_id": "a", "channel": 1, "path": "", "speaker": None, "duration": None}
+    return {**row, "key": "a", "item": list(item), "identity": item.identity}
+
+
+def test_what_is_gone_since_the_plan_is_not_rejected(tmp_path: Path) -> None:
+    row, store = planned(save(tmp_path, ONES)), Folder(str(tmp_path / "store"))
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(FileNotFoundError):
+        write_shard(store, "fp", [row], given(tmp_path))
+
+
+def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
+    row = planned(save(tmp_path, ONES))
+    row["item"][1] = "s3://bucket/a.npy"
+    with socket.socket() as port:  # bound, and nobody listens
+        port.bind(("127.0.0.1", 0))
+        config = {"retries": {"max_attempts": 1}, "connect_timeout": 1}
+        storage = {"endpoint_url": f"http://127.0.0.1:{port.getsockname()[1]}", "key": "k", "secret": "s"}
+        store = Folder(str(tmp_path / "store"), {**storage, "config_kwargs": config})
+        with pytest.raises(StorageError):
+            write_shard(store, "fp", [row], given(tmp_path))
+
+
+def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
+    row = planned(save(tmp_path, ONES))
+
+    def refuse(path: str, *_: Any) -> Any:
+        raise StorageError("access denied", where=path, remedy="look at the key", cause="permission")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "identify", refuse)
+        made = write_shard(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))
+    assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [("unreadable", "look at the key")]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from swsdist.chains.search.truth import depends_on_score
+from swsdist.config import config_from_dict
 from swsdist.errors import DataError, TableError
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import read_documents
@@ -95,3 +97,19 @@ def test_examples_that_do_not_fit(tmp_path: Path) -> None:
     spoken.write_text("query_id,path,term\nk1,a.wav,two\n")
     with pytest.raises(TableError, match="the term is 'two', and 'one' in"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
+
+
+@pytest.mark.parametrize(
+    ("name", "depends"), [("files.xml", True), ("files.ecf", True), ("list", True), ("docs.csv", False), ("no", False)]
+)
+def test_an_ecf_is_told_by_what_is_in_it(tmp_path: Path, name: str, depends: bool) -> None:
+    """What is searched of it depends on the protocol, whatever it is called."""
+    if name == "docs.csv":
+        (tmp_path / name).write_text("doc_id,path\na,a.wav\n")
+    elif name != "no":
+        ecf(tmp_path / name, ("a.wav", 1, 0, 10))
+    (tmp_path / "words").write_text("LEXEME a 1 0 1 word lex a <NA>\n")
+    config = {"run": str(tmp_path / "run"), "corpus": {"documents": str(tmp_path / name), "queries": "q.csv"}}
+    assert depends_on_score(config_from_dict(config)) == depends
+    config["corpus"]["references"] = str(tmp_path / "words")
+    assert depends_on_score(config_from_dict(config))

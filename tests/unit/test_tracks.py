@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import soundfile
 
+from swsdist.audio.marks import packed, unpacked
 from swsdist.errors import DataError, StoreError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
@@ -17,6 +19,7 @@ from swsdist.store.deriving import derive_shard, derived_fingerprint
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load, shard_of
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 from swsdist.store.writing import Indexed, write_tracks
 
 RATE = 1000
@@ -82,8 +85,6 @@ def store(tmp_path: Path, sounds: dict[str, np.ndarray]) -> Store:
 
 
 def made_of(name: str, tables: list[Any], dimension: int) -> Made:
-    import pyarrow as pa
-
     return Made(name, {"name": name}, dimension, pa.concat_tables(tables))
 
 
@@ -135,6 +136,31 @@ def test_a_missing_file_of_one_track_is_found(store: Store) -> None:
     lost = store.manifest.shards[1].files["high"].name
     store.folder.remove(lost)
     assert [lost in problem for problem in check(store)] == [True]
+
+
+def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path: Path) -> None:
+    """Of the shorter track, whose last mark stands for the frame after it."""
+    marks = {"a": 99, "b": 4999, "c": 199}
+    tables = {track.name: store.documents(track=track.name) for track in store.manifest.tracks}
+    spoken = {name: np.arange(frames) % 3 == (frames - 1) % 3 for name, frames in marks.items()}
+    for name, table in tables.items():
+        bits = [packed(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
+        index = table.schema.get_field_index("speech")
+        tables[name] = table.set_column(index, table.schema.field(index), pa.array(bits, pa.large_binary()))
+    tracks = [made_of(name, [table], 1 + (name == "high")) for name, table in tables.items()]
+    commit(store.folder, tracks, 0.01, list(store.manifest.shards), store.rejected())
+    again = Store(store.folder)
+    assert again.manifest.counts["heard_seconds"] == pytest.approx(sum(marks.values()) * 0.01)
+    for names in (["low"], ["low", "high"], ["high", "sums"], ["sums", "low"]):
+        found = Tracks(again, names).documents(columns=["doc_id", "speech", "frames"])
+        for row in found.to_pylist():
+            own = spoken[row["doc_id"]]
+            heard = unpacked(row["speech"], row["frames"])
+            assert np.array_equal(heard[: len(own)], own)
+            assert heard[len(own) :].all()
+    first = again.manifest.shards[0].name
+    assert Tracks(again, ["low"]).documents(first, ["speech"]).num_rows == 2
+    assert Tracks(again, ["low"]).documents(columns=["frames"]).column_names == ["frames"]
 
 
 # -- made of another --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.chains.search.given import row_for
 from swsdist.chains.search.inputs import SearchInputs
@@ -31,7 +32,6 @@ from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 from swsdist.store.given import given_frames
-from swsdist.store.writing import OVERSHOOT
 
 #: Headers are read side by side: on S3 each waits for the network.
 _PROBES = 16
@@ -179,6 +179,7 @@ class _Checking:
                 yield from self._given(source, source.extractor)
         if self._corpus.queries is not None:
             self._own.config.search.placed(self._own.tracks)
+            self._own.demand_marks()
 
     def _given(self, source: Source, given: Given) -> Iterator[Finding]:
         """How many have frames; those of the first document are read."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from swsdist.errors import UserError
 from swsdist.features.interface import Given, document_key, example_key, frame_shift
 from swsdist.features.sources import Source
+from swsdist.io.corpora.places import Places
 from swsdist.io.frames.item import MISSING, Item
+from swsdist.types import PLACED
 
 #: Columns of a document that a task of an extractor is given.
 _COLUMNS = ("doc_id", "channel", "path", "speaker", "duration")
@@ -49,7 +54,7 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
         seen[key] = row["doc_id"], row["channel"]
         row["items"] = {recipe: items.get(key) for recipe, (_, items) in found.items()}
         for recipe, item in row["items"].items():
-            row["identities"][recipe] = _identity(item, row["duration"])
+            row["identities"][recipe] = _identity(item, row["duration"]) + place_of(row)
         row["expected"] = _seconds(row["items"], rates)
 
 
@@ -62,8 +67,9 @@ def add_items_of_examples(
     """Add to rows of examples what their given frames are identified by (`given`), and where they are (`items`), by extractor;
     and `expected`, about how many seconds they are.
 
-    An example without frames of its own that is a place in a document has that document's, of which the place is cut out:
-    then `cut` is true.
+    An example without frames of its own that is a place in a document, or in a recording of which a document holds that place,
+    has that document's, of which the place is cut out: then `cut` is true, and `begins` (s) is where a document that is a place
+    in a recording begins in it.
 
     Args:
         rows: of QUERIES.
@@ -72,17 +78,42 @@ def add_items_of_examples(
         storage: options for s3fs.
     """
     found = _found(sources, True, storage)
-    rates = _rates(found)
+    rates, holding = _rates(found), _Holding(documents)
     for row in rows if found else ():
-        key, document = example_key(row["query_id"], row["example"]), documents.get((row["doc_id"], row["channel"]))
+        key, document = example_key(row["query_id"], row["example"]), holding.document(row)
         row["key"], row["items"], row["given"], row["cut"] = key, {}, {}, {}
         for recipe, (_, items) in found.items():
             item = items.get(key)
             row["cut"][recipe] = item is None and document is not None
+            identity = _identity(item, None)
             if item is None and document is not None:
                 item = document["items"][recipe]
-            row["items"][recipe], row["given"][recipe] = item, _identity(item, None)
+                identity = _identity(item, None) + place_of(document)
+            row["items"][recipe], row["given"][recipe] = item, identity
+        if document is not None and document.get("start") is not None and any(row["cut"].values()):
+            row["begins"] = document["start"]
         row["expected"] = _seconds(row["items"], rates)
+
+
+class _Holding:
+    """From an example to the document that its place is in; recordings are looked into when one is first named."""
+
+    def __init__(self, documents: Mapping[tuple[str, int], Mapping[str, Any]]) -> None:
+        self._documents = documents
+
+    @cached_property
+    def _places(self) -> Places:
+        names = ("doc_id", "channel", "recording", "start", "end")
+        rows = [{name: row[name] for name in names} for row in self._documents.values() if row.get("start") is not None]
+        return Places(pa.Table.from_pylist(rows, pa.schema([PLACED.field(name) for name in names])))
+
+    def document(self, example: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The document that an example names, or, of those in the recording that it names, the first that holds its place."""
+        name, channel, start, end = (example[column] for column in ("doc_id", "channel", "start", "end"))
+        if name is None or (name, channel) in self._documents or start is None or end is None:
+            return self._documents.get((name, channel))
+        held = self._places.holding(name, channel, start, end)
+        return self._documents[held[0].doc_id, channel] if held else None
 
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +135,11 @@ def _found(
         for source in sources
         if isinstance(source.extractor, Given)
     }
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """What of a document's identity is its place in a recording; nothing where it is none."""
+    return "" if row.get("start") is None else f":{row['recording']}:{row['start']!r}-{row['end']!r}"
 
 
 def _identity(item: Item | None, duration: float | None) -> str:

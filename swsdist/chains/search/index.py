@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -81,15 +81,16 @@ class Index(Stage):
         new = [row for key, row in own.wanted.items() if not _same(known.get(key), row)]
         fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
         own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
-        self._demand_permission(own, new)
+        self._demand_permission(own, new, own.sources)
         lengths = document_seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
+        listening = next((one for one in own.sources if isinstance(one.extractor, Extractor)), None)
 
         def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
             rows = [row_for(source, row) for row in wanted]
-            # Marks of speech are a part of the first track's documents.
-            heard = source is own.sources[0] and isinstance(source.extractor, Extractor)
+            # Marks of speech are a part of one track's documents: of the first that is made of audio.
+            heard = source is listening
             made = inputs.task(
                 source.fingerprint,
                 [[row[name] for name in _MATTERS] for row in rows],
@@ -118,16 +119,16 @@ class Index(Stage):
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, lacking in state.lacking.items():
             rows = [own.wanted[key] for key in state.rows[shard] if _same(known[key], own.wanted.get(key))]
-            self._demand_permission(own, rows)
+            self._demand_permission(own, rows, lacking)
             for source in lacking if rows else ():
                 seconds = sum(document_seconds(rows, config.storage))
                 yield task(source, rows, shard, f"{len(rows)} documents of a shard that is there", seconds)
 
     @staticmethod
-    def _demand_permission(own: SearchInputs, rows: list[Row]) -> None:
+    def _demand_permission(own: SearchInputs, rows: list[Row], sources: Iterable[Source]) -> None:
         """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
-        given = own.config.corpus
-        demand_permission([row["path"] for row in rows], given.documents, own.config.storage)
+        if any(isinstance(source.extractor, Extractor) for source in sources):
+            demand_permission([row["path"] for row in rows], own.config.corpus.documents, own.config.storage)
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""

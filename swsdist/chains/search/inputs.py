@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.given import add_items, add_items_of_examples
+from swsdist.chains.search.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.oddities import (
     demand_channel_1,
     seconds_of,
@@ -135,7 +135,7 @@ class SearchInputs(ChainInputs):
         recipes = [source.fingerprint for source in self.sources if isinstance(source.extractor, Extractor)]
         for row, identity in zip(rows, heard, strict=True):
             if self.placed and not identity.startswith(NO_FILE):
-                identity = f"{identity}:{row['recording']}:{row['start']!r}-{row['end']!r}"
+                identity += place_of(row)
             row["identities"] = dict.fromkeys(recipes, identity)
         add_items(rows, self.sources, self.config.storage)
         return {(row["doc_id"], row["channel"]): row for row in rows}
@@ -265,7 +265,22 @@ class SearchInputs(ChainInputs):
                 demand_channel_1(self.documents, self.config.corpus.documents)
         if "search" in steps:
             self.config.search.placed(self.tracks)
+            self.demand_marks()
         self.look()
+
+    def demand_marks(self) -> None:
+        """Refuse to leave out silence where nobody hears it.
+
+        Raises:
+            UserError: no track is made of audio.
+        """
+        if self.config.search.skip_silence and not self.from_audio:
+            raise UserError(
+                "all frames were made elsewhere, so where there is speech in them is not known",
+                where="search.skip_silence",
+                remedy="search all of them (search.skip_silence: false), or add a track that is made of the recordings to "
+                "features, such as mfcc",
+            )
 
     def first_look(self, what: str) -> bool:
         """Whether nobody has asked this before: each thing that is odd is told once."""

@@ -156,11 +156,13 @@ class Queries(Stage):
         """Features of the group's examples, and the state that holds them."""
         settings = Search.model_validate(task.payload["search"])
         folder, name, rows = context.folder(task), task.fingerprint, task.payload["examples"]
+        sources = _granted(task, context)
+        reads = any(isinstance(source.extractor, Extractor) for source in sources)
         given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
-        if given and not task.payload["commands"]:
+        if reads and given and not task.payload["commands"]:
             raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
         with permitted(task.payload["commands"]), ffmpeg.watched() as used:
-            group = write_group(folder, name, rows, _granted(task, context), settings, task.payload["trim"])
+            group = write_group(folder, name, rows, sources, settings, task.payload["trim"])
         examples = group.examples
         told = Extracted(
             examples.num_rows,

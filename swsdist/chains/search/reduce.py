@@ -20,9 +20,13 @@ from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
+from swsdist.store.digest import of_rows
 from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
+
+#: Of documents, whatever the shards.
+_ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
 
 
 def _unit(search: Search) -> int:
@@ -59,9 +63,11 @@ class Reduce(Stage):
             "fineness": 1024 * _unit(config.search) if how == "mean" else 1,
         }
         versions = [STATISTICS.identity(name) for name in config.calibrate.statistics]
+        store = [own.store.root, manifest.fingerprint] if own.placed else None
+        # Names and times of recordings come from the documents.
+        placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            store = [own.store.root, manifest.fingerprint] if own.placed else None
             mine = [part.name for part in files if part.rows and part.meets(slots)]
             span = [slots[0], slots[-1]]
             yield inputs.task(
@@ -69,6 +75,7 @@ class Reduce(Stage):
                 versions,
                 span,
                 mine,
+                *placed,
                 label=f"bucket {bucket}",
                 work=round(sum(part.rows for part in files) / settings.buckets),
                 payload={**common, "files": mine, "bucket": bucket, "slots": span, "store": store},

@@ -29,8 +29,6 @@ from swsdist.io.notices import Notices
 from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.types import REFERENCES, TERMS
 
-_PLAIN = (".csv", ".parquet", ".pq")
-
 
 class Truth(NamedTuple):
     """References, and whether they came from a table, whose rows messages name."""
@@ -40,11 +38,21 @@ class Truth(NamedTuple):
 
 
 def depends_on_score(config: Config) -> bool:
-    """Whether references or the seconds that are searched depend on the section `score`: where they are no plain tables."""
-    corpus = config.corpus
-    listed = corpus.documents.lower().endswith((".xml", ".xml.gz", ".xml.xz"))
-    looked = corpus.references is not None and not corpus.references.lower().endswith(_PLAIN)
-    return corpus.text is not None or listed or looked
+    """Whether references or the seconds that are searched depend on the section `score`: where they are no plain tables.
+
+    What cannot be read counts as a table; it is told of where it is read.
+    """
+    corpus, storage = config.corpus, config.storage
+
+    def kind(path: str, key: str) -> str:
+        try:
+            return kind_of(path, key, ENDINGS, storage)
+        except UserError:
+            return "table"
+
+    if corpus.text is not None or kind(corpus.documents, "documents") == "ECF":
+        return True
+    return corpus.references is not None and kind(corpus.references, "references") != "table"
 
 
 def excerpts_of(config: Config) -> pa.Table | None:

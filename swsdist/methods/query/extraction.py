@@ -259,6 +259,7 @@ def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
         "identity": identity,
         "key": example["key"],
         "cut": example["cut"][recipe],
+        "begins": example.get("begins", 0.0),
     }
 
 
