@@ -83,14 +83,20 @@ def test_of_several_plans(run: Path) -> None:
 
 def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
     """Its trimming and its storage, too."""
-    ask = ("search", run, "--query", WORD, "--top", "3")
+    samples, rate = soundfile.read(place / WORD)
+    quiet = np.random.default_rng(1).normal(scale=1e-3, size=rate // 2)
+    soundfile.write(run.parent / "q.wav", np.concatenate([quiet, samples, quiet]), rate)
+    ask = ("search", run, "--query", run.parent / "q.wav", "--top", "3")
     trimmed, whole = swsdist(*ask, cwd=place), swsdist(*ask, "--no-trim", cwd=place)
     assert trimmed.out != whole.out
-    sets = ("--set", "queries.trim=none", "--set", "storage.endpoint_url=http://localhost:1")
-    swsdist("run", "config.yaml", *sets, "--set", f"run={run}", cwd=place)
+    folder = Folder(str(run))
+    ((name, plan),) = load_plans(folder).items()
+    plan.config |= {"queries": {**plan.config["queries"], "trim": "none"}}
+    plan.config |= {"storage": {"endpoint_url": "http://localhost:1"}}
+    save_plans(folder, {name: plan})
     assert way_of(str(run), False).storage == {"endpoint_url": "http://localhost:1"}
     again = swsdist(*ask, cwd=place)
-    assert again.out.splitlines()[:5] == whole.out.splitlines()[:5]
+    assert again.out == whole.out
     assert "are left out (--no-trim)" not in again.err
 
 
@@ -137,7 +143,7 @@ def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None
         np.save(tmp_path / "frames" / f"d{k}.npy", rng.normal(size=(200, 5)).astype(np.float32))
     np.save(tmp_path / "q.npy", np.load(tmp_path / "frames/d1.npy")[50:90])
     (tmp_path / "docs.csv").write_text("doc_id\nd0\nd1\nd2\n")
-    features = {"name": "external", "options": {"documents": "frames", "frame_shift": 0.01}}
+    features = {"name": "external", "options": {"path": "frames", "shift": 0.01, "dimension": 5}}
     config = {"run": "run", "corpus": {"documents": "docs.csv"}, "features": features, "executor": {"kind": "serial"}}
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     swsdist("index", "c.yaml", cwd=tmp_path)
