@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import probe, read_blocks
 
+#: File that says of a folder: swsdist wrote the clips in it, they are no recordings.
+MARKER = ".swsdist"
+
 #: Rate of the clips in the report, Hz.
 PAGE_RATE = 16000
 

@@ -109,18 +109,24 @@ def _run() -> int:
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130
     except SwsdistError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+        return _tell(error, error)
     except Exception as error:
         from swsdist.io.failures import explain
 
         told = explain(error)
         if told is not None:
-            print(f"error: {told}", file=sys.stderr)
-            return told.exit_code
+            return _tell(told, error)
         traceback.print_exc()
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _tell(told: SwsdistError, error: Exception) -> int:
+    """Say what is wrong, and where in the program it was met to whoever asks for that (SWSDIST_TRACEBACK=1)."""
+    if os.environ.get("SWSDIST_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exception(error)
+    print(f"error: {told}", file=sys.stderr)
+    return told.exit_code
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
 _EVERY = 5.0
+#: Seconds between two lines of a search without a run.
+_SEARCH_EVERY = 30.0
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -173,27 +175,45 @@ class Bars(Progress):
 
 @contextmanager
 def searching(store: Store) -> Iterator[Store]:
-    """The same store; on a terminal a bar shows, for as long as it takes, how many hours of it have been searched."""
+    """The same store; for as long as it takes it is shown how many hours of it have been searched: a bar, or lines in a log."""
+    from swsdist.store.reading import Store
+
+    total = max(1.0, store.manifest.counts["frames"])
+    hours = store.manifest.counts["seconds"] / 3600
+    used = 0
+
+    def watched(show: Callable[[float, str], None]) -> Store:
+        def watch(frames: int) -> None:
+            nonlocal used
+            used += frames
+            part = min(1.0, used / total)
+            show(part, f"{hours * part:.2f} of {hours:.2f} h of audio")
+
+        return Store(store.folder, store.manifest, watch)
+
     if not sys.stderr.isatty():
-        yield store
+        yield watched(_now_and_then())
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    from swsdist.store.reading import Store
-
-    total = max(1.0, store.manifest.counts["frames"])
-    hours = store.manifest.counts["seconds"] / 3600
     columns = (BarColumn(bar_width=30), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total, words="")
-        used = 0
+        task = bar.add_task("", total=1.0, words="")
+        yield watched(lambda part, words: bar.update(task, completed=part, words=words))
 
-        def watch(frames: int) -> None:
-            nonlocal used
-            used += frames
-            part = min(1.0, used / total)
-            bar.update(task, completed=part * total, words=f"{hours * part:.2f} of {hours:.2f} h of audio")
 
-        yield Store(store.folder, store.manifest, watch)
+def _now_and_then() -> Callable[[float, str], None]:
+    """Shows in a log how far a search is, once in a while."""
+    began = said = time.monotonic()
+
+    def show(part: float, words: str) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= _SEARCH_EVERY:
+            said = now
+            left = f", ETA {span((now - began) * (1 - part) / part)}" if 0 < part < 1 else ""
+            print(f"searched {words}{left}", file=sys.stderr, flush=True)
+
+    return show

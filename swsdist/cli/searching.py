@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="A recording, or a place in one (talk.flac:12.3-13.1 or talk.flac:1:02:03-1:02:04), to search in the store; may be "
     "repeated; `-`: a query a line from the standard input.",
 )
-@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Detections shown per query.")
+@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits shown per query.")
 @click.option("--no-trim", is_flag=True, help="Search recorded queries whole, with the background around their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -68,7 +68,7 @@ def search(
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
-    from swsdist.errors import UserError
+    from swsdist.errors import IncompleteError, UserError
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -92,17 +92,30 @@ def search(
             remedy="give a config file, or a store and --query FILE",
         )
     from swsdist import api
+    from swsdist.chains.search.report.ways import way_of
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
     from swsdist.methods.direct import search_store
 
+    if dry_run:
+        raise UserError(
+            "--dry-run is for a config: the queries of --query are searched here and now",
+            where=target,
+            remedy="leave it out",
+        )
     check_new_folder(clips)
     asked = list(dict.fromkeys(line.strip() for one in queries for line in (sys.stdin if one == "-" else [one])))
     if not any(asked):
         raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
     asked = [one for one in asked if one]
-    place, known, judge = _store_of(target, bool(section_values(sets, "search")))
-    options = {**known, **section_values(sets, "search")}
+    warnings: list[str] = []
+
+    def warn(text: str) -> None:
+        warnings.append(text)
+        print(f"warning: {text}", file=sys.stderr)
+
+    way = way_of(target, bool(section_values(sets, "search")))
+    options, judge = {**way.options, **section_values(sets, "search")}, way.judge
     if calibration is not None:
         from swsdist.chains.search.report.judging import named
 
@@ -114,12 +127,13 @@ def search(
         what = f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {cut.query_id} are left out (--no-trim)"
         print(what, file=sys.stderr)
 
-    store = api.open_store(place)
+    store = api.open_store(way.store, way.storage)
     with searching(store) as watched:
-        found = search_store(watched, asked, options, top, not no_trim, told)
-    for warning in judge.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    answers = _answers(store, asked, found, judge)
+        # The same sound on all channels is one hit.
+        found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told)
+    answers, found = _answers(store, asked, found, judge, top)
+    for warning in (*way.warnings, *judge.warnings, *_themselves(answers)):
+        warn(warning)
     if as_csv or as_json:
         write_data()
     if as_csv:
@@ -135,33 +149,69 @@ def search(
         print("\n".join(lines(answers, f"{judge.said}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
-        print(f"warning: nothing was found of {', '.join(empty)}{_why_nothing(store)}", file=sys.stderr)
+        warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
     if clips is not None:
-        _write_clips(answers, Path(clips), store)
+        _write_clips(answers, Path(clips), store, warn)
     if html is not None:
         _write_page(answers, cuts, options, judge, store, Path(html))
+    if strict and warnings:
+        raise IncompleteError(
+            f"{len(warnings)} warnings; the first: {warnings[0]}",
+            where=target,
+            remedy="see the warnings above; without --strict they are no errors",
+        )
     return 0
 
 
-def _store_of(target: str, changed: bool) -> tuple[str, dict[str, object], Judge]:
-    """The store that is meant; of a run also how it searched, and what decided, unless it is searched in another way."""
-    from swsdist.chains.search.report.judging import by_score, of_run
-    from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import recorded
+def _channels(store: Store) -> int:
+    """The most that a recording has."""
+    import pyarrow.compute as pc
 
-    folder = Folder(target.rstrip("/"))
-    if folder.exists("manifest.json") or not folder.exists("plan.json"):
-        return target, {}, by_score()
-    course = recorded(folder)
-    options = course.config.search.model_dump(mode="json", exclude_defaults=True)
-    return course.config.store, options, (None if changed else of_run(course)) or by_score()
+    return int(pc.max(store.documents(columns=["channel"])["channel"]).as_py() or 1)
 
 
-def _answers(store: Store, asked: Sequence[str], found: pa.Table, judge: Judge) -> tuple[Answer, ...]:
+def _answers(
+    store: Store, asked: Sequence[str], found: pa.Table, judge: Judge, top: int
+) -> tuple[tuple[Answer, ...], pa.Table]:
+    """The best hits of each query, and their rows of DETECTIONS."""
+    import pyarrow as pa
+
     from swsdist.report.answers.hits import answers
 
     paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
-    return answers(found.to_pylist(), judge.likely(found), asked, paths)
+    rows = found.to_pylist()
+    best = answers(rows, judge.likely(found), asked, paths, top)
+    shown = {
+        (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
+        for answer in best
+        for hit in answer.hits
+        for channel in hit.channels
+    }
+    keys = ("query_id", "doc_id", "channel", "start", "end")
+    return best, found.filter(pa.array([tuple(row[key] for key in keys) in shown for row in rows], pa.bool_()))
+
+
+def _themselves(answers: Sequence[Answer]) -> Iterator[str]:
+    """Hits that say nothing: the very places that queries were taken from."""
+    import os
+
+    from swsdist.methods.direct import parse_query
+
+    def real(path: object) -> str:
+        text = str(path)
+        return text if "://" in text else os.path.realpath(text)
+
+    for answer in answers:
+        query = parse_query(answer.query_id)
+        start, end = query["start"] or 0.0, query["end"] or float("inf")
+        assert isinstance(start, float)
+        assert isinstance(end, float)
+        source = real(query["path"])
+        for number, hit in enumerate(answer.hits, 1):
+            common = min(end, hit.end) - max(start, hit.start)
+            if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
+                yield f"hit {number} of {answer.query_id} is the query itself, taken from a recording that is searched"
+                break
 
 
 def _why_nothing(store: Store) -> str:
@@ -172,25 +222,31 @@ def _why_nothing(store: Store) -> str:
     return f": the longest document lasts {longest:.1f} s; is a query longer than all of them?"
 
 
-def _write_clips(answers: Sequence[Answer], folder: Path, store: Store) -> None:
+def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """The hits of each query, best first, numbered as they are shown."""
-    from swsdist.audio.clips import write_clip
+    from swsdist.audio.clips import MARKER, write_clip
     from swsdist.errors import AudioError
     from swsdist.exports.clips import clip_name
 
     folder.mkdir(parents=True, exist_ok=True)
-    written = 0
+    (folder / MARKER).touch()  # first, so that clips are never taken for recordings
+    written = silent = 0
     for number, hit in enumerate((hit for answer in answers for hit in answer.hits), 1):
+        if not hit.path:
+            silent += 1
+            continue
         name = clip_name(number, Path(hit.query_id).name, hit.doc_id, hit.start)
         try:
-            if hit.path is None:
-                raise AudioError("there is no recording", where=hit.doc_id)
             write_clip(
                 *(hit.path, hit.start, hit.end, folder / name), channel=hit.channels[0], storage=store.folder.storage
             )
             written += 1
         except AudioError as error:
-            print(f"warning: no clip of hit {number}, {hit.doc_id}: {error.message}", file=sys.stderr)
+            warn(f"no clip of hit {number}, {hit.doc_id}: {error.message}")
+    if silent:
+        warn(f"{silent} hits have no clip: their documents have no recording")
+    if not written:
+        (folder / MARKER).unlink()  # the folder is empty again
     print(f"clips: {written} in {folder}", file=sys.stderr)
 
 
@@ -203,6 +259,7 @@ def _write_page(
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
+    from swsdist.io.frames.archive import single
     from swsdist.methods.direct import parse_query
     from swsdist.report.answers.page import Asked, Searched, render_answers
 
@@ -217,7 +274,8 @@ def _write_page(
         searched = None
         if cut is not None and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
-        asked.append(Asked(answer.query_id, path, 1, start, end, searched))
+        sound = path if single(path, storage) is None else ""  # frames have none
+        asked.append(Asked(answer.query_id, sound, 1, start, end, searched))
     counts = store.manifest.counts
     about = Searched(store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.said, dict(options))
     page.write_text(render_answers(answers, asked, about, storage), encoding="utf-8")

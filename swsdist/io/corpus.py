@@ -3,8 +3,8 @@
 **Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
 it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
-it and says why. Files whose names begin with a dot are left out. Of a recording by itself: the same of this one. Of Kaldi's
-data folders and of an ECF: see `swsdist.io.corpora`.
+it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
+same of this one. Of Kaldi's data folders and of an ECF: see `swsdist.io.corpora`.
 
 **Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
 
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio import commands, ffmpeg
+from swsdist.audio.clips import MARKER
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError, TableError, UserError
 from swsdist.io.corpora.kaldi import kaldi_documents
@@ -291,7 +292,7 @@ def recordings(
         several.sort(key=lambda name: (_rank(name, order), name))
         names[stem] = several[0]
         if prefer and len(several) > 1:
-            noted.add(
+            noted.inform(
                 "recordings that are there in a better format, and are left out",
                 where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
                 remedy="that is what corpus.prefer says",
@@ -318,10 +319,19 @@ def _rank(name: str, order: Sequence[str]) -> int:
 
 
 def _ours(listed: Iterable[str]) -> list[str]:
-    """Folders that swsdist wrote, with a slash at the end: runs, whose clips are no recordings of the archive."""
+    """Folders that swsdist wrote, with a slash at the end: of runs and clips, which are no recordings of the archive.
+
+    Of a run in the very folder they are those of its exports: a run writes sound nowhere else, and all else is the archive's.
+    """
     names = set(listed)
-    plans = [name[: -len("plan.json")] for name in names if name == "plan.json" or name.endswith("/plan.json")]
-    return [place for place in plans if place and f"{place}config.yaml" in names]
+    runs = [place for place in _holding("plan.json", names) if f"{place}config.yaml" in names]
+    clips = [place for place in _holding(MARKER, names) if place]  # a folder of clips that is named itself is meant
+    return [*(place or "exports/" for place in runs), *clips]
+
+
+def _holding(name: str, names: set[str]) -> list[str]:
+    """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
+    return [one[: -len(name)] for one in names if one == name or one.endswith(f"/{name}")]
 
 
 def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> list[AudioInfo | None]:

@@ -33,10 +33,13 @@ class Notices:
 
     Attributes:
         strict: raise instead of noting.
+        found: what is odd.
+        wanted: what the user asked for, and is told of: never an error.
     """
 
     strict: bool = False
     found: dict[str, Notice] = field(default_factory=dict)
+    wanted: dict[str, Notice] = field(default_factory=dict)
 
     def add(self, message: str, *, where: str, remedy: str, count: int = 1) -> None:
         """Note `count` of a kind.
@@ -50,6 +53,10 @@ class Notices:
             raise DataError(f"{count} {message}", where=where, remedy=f"{remedy} (an error because of --strict)")
         notice = self.found.setdefault(message, Notice(message, where, remedy))
         notice.count += count
+
+    def inform(self, message: str, *, where: str, remedy: str, count: int = 1) -> None:
+        """Note `count` of a kind that the user asked for."""
+        self.wanted.setdefault(message, Notice(message, where, remedy)).count += count
 
     def __str__(self) -> str:
         return "\n".join(str(notice) for notice in self.found.values())

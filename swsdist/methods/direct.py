@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from swsdist.audio.commands import is_command
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
@@ -48,7 +49,7 @@ def parse_query(text: str) -> dict[str, object]:
         A row of QUERIES whose id is the text.
 
     Raises:
-        UserError: it is a folder, a place with one end, half of a url, or no UTF-8.
+        UserError: it is a folder, a command, a place with one end, half of a url, or no UTF-8.
     """
     if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
         raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
@@ -70,7 +71,22 @@ def parse_query(text: str) -> dict[str, object]:
     row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
     if place is not None:
         row |= {"path": place["path"], "start": _seconds(place["start"]), "end": _seconds(place["end"])}
+    _refuse_command(row["path"], text)
     return row
+
+
+def _refuse_command(path: object, query: str) -> None:
+    """Whoever gives a query may be somebody else than who allowed the commands of a list.
+
+    Raises:
+        UserError: it is one.
+    """
+    if isinstance(path, str) and is_command(path):
+        raise UserError(
+            "a query is a recording, and this is a command, which stands in a Kaldi wav.scp alone",
+            where=query,
+            remedy="write its output to a file, and give that",
+        )
 
 
 def _seconds(text: str) -> float:
@@ -222,6 +238,7 @@ def _rows(queries: str | pa.Table | Iterable[object]) -> list[dict[str, object]]
             known = {name: row.get(name) for name in QUERIES.names}
             known["example"] = known["example"] if known["example"] is not None else k + 1
             known["channel"] = known["channel"] if known["channel"] is not None else 1
+            _refuse_command(known["path"], str(known["query_id"]))
             rows.append(known)
         return rows
     return [parse_query(text) for text in dict.fromkeys(str(one) for one in queries)]

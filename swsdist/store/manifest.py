@@ -278,9 +278,15 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
     """The manifest of a store that must be there.
 
     Raises:
-        StoreError: there is none.
+        StoreError: there is none, or not in this state any more.
     """
     manifest = load(folder, name)
+    if manifest is None and folder.exists(NAME):
+        raise StoreError(
+            "this state of the store is gone: the store was compacted, or has changed since",
+            where=folder.path(name),
+            remedy="run the config again, on the store as it is now",
+        )
     if manifest is None:
         raise StoreError(
             "there is no feature store here",

@@ -14,6 +14,7 @@ import pytest
 import soundfile
 
 import swsdist as package
+from swsdist.audio.clips import MARKER
 from swsdist.report.answers import page as pages
 from swsdist.report.answers.hits import answers
 from swsdist.report.plots.waveform import waveform_svg
@@ -122,7 +123,8 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
     """A file a hit, in their order, of what was found and a little around it; never among other files."""
     out = tmp_path / "clips"
     swsdist("search", "run", "--query", WORD, "--query", OTHER, "--top", "2", "--clips", out, cwd=place)
-    files = sorted(path.name for path in out.iterdir())
+    files = sorted(path.name for path in out.glob("*.wav"))
+    assert (out / MARKER).exists()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         hits = package.search("run/store", [WORD, OTHER], top=2).to_dict("records")

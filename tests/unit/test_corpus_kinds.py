@@ -101,13 +101,13 @@ def test_utf_16(tmp_path: Path) -> None:
 
 
 def test_hints(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such table or folder") as caught:
-        read_documents(f"{tmp_path}/s3:/bucket/docs.csv")
+    with pytest.raises(UserError, match="an S3 url begins with s3://") as caught:
+        read_documents("s3:/bucket/docs.csv")
     assert "s3://bucket/docs.csv" in str(caught.value)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="there is no audio in this folder") as caught:
         read_documents(str(tmp_path / "empty"))
-    assert "wma" not in str(caught.value)
+    assert "wma" in str(caught.value)
     assert "flac" in str(caught.value)
 
 

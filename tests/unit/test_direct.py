@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 import swsdist
+from swsdist.audio.commands import permitted
 from swsdist.errors import ConfigError, DataError, UserError
 from swsdist.methods.direct import columns, parse_query, search_store
 from swsdist.store.reading import Store
@@ -73,6 +74,18 @@ def test_parse(text: str, path: str, start: float | None, end: float | None) -> 
     row = parse_query(text)
     assert (row["query_id"], row["path"], row["start"], row["end"]) == (text, path, start, end)
     assert (row["example"], row["channel"], row["speaker"]) == (1, 1, None)
+
+
+@pytest.mark.parametrize("text", ["touch x; cat hello.wav |", "cat hello.wav |:0.1-0.2"])
+def test_a_query_is_no_command(store: Store, text: str) -> None:
+    """Neither typed nor in a table, even where the commands of a list may be run."""
+    with permitted(True):
+        with pytest.raises(UserError, match="this is a command") as caught:
+            parse_query(text)
+        assert caught.value.where == text
+        with pytest.raises(UserError, match="this is a command"):
+            swsdist.search(store, pd.DataFrame({"query_id": ["q"], "path": ["cat hello.wav |"]}))
+    assert not Path("x").exists()
 
 
 def test_a_file_whose_name_looks_like_a_place(tmp_path: Path) -> None:

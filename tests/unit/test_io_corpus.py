@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from swsdist.audio.clips import MARKER
 from swsdist.errors import TableError, UserError
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpora.references import read_references
@@ -111,9 +112,11 @@ def test_masters_and_access_copies(tmp_path: Path) -> None:
     best = read_documents(str(tmp_path), notices=notices, prefer=["mp3", ".FLAC"])
     assert [Path(path).name for path in best["path"].to_pylist()] == ["a.mp3", "c.mp3"]
     assert best["doc_id"].to_pylist() == ["a", "b/c"]
-    (notice,) = notices.found.values()
+    assert not notices.found
+    (notice,) = notices.wanted.values()
     assert notice.count == 3
     assert "a.flac beside a.mp3" in notice.first
+    assert read_documents(str(tmp_path), notices=Notices(strict=True), prefer=["mp3"]).num_rows == 2
 
 
 def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +148,22 @@ def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
     for name in ("plan.json", "config.yaml"):
         (tmp_path / "runs" / "one" / name).write_text("")
     assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["runs/two/x", "talk"]
+
+
+def test_a_run_in_the_archive_itself(tmp_path: Path) -> None:
+    """Its clips are left out; what else is there is the archive's, whatever it is called."""
+    sounds(tmp_path, "talk.wav", "queries/talk.wav", "exports/clips/q001_1.wav")
+    assert read_documents(str(tmp_path)).num_rows == 3
+    for name in ("plan.json", "config.yaml"):
+        (tmp_path / name).write_text("")
+    assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["queries/talk", "talk"]
+
+
+def test_clips_of_a_search_are_no_recordings(tmp_path: Path) -> None:
+    sounds(tmp_path, "talk.wav", "hits/001-q.wav", "hits of mine/x.wav")
+    (tmp_path / "hits" / MARKER).touch()
+    assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["hits of mine/x", "talk"]
+    assert read_documents(str(tmp_path / "hits"))["doc_id"].to_pylist() == ["001-q"]  # named itself
 
 
 def test_empty_tables(tmp_path, documents):

@@ -43,7 +43,7 @@ def check(own: SearchInputs) -> Iterator[Finding]:
     """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
     checking, complaints = _Checking(own), set[str]()
     for name, look in checking.parts():
-        told = len(own.noted.found)
+        told, wanted = len(own.noted.found), len(own.noted.wanted)
         try:
             found = [*look()]
             own.look()
@@ -55,6 +55,8 @@ def check(own: SearchInputs) -> Iterator[Finding]:
         yield from found
         for notice in list(own.noted.found.values())[told:]:
             yield Finding(name, None, str(notice))
+        for notice in list(own.noted.wanted.values())[wanted:]:
+            yield Finding(name, True, str(notice))
 
 
 class _Checking:

@@ -105,7 +105,7 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     else:
         local = Path(source)
         if not local.exists():
-            raise UserError("there is no such table or folder", where=source, remedy=_remedy(source))
+            raise UserError("there is no such table or folder", where=source, remedy="look at the path")
         if local.is_dir():
             return "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
     if plain.endswith(".scp"):
@@ -136,8 +136,3 @@ def _told(head: bytes) -> str:
             continue
         return "RTTM" if fields[0].upper() in _TYPES and len(fields) >= 5 else "table"
     return "table"
-
-
-def _remedy(source: str) -> str:
-    url = re.search(r"(?:^|/)s3:/+([^/].*)$", source)
-    return f"look at the path; if it lies on S3: s3://{url[1]}" if url else "look at the path"

@@ -8,7 +8,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans
+from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
 from swsdist.pipeline.task import Receipt, Task
 
 
@@ -18,36 +18,58 @@ def recorded(run: Folder, name: str = ONLY) -> Course:
     Raises:
         StoreError: it is not a run folder, it has no such plan, or a planned task is not done.
     """
-    plans = load_plans(run)
-    if name not in plans:
-        raise StoreError(f"there is no plan {name!r}", where=run.path(), remedy=f"its plans are: {', '.join(plans)}")
-    plan = plans[name]
-    ledger = Ledger(run)
-    # Where it lies is where it is looked at, wherever it was made.
-    values = {**plan.config, "run": run.root, "storage": dict(run.storage)}
-    config = Config.model_validate(values)
-    course = begin(name, config, ledger, Choice())
-    course.plan = plan
+    course = _begun(run, name)
     for step in course.steps:
-        planned = plan.steps.get(step.name)
+        planned = course.plan.steps.get(step.name)
         if planned is None:
             break
-        course.ended[step.name] = Ended(_receipts(course, step, planned, plan.told(planned.place)))
-    course.chain.own.recall(plan.state)
+        found = _receipts(course, step, planned)
+        # What lies in a store may have been compacted since: the store's state tells what there is.
+        if len(found) < planned.planned and not course.plan.told(planned.place):
+            raise StoreError(
+                f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
+                where=course.run.path(),
+                remedy="run it again to its end; then it has a digest",
+            )
+        course.ended[step.name] = Ended(found)
+    course.chain.own.recall(course.plan.state)
     return course
 
 
-def _receipts(course: Course, step: Step, planned: PlannedStep, told: bool) -> list[Receipt]:
-    found = []
-    for name in planned.tasks:
-        receipt = course.ledger.receipt(Task(step.stage.name, name, "", 0, {}, place=planned.place))
-        if receipt is not None:
-            found.append(receipt)
-    # What lies in a store may have been compacted since: the store's state tells what there is.
-    if len(found) < planned.planned and not told:
-        raise StoreError(
-            f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
-            where=course.run.path(),
-            remedy="run it again to its end; then it has a digest",
-        )
-    return found
+def remains(run: Folder, name: str = ONLY) -> Course:
+    """What is left of a plan, as far as all of a step's tasks are done; the store is not looked for.
+
+    Raises:
+        StoreError: it is not a run folder, or it has no such plan.
+    """
+    course = _begun(run, name)
+    for step in course.steps:
+        planned = course.plan.steps.get(step.name)
+        found = [] if planned is None else _receipts(course, step, planned)
+        if planned is not None and len(found) == planned.planned:
+            course.ended[step.name] = Ended(found)
+    return course
+
+
+def config_of(run: Folder, plan: Plan) -> Config:
+    """The config of a plan. Where its run lies is where it is looked at, wherever it was made.
+
+    Options of the storage are the plan's, which has no secrets, and those by which the folder is looked at.
+    """
+    storage = {**plan.config["storage"], **run.storage}
+    return Config.model_validate({**plan.config, "run": run.root, "storage": storage})
+
+
+def _begun(run: Folder, name: str) -> Course:
+    plans = load_plans(run)
+    if name not in plans:
+        raise StoreError(f"there is no plan {name!r}", where=run.path(), remedy=f"its plans are: {', '.join(plans)}")
+    course = begin(name, config_of(run, plans[name]), Ledger(run), Choice())
+    course.plan = plans[name]
+    return course
+
+
+def _receipts(course: Course, step: Step, planned: PlannedStep) -> list[Receipt]:
+    """Of its tasks that are done."""
+    tasks = (Task(step.stage.name, name, "", 0, {}, place=planned.place) for name in planned.tasks)
+    return [receipt for task in tasks if (receipt := course.ledger.receipt(task)) is not None]

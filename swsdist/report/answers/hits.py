@@ -17,7 +17,7 @@ class Found:
     Attributes:
         channels: of the recording, that have the same sound there.
         likely: whether its score reaches the threshold.
-        path: of the recording, local or a url; None where it is not known.
+        path: of the recording, local or a url; None or empty where there is none.
     """
 
     query_id: str
@@ -53,6 +53,7 @@ def answers(
     likely: Sequence[bool],
     query_ids: Sequence[str] = (),
     paths: Mapping[tuple[str, int], str] | None = None,
+    most: int | None = None,
 ) -> tuple[Answer, ...]:
     """Hits by query, in the order of the queries.
 
@@ -61,6 +62,7 @@ def answers(
         likely: of each row.
         query_ids: of all queries, found or not; by default those of the rows.
         paths: of recordings, by document and channel.
+        most: hits of each query, the best; the same sound on several channels is one. By default all.
     """
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")
@@ -70,4 +72,4 @@ def answers(
         hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
     hits = [Found(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]
     wanted = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
-    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)) for name in wanted)
+    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)[:most]) for name in wanted)

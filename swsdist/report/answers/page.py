@@ -32,7 +32,7 @@ class Asked:
 
     Attributes:
         query_id: its name.
-        path: of its recording.
+        path: of its recording; empty where it has none.
         channel: of the recording.
         start, end: what was given of it, s; None: from its begin, to its end.
         searched: what was searched of it, s in the recording.
@@ -116,11 +116,13 @@ class _Sounds:
         self._sounds = self._bytes = self.left_out = 0
 
     def of_query(self, query: Asked) -> Sound | str:
+        if not query.path:
+            return "there is no recording"
         pad = 0.0 if query.start is None and query.end is None else 0.25
         return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
 
     def of_hit(self, hit: Found) -> Sound | str:
-        if hit.path is None:
+        if not hit.path:
             return "there is no recording"
         return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
 

@@ -19,7 +19,7 @@ from swsdist.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder, locate
 from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.recorded import remains
 from swsdist.report.answers.hits import LIKELY
 
 #: Steps that make a score of a score; others look at a whole list.
@@ -67,7 +67,10 @@ def of_run(course: Course) -> Judge | None:
         least = sum(known) / len(known)
         return Judge(least, f"a score of {least:.3f} decided in that run")
     (part,) = course.parts("fit", "calibration")
-    return _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
+    try:
+        return _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
+    except FileNotFoundError:
+        return None
 
 
 def named(path: str, options: Mapping[str, object], storage: Mapping[str, object] | None = None) -> Judge:
@@ -85,7 +88,7 @@ def named(path: str, options: Mapping[str, object], storage: Mapping[str, object
     where = f"--calibration {path}"
     folder = Folder(path.rstrip("/"), storage or {})
     if folder.exists("plan.json"):
-        course = recorded(folder)
+        course = remains(folder)
         judge = of_run(course)
         if judge is None:
             steps = ", ".join(course.config.calibrate.steps)

@@ -46,7 +46,7 @@ def notices(course: Course) -> list[str]:
 
 
 def summary(course: Course) -> list[str]:
-    """What the store holds, and what was new to it."""
+    """What the store holds, what was new to it, and what the user wanted to be left out."""
     own: SearchInputs = course.chain.own
     if own.manifest is None:
         return []
@@ -54,4 +54,5 @@ def summary(course: Course) -> list[str]:
     line = f"{own.store.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
     if (found := own.compared) is not None:
         line += f"; {found.new} new, {found.changed} changed, {found.gone} gone"
-    return [f"{line}, {counts['rejected']:.0f} rejected"]
+    asked = [str(notice) for notice in own.noted.wanted.values()]
+    return [f"{line}, {counts['rejected']:.0f} rejected", *asked]

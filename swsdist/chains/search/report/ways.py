@@ -1,0 +1,67 @@
+"""The way a run searched: what a search of its store takes over, also after the store has changed or a task has failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swsdist.chains.search.report.judging import Judge, by_score, of_run
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.recorded import config_of, remains
+from swsdist.pipeline.plan import load_plans
+
+
+class Way(NamedTuple):
+    """How a store is searched.
+
+    Attributes:
+        store: its folder.
+        storage: options for s3fs.
+        options: keys of the config's section `search`.
+        trim: whether recorded queries are cut to their speech.
+        judge: what makes a hit likely.
+        warnings: what could not be taken over.
+    """
+
+    store: str
+    storage: Mapping[str, object]
+    options: Mapping[str, object]
+    trim: bool
+    judge: Judge
+    warnings: tuple[str, ...] = ()
+
+
+def way_of(target: str, changed: bool) -> Way:
+    """The store that is meant, by its folder or by that of a run, and how it is searched.
+
+    Args:
+        target: a store, or a run.
+        changed: it is searched in another way than the run searched, so that what decided there says nothing.
+
+    Raises:
+        StoreError: the run's plan cannot be read.
+        UserError: the run has several plans, of several stores.
+    """
+    run = Folder(target.rstrip("/"))
+    if run.exists("manifest.json") or not run.exists("plan.json"):
+        return Way(target, {}, {}, True, by_score())
+    configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
+    stores = list(dict.fromkeys(config.store for config in configs.values()))
+    if len(stores) > 1:
+        raise UserError(
+            f"the run has {len(configs)} plans, of {len(stores)} stores",
+            where=run.path(),
+            remedy=f"name a store: {', '.join(stores)}",
+        )
+    settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
+    trims = {config.queries.trim != "none" for config in configs.values()}
+    name, config = next(iter(configs.items()))
+    if len(configs) == 1:
+        judge = None if changed else of_run(remains(run, name))
+        return Way(stores[0], config.storage, settings[0], trims.pop(), judge or by_score())
+    if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
+        return Way(stores[0], config.storage, settings[0], trims.pop(), by_score())
+    odd = f"the run has {len(configs)} plans, which search in different ways: the defaults of `search` are taken"
+    return Way(stores[0], config.storage, {}, True, by_score(), (f"{odd}; --set search.KEY=VALUE takes others",))

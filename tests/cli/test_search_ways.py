@@ -1,0 +1,183 @@
+"""`swsdist search` of a run: as the run searched, also when its store has changed since; what is told, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from commands import Command
+
+import swsdist as package
+from swsdist.chains.search.report.ways import way_of
+from swsdist.cli import progress
+from swsdist.errors import StoreError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.plan import load_plans, save_plans
+from swsdist.store.maintaining import compact
+from swsdist.store.manifest import require, state_name
+
+WORD = "corpus/queries/q001_1.wav"
+
+
+@pytest.fixture
+def run(place: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be changed."""
+    shutil.copytree(place / "run", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_after_a_compaction(swsdist: Command, place: Path, run: Path) -> None:
+    """The state that the run searched is gone, and is told so where it is wanted; what decided in the run still stands."""
+    before = swsdist("search", run, "--query", WORD, "--top", "3", cwd=place)
+    store = Folder(str(run / "store"))
+    compact(store, 1e6)
+    (plan,) = load_plans(Folder(str(run))).values()
+    store.remove(state_name(plan.state["manifest"]))
+    with pytest.raises(StoreError, match="this state of the store is gone: the store was compacted"):
+        recorded(Folder(str(run)))
+    after = swsdist("search", run, "--query", WORD, "--top", "3", cwd=place)
+    assert after.out == before.out
+    assert "decided in that run" in after.out
+    with pytest.raises(StoreError, match="there is no feature store here"):
+        require(Folder(str(run)), state_name("x"))
+
+
+def test_after_a_task_has_failed(swsdist: Command, place: Path, run: Path) -> None:
+    """A task that is not done says nothing of the store; without what it should have made nothing decides."""
+    plans = load_plans(Folder(str(run)))
+    (plan,) = plans.values()
+    for name in ("search", "fit"):
+        steps = plan.steps[name]
+        plan.steps[name] = type(steps)(**{**steps.__dict__, "planned": steps.planned + 1})
+    save_plans(Folder(str(run)), plans)
+    assert "a score of 4" in swsdist("search", run, "--query", WORD, "--top", "3", cwd=place).out
+
+
+def test_of_several_plans(run: Path) -> None:
+    """What they agree on is taken; where they differ in how they search, that is told; another store is the user's choice."""
+    folder = Folder(str(run))
+    (plan,) = load_plans(folder).values()
+
+    def written(**changes: object) -> None:
+        other = type(plan)(**{**plan.__dict__, "config": {**plan.config, **changes}})
+        save_plans(folder, {"a": plan, "b": other})
+
+    written()
+    assert way_of(str(run), False)[:4] == (str(run / "store"), {}, {}, True)
+    assert not way_of(str(run), False).warnings
+    written(search={**plan.config["search"], "distance": "cosine-squared"})
+    (warning,) = way_of(str(run), False).warnings
+    assert "2 plans, which search in different ways" in warning
+    written(index={**plan.config["index"], "store": "/elsewhere"})
+    with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
+        way_of(str(run), False)
+    assert "/elsewhere" in str(caught.value)
+
+
+def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
+    """Its trimming and its storage, too."""
+    samples, rate = soundfile.read(place / WORD)
+    quiet = np.random.default_rng(1).normal(scale=1e-3, size=rate // 2)
+    soundfile.write(run.parent / "q.wav", np.concatenate([quiet, samples, quiet]), rate)
+    ask = ("search", run, "--query", run.parent / "q.wav", "--top", "3")
+    trimmed, whole = swsdist(*ask, cwd=place), swsdist(*ask, "--no-trim", cwd=place)
+    assert trimmed.out != whole.out
+    folder = Folder(str(run))
+    ((name, plan),) = load_plans(folder).items()
+    plan.config |= {"queries": {**plan.config["queries"], "trim": "none"}}
+    plan.config |= {"storage": {"endpoint_url": "http://localhost:1"}}
+    save_plans(folder, {name: plan})
+    assert way_of(str(run), False).storage == {"endpoint_url": "http://localhost:1"}
+    again = swsdist(*ask, cwd=place)
+    assert again.out == whole.out
+    assert "are left out (--no-trim)" not in again.err
+
+
+def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
+    """A query that finds itself is told of; what is odd is an error of --strict, and what does nothing is refused."""
+    ask = ("search", "run", "--query", "corpus/audio/d001.flac:0.50-1.10", "--top", "3")
+    told = swsdist(*ask, cwd=place)
+    assert "warning: hit 1 of corpus/audio/d001.flac:0.50-1.10 is the query itself" in told.err
+    strict = swsdist(*ask, "--strict", cwd=place, code=4)
+    assert strict.out == told.out
+    assert "1 warnings; the first: hit 1 of " in strict.err
+    swsdist("search", "run", "--query", WORD, "--top", "3", "--strict", cwd=place)
+    refused = swsdist(*ask, "--dry-run", cwd=place, code=2).err
+    assert "--dry-run is for a config" in refused
+    assert "remedy: " in refused
+
+
+def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "was here"
+    ask = ("search", "run", "--query", f"touch '{mark}'; cat {WORD} |", "--allow-commands")
+    assert "this is a command" in swsdist(*ask, cwd=place, code=2).err
+    assert not mark.exists()
+
+
+def test_the_same_sound_on_two_channels_counts_once(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "audio").mkdir()
+    for source in sorted((place / "corpus/audio").glob("*.flac"))[:3]:
+        samples, rate = soundfile.read(source)
+        soundfile.write(tmp_path / "audio" / source.name, np.stack([samples, samples], 1), rate)
+    (tmp_path / "c.yaml").write_text("run: run\ncorpus: {documents: audio}\nexecutor: {kind: serial}\n")
+    swsdist("index", "c.yaml", cwd=tmp_path)
+    ask = ("search", tmp_path / "run", "--query", place / WORD, "--top", "5")
+    assert "5 hits shown" in swsdist(*ask).out
+    rows = list(csv.DictReader(io.StringIO(swsdist(*ask, "--csv").out)))
+    assert [row["channel"] for row in rows] == ["1", "2"] * 5
+    assert len({(row["doc_id"], row["start"]) for row in rows}) == 5
+
+
+def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None:
+    """Frames make no sound, and are told as what they are."""
+    rng = np.random.default_rng(1)
+    (tmp_path / "frames").mkdir()
+    for k in range(3):
+        np.save(tmp_path / "frames" / f"d{k}.npy", rng.normal(size=(200, 5)).astype(np.float32))
+    np.save(tmp_path / "q.npy", np.load(tmp_path / "frames/d1.npy")[50:90])
+    (tmp_path / "docs.csv").write_text("doc_id\nd0\nd1\nd2\n")
+    features = {"name": "external", "options": {"path": "frames", "shift": 0.01, "dimension": 5}}
+    config = {"run": "run", "corpus": {"documents": "docs.csv"}, "features": features, "executor": {"kind": "serial"}}
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    swsdist("index", "c.yaml", cwd=tmp_path)
+    ask = ("search", "run", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
+    ended = swsdist(*ask, cwd=tmp_path)
+    assert "warning: 3 hits have no clip: their documents have no recording" in ended.err
+    assert not list((tmp_path / "hits").iterdir())
+    page = (tmp_path / "hits.html").read_text()
+    assert page.count("No sound: there is no recording") == 3
+    assert "The query cannot be played: there is no recording" in page
+
+
+def test_a_long_search_tells_how_far_it_is(
+    swsdist: Command, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a log, too, by a line now and then; a short one says nothing."""
+    assert "searched" not in swsdist("search", "run", "--query", WORD, cwd=place).err
+    monkeypatch.setattr(progress, "_SEARCH_EVERY", 0.0)
+    store = package.open_store(str(place / "run" / "store"))
+    with progress.searching(store) as watched:
+        package.search(watched, str(place / WORD))
+    lines = capsys.readouterr().err.splitlines()
+    hours = store.manifest.counts["seconds"] / 3600
+    assert len(lines) > 1
+    assert "ETA " in lines[0]
+    assert lines[-1] == f"searched {hours:.2f} of {hours:.2f} h of audio"
+
+
+def test_a_traceback_for_whoever_asks(swsdist: Command, process: Command, tmp_path: Path) -> None:
+    """Of an error that is no bug of ours; else it is two lines."""
+    from commands import in_this_process
+
+    assert "Traceback" not in swsdist("report", tmp_path, code=2).err
+    told = in_this_process("report", str(tmp_path), SWSDIST_TRACEBACK="1")
+    assert told.code == 2
+    assert "Traceback (most recent call last)" in told.err
+    assert "error: " in told.err.splitlines()[-2]
