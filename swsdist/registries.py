@@ -17,7 +17,13 @@ from swsdist.steps import Looks, Score, StepEntry
 
 #: Samples to frames.
 FEATURES: Registry[Entry] = Registry(
-    "feature extractor", "swsdist.features", "features.name", {"mfcc": Entry("swsdist.features.mfcc:Mfcc", 1)}
+    "feature extractor",
+    "swsdist.features",
+    "features.name",
+    {
+        "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
+        "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
+    },
 )
 
 _T = "swsdist.features.transforms"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,13 +133,11 @@ def identity(extractor: Extractor) -> dict[str, object]:
 
 
 def _identity(one: Extractor | Transform) -> dict[str, object]:
-    """Name, version and options; of a file that an option names its content."""
+    """Name, version and options; of a file or folder that an option names its content."""
     contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
+    named = {name: _named(value, contents) for name, value in one.describe().items()}
     options = {
-        name: f"sha256:{contents[str(Path(value))]}"
-        if isinstance(value, str) and str(Path(value)) in contents
-        else value
-        for name, value in one.describe().items()
+        name: value if named[name] is None else f"sha256:{named[name]}" for name, value in one.describe().items()
     }
     found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
     return {**found, "files": list(contents.values())} if contents else found
@@ -159,10 +157,28 @@ def recipe(extractor: Extractor) -> dict[str, object]:
 
 
 def _paths(one: Extractor | Transform) -> dict[str, object]:
-    contents = {str(path) for path in files_of(one)}
-    described = one.describe().items()
-    paths = {name: value for name, value in described if isinstance(value, str) and str(Path(value)) in contents}
+    contents = {str(path): "" for path in files_of(one)}
+    paths = {name: value for name, value in one.describe().items() if _named(value, contents) is not None}
     return {"paths": paths} if paths else {}
+
+
+def _named(value: object, contents: Mapping[str, str]) -> str | None:
+    """The content of what an option names: of a file, or of the files in a folder and their places there; else None.
+
+    Args:
+        value: of the option.
+        contents: of the files that are told, by path.
+    """
+    if not isinstance(value, str):
+        return None
+    path = Path(value)
+    if str(path) in contents:
+        return contents[str(path)]
+    inside = {file: sha for file, sha in contents.items() if path.is_absolute() and Path(file).is_relative_to(path)}
+    if not inside:
+        return None
+    places = sorted((Path(file).relative_to(path).as_posix(), sha) for file, sha in inside.items())
+    return hashlib.sha256(json.dumps(places).encode()).hexdigest()
 
 
 def recipe_fingerprint(stored: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +12,32 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.features.registry import Extractor, create, frame_count, installed
 from swsdist.testing.conformance import check_extractor
+from swsdist.testing.synthesis.recogniser import make_recogniser
 
 
 @pytest.mark.parametrize("name", sorted(installed()))
-def test_installed(name: str) -> None:
-    extractor = create(name, {})
+def test_installed(name: str, tmp_path: Path) -> None:
+    options: dict[str, object] = {}
+    if name == "phnrec":
+        make_recogniser(str(tmp_path))
+        options = {"weights": str(tmp_path)}
+    extractor = create(name, options)
     assert isinstance(extractor, Extractor)
     check_extractor(extractor)
+
+
+@pytest.mark.parametrize(
+    ("wide", "options"),
+    [
+        (False, {"units": "states", "values": "logits", "non_speech": "drop"}),
+        (True, {"units": "phones", "values": "logits", "non_speech": "keep"}),
+        (True, {"units": "states", "values": "posteriors", "non_speech": "merge"}),
+    ],
+    ids=str,
+)
+def test_phnrec_with_other_options(wide: bool, options: dict[str, Any], tmp_path: Path) -> None:
+    make_recogniser(str(tmp_path), wide=wide)
+    check_extractor(create("phnrec", {"weights": str(tmp_path), **options}))
 
 
 @pytest.mark.parametrize(
