@@ -36,6 +36,7 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
         "log": Entry(f"{_T}.log:Log", 1),
+        "pca": Entry(f"{_T}.pca:Pca", 1),
         "project": Entry(f"{_T}.project:Project", 1),
     },
 )

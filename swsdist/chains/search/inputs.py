@@ -22,6 +22,7 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
+from swsdist.chains.search.pending import Pending, fitted_of, with_models
 from swsdist.config import Config
 from swsdist.errors import AudioError, UserError
 from swsdist.features.interface import frame_shift
@@ -125,8 +126,21 @@ class SearchInputs(ChainInputs):
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The extractors that the config names, and the tracks that each yields."""
-        return sources_of(self.config.features)
+        """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
+        return sources_of(with_models(self.config.features, self.fitted, self.store))
+
+    @cached_property
+    def fitted(self) -> list[Pending]:
+        """Transforms that the chain fits."""
+        return fitted_of(self.config.features)
+
+    def pending(self, anew: bool = False) -> list[Pending]:
+        """Those whose model the store does not have; or all, to be fitted anew."""
+        return [one for one in self.fitted if anew or not self.store.exists(one.file)]
+
+    def forget_sources(self) -> None:
+        """Models were fitted: extractors are made with them when they are next asked for."""
+        vars(self).pop("sources", None)
 
     @property
     def recipes(self) -> list[list[str]]:
