@@ -98,7 +98,11 @@ def test_options_of_phnrec() -> None:
     shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "phnrec"))}
     assert shown == {
         name: (
-            "" if field.is_required() else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
+            ""
+            if field.is_required()
+            else "null"
+            if field.default is None
+            else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
             field.description,
         )
         for name, field in Phnrec.model_fields.items()

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import swsdist
+from swsdist.audio.reader import read_blocks
 from swsdist.errors import ConfigError
 from swsdist.features.model import load_model
+from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import compact
 from swsdist.store.reading import Store
@@ -104,6 +106,41 @@ def test_behind_a_recogniser(scene: Any) -> None:
     scene.run(f"features={json.dumps([{'name': 'mfcc'}, pca])}", "search.streams=[{track: mfcc}, {track: phnrec}]")
     assert frames_of(store_of(scene), "phnrec").std(axis=0) == pytest.approx(np.ones(5), abs=0.05)
     assert scene.report()["counts"]["detections"] > 0
+
+
+def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> None:
+    """The mean of the corpus counts beside that of a recording; first it is fitted, then PCA of what comes of it."""
+    make_recogniser(str(scene.folder / "made-up"))
+    options = {"weights": str(scene.folder / "made-up"), "values": "logits", "non_speech": "drop"}
+    plain = {"name": "phnrec", "track": "plain", "options": options}
+    energies = {"name": "phnrec", "track": "energies", "options": {**options, "values": "energies"}}
+    prior = {**options, "corpus_frames": 300, "hours": 1}
+    pca = {
+        "name": "phnrec",
+        "track": "pca",
+        "options": prior,
+        "transforms": [{"name": "pca", "options": {"columns": 2}}],
+    }
+    fitted = {"name": "phnrec", "track": "fitted", "options": prior}
+    named = f"features={json.dumps([plain, energies, fitted, pca])}"
+    sets = (named, "search.streams=[{track: pca}]", "index.shards=3")
+    scene.run(*sets)
+    store = store_of(scene)
+    model = store.manifest.models["phnrec.fitted"]
+    assert model == store.manifest.models["phnrec.pca"]
+    assert "pca.pca" in store.manifest.models
+    mean = load_model(store.folder, model).arrays["mean"]
+    assert mean == pytest.approx(frames_of(store, "energies").mean(axis=0), rel=1e-6)
+    one = Phnrec(**{**prior, "model": store.folder.path(model)})
+    document = store.documents().to_pylist()[0]
+    samples = np.concatenate(list(read_blocks(document["path"], rate=8000)))
+    found = store.features(document["doc_id"], track="fitted")
+    assert np.array_equal(one.extract(samples), found)
+    assert np.abs(found - store.features(document["doc_id"], track="plain")).max() > 1e-4
+    assert scene.run(*sets).outcome.did == 0
+    assert scene.report()["resources"]["index_cpu_s"] > 0
+    with pytest.raises(ConfigError, match="the mean of the corpus is not fitted"):
+        Phnrec(**prior).extract(samples)
 
 
 def test_what_cannot_be(scene: Any, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""fit-transforms: documents -> models of transforms that are fitted (PCA), pinned in the store.
+"""fit-transforms: documents -> models of extractors and transforms that are fitted (PCA), pinned in the store.
 
-It stands in front of index where a config has such a transform. Documents are chosen by a hash of their names, up to so many
-hours. Round 0 adds up their frames, round 1 the products of their columns, and round 2 makes the model. Sums are of integers,
-so any cut into tasks gives the same model. A model that the store has is used: documents that come later go through it.
+It stands in front of index where a config has such a one. Documents are chosen by a hash of their names, up to so many
+hours. A first round adds up their frames, a second the products of their columns, and a third makes the model. Sums are of
+integers, so any cut into tasks gives the same model. A model that the store has is used, for
+documents that come later too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Receipt, Task
-from swsdist.registries import TRANSFORMS
+from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.store import parquet
 
 #: Seconds of documents a task.
@@ -52,8 +53,14 @@ class Multiplied(NamedTuple):
     multiplied: int
 
 
+class Solved(NamedTuple):
+    """A model that was made."""
+
+    model: str
+
+
 class FitTransforms(Stage):
-    """Three rounds for the models that the store does not have."""
+    """Three rounds for the models that the store does not have; first those of extractors, then those of transforms."""
 
     name = "fit-transforms"
     version = 1
@@ -71,17 +78,17 @@ class FitTransforms(Stage):
         return inputs.own(SearchInputs).store.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """Tasks for some minutes of documents in the first two rounds, and one a model in the last."""
-        own = inputs.own(SearchInputs)
-        if inputs.round > 2:
-            return
-        for one in own.pending(anew=inputs.redo):
-            if inputs.round == 2:
+        """Of each model: tasks for some minutes of documents in two rounds, and one in the third; extractors' models first."""
+        own, done = inputs.own(SearchInputs), inputs.mine.receipts
+        left = [one for one in own.pending(anew=inputs.redo) if not any(each.parts("model") for each in _of(done, one))]
+        for one in [one for one in left if one.of_extractor] or left:
+            told = {key for each in _of(done, one) for key in each.told}
+            if "multiplied" in told:
                 yield self._solving(inputs, one)
                 continue
             known: Row = {}
-            if inputs.round == 1:
-                mean, deviation = _summed(inputs.mine.receipts, one).mean_and_deviation()
+            if "sums" in told:
+                mean, deviation = _summed(done, one).mean_and_deviation()
                 known = {"mean": mean.tolist(), "deviation": deviation.tolist()}
             for rows, seconds in _chosen(own, one.transform.hours):
                 payload = {"model": one.file, "features": one.payload, "documents": rows, **known}
@@ -93,14 +100,14 @@ class FitTransforms(Stage):
     def _solving(self, inputs: Inputs, one: Pending) -> Task:
         done = inputs.mine.receipts
         mean, deviation = _summed(done, one).mean_and_deviation()
-        made = [each for each in done if each.told.get("model") == one.file and "multiplied" in each.told]
+        made = [each for each in _of(done, one) if "multiplied" in each.told]
         payload = {
             "model": one.file,
             "frames": sum(each.tells(Multiplied).multiplied for each in made),
             "parts": [part.name for each in made for part in each.parts("products")],
             "mean": mean.tolist(),
             "deviation": deviation.tolist(),
-            "transform": [one.transform.name, one.options],
+            "transform": [one.of_extractor, one.transform.name, one.options],
         }
         return inputs.task(one.file, payload["parts"], label=f"model of {one.track}", work=1, payload=payload)
 
@@ -130,8 +137,8 @@ class FitTransforms(Stage):
         from threadpoolctl import threadpool_limits
 
         payload, folder = task.payload, context.folder(task)
-        name, options = payload["transform"]
-        transform: Fitted = TRANSFORMS[name].load()(**options)
+        of_extractor, name, options = payload["transform"]
+        transform: Fitted = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
         parts = [np.load(io.BytesIO(folder.read_bytes(part)), allow_pickle=False) for part in payload["parts"]]
         total = np.add.reduce(np.stack(parts), axis=0)
         mean, deviation = np.array(payload["mean"]), np.array(payload["deviation"])
@@ -141,11 +148,16 @@ class FitTransforms(Stage):
             model.save(Folder(str(path.parent)), path.name)
             output = parquet.describe(path, payload["model"])
             folder.publish(path, payload["model"])
-        return Done((Part("model", *output),))
+        return Done((Part("model", *output),), Solved(payload["model"]))
 
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models."""
         inputs.own(SearchInputs).forget_sources()
+
+
+def _of(receipts: list[Receipt], one: Pending) -> list[Receipt]:
+    """Those of a model."""
+    return [each for each in receipts if each.told.get("model") == one.file]
 
 
 def _summed(receipts: list[Receipt], one: Pending) -> Sums:
@@ -154,7 +166,7 @@ def _summed(receipts: list[Receipt], one: Pending) -> Sums:
     Raises:
         DataError: there are no frames.
     """
-    found = [each.tells(Summed) for each in receipts if each.told.get("model") == one.file and "sums" in each.told]
+    found = [each.tells(Summed) for each in _of(receipts, one) if "sums" in each.told]
     total = Sums(*found[0][1:]) if found else Sums(0, [], [])
     for each in found[1:]:
         total = total + Sums(*each[1:])

@@ -22,8 +22,9 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
-from swsdist.chains.search.pending import Pending, fitted_of, with_models
+from swsdist.chains.search.pending import Pending, extractors_of, transforms_of, with_models
 from swsdist.config import Config
+from swsdist.config.model import Features
 from swsdist.errors import AudioError, UserError
 from swsdist.features.interface import frame_shift
 from swsdist.features.sources import Source, sources_of
@@ -127,12 +128,18 @@ class SearchInputs(ChainInputs):
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
-        return sources_of(with_models(self.config.features, self.fitted, self.store))
+        return sources_of(with_models(*self._with_extractors, self.store))
 
-    @cached_property
+    @property
+    def _with_extractors(self) -> tuple[list[Features], list[Pending]]:
+        """The config's features with the models of extractors, and transforms that are fitted to them."""
+        made = with_models(self.config.features, extractors_of(self.config.features), self.store)
+        return made, transforms_of(made)
+
+    @property
     def fitted(self) -> list[Pending]:
-        """Transforms that the chain fits."""
-        return fitted_of(self.config.features)
+        """Extractors and transforms that the chain fits, as far as it is known what to."""
+        return [*extractors_of(self.config.features), *self._with_extractors[1]]
 
     def pending(self, anew: bool = False) -> list[Pending]:
         """Those whose model the store does not have; or all, to be fitted anew."""

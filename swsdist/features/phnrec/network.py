@@ -147,11 +147,15 @@ class Networks:
         left, right = ((window[:, None] * cosines).astype(np.float32) for window in self._recogniser.windows)
         return left, right
 
-    def logits(self, energies: NDArray[np.float64]) -> _Frames:
+    def logits(
+        self, energies: NDArray[np.float64], prior: NDArray[np.float64] | None = None, weight: int = 0
+    ) -> _Frames:
         """Outputs of the merger before its normalised exponential.
 
         Args:
             energies: float64 (frames, bands), log mel energies, all of what counts as one recording.
+            prior: float64 (bands,), a mean that counts as `weight` frames beside those of the recording.
+            weight: frames.
 
         Returns:
             float32 (frames, 3 x phones + 3).
@@ -160,7 +164,10 @@ class Networks:
         if len(energies) == 0:
             return made
         if self._recogniser.subtract_mean:
-            energies = energies - energies.mean(axis=0)
+            mean = energies.mean(axis=0)
+            if prior is not None:
+                mean = (len(energies) * mean + weight * prior) / (len(energies) + weight)
+            energies = energies - mean
         padded = np.pad(energies, ((REACH, REACH), (0, 0)), mode="edge").astype(np.float32)
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1, axis=0)
         for first in range(0, len(made), _AT_ONCE):

@@ -61,6 +61,21 @@ class Fitted(Protocol):
         ...
 
 
+@runtime_checkable
+class Learning(Fitted, Protocol):
+    """What an extractor that is fitted says besides.
+
+    Attributes:
+        learns: whether it is to be fitted.
+    """
+
+    learns: bool
+
+    def learns_from(self) -> dict[str, object]:
+        """Options of the extractor, of the same name, whose frames it is fitted on."""
+        ...
+
+
 class Sums(NamedTuple):
     """Sums of frames and of their squares, in units of 2^-60; a value that adds."""
 

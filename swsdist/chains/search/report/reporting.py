@@ -118,7 +118,7 @@ def _fitting_receipts(course: Course) -> list[Receipt]:
     own: SearchInputs = course.chain.own
     files = {one.file for one in own.fitted}
     found = course.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
-    return [one for one in found if one.told.get("model") in files or files & {part.name for part in one.outputs}]
+    return [one for one in found if one.told.get("model") in files]
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:
