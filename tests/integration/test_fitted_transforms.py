@@ -66,6 +66,13 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     assert np.abs(frames_of(store_of(scene), "pca") - made * np.sqrt(values[::-1][:8])).max() < 1.0
 
 
+@pytest.mark.ray
+def test_workers_give_the_same(scene: Any, cluster: Any) -> None:
+    scene.run(features(), STREAMS)
+    scene.run(features(), STREAMS, *cluster.sets, "index.shards=3", run="ray")
+    assert scene.digest() == scene.digest("ray")
+
+
 def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     scene = own_corpus
     scene.select(1, 2, 3)
