@@ -19,6 +19,7 @@ NAMES = (
     "quality",
     "lower_bounds",
     "memory",
+    "phnrec",
     "proposers",
     "ray_cost",
     "roofline",

@@ -13,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swsdist.api import RunResult, curve, digest, open_store, run, search, warping_path
+    from swsdist.api import RunResult, curve, digest, open_store, phones, run, search, warping_path
 
-__all__ = ["RunResult", "__version__", "curve", "digest", "open_store", "run", "search", "warping_path"]
+__all__ = ["RunResult", "__version__", "curve", "digest", "open_store", "phones", "run", "search", "warping_path"]
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.report.data import ReportData
     from swsdist.store.reading import Store
 
-__all__ = ["RunResult", "curve", "digest", "open_store", "run", "search", "warping_path"]
+__all__ = ["RunResult", "curve", "digest", "open_store", "phones", "run", "search", "warping_path"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,37 @@ def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
     from swsdist.store.reading import Store
 
     return Store(Folder(path, storage or {}))
+
+
+def phones(
+    weights: str, documents: str, *, penalty: float | None = None, storage: Mapping[str, object] | None = None
+) -> pd.DataFrame:
+    """Strings of phones of recordings, decoded in this process.
+
+    Args:
+        weights: folder of a phoneme recogniser of BUT's phnrec.
+        documents: table (doc_id, path) or folder of audio.
+        penalty: natural logarithm that is added for each phone; by default the recogniser's own.
+        storage: options for s3fs.
+
+    Returns:
+        doc_id, channel, start, end (s), phone, score (natural logarithm); in the documents' order.
+
+    Raises:
+        ConfigError: it is not the folder of a recogniser.
+        AudioError: a recording cannot be used.
+    """
+    import pandas as pd
+
+    from swsdist.features.phnrec.transcribe import transcribe, transcriber
+    from swsdist.io.corpus import read_documents
+
+    by, rows = transcriber(weights), []
+    for row in read_documents(documents, storage).to_pylist():
+        key = row["doc_id"], row["channel"]
+        found = transcribe(row["path"], by, channel=row["channel"], penalty=penalty, storage=storage)
+        rows += [(*key, *one) for one in found]
+    return pd.DataFrame(rows, columns=["doc_id", "channel", "start", "end", "phone", "score"])
 
 
 def search(

@@ -23,6 +23,7 @@ FEATURES: Registry[Entry] = Registry(
     {
         "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
         "external": Entry("swsdist.features.external:External", 1),
+        "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
     },
 )
 
@@ -36,6 +37,7 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
         "log": Entry(f"{_T}.log:Log", 1),
+        "pca": Entry(f"{_T}.pca:Pca", 1),
         "project": Entry(f"{_T}.project:Project", 1),
     },
 )

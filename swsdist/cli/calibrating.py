@@ -136,7 +136,7 @@ def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> 
     """How results tell places."""
     from swsdist.errors import UserError
     from swsdist.evaluation.lists import Kaldi
-    from swsdist.io.kaldi_data import read_utterances
+    from swsdist.io.corpora.kaldi_data import read_utterances
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):

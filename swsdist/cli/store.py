@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -114,17 +115,22 @@ def check(folder: str) -> int:
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
 @click.option("--track", help="Track whose frames are wanted; by default the first.")
 @click.option("--npy", type=written(".npy"), help="Write a NumPy file instead of text.")
-def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None) -> None:
+@click.option("--htk", type=written(".htk"), help="Write a parameter file of HTK instead of text.")
+def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None, htk: str | None) -> None:
     """The frames of one document: time and features, tab separated, a line a frame."""
     import numpy as np
 
     from swsdist import api
+    from swsdist.io.frames.htk import write_parameters
     from swsdist.times import frames_to_seconds
 
     opened = api.open_store(folder)
     frames = opened.features(doc_id, channel, track)
     if npy is not None:
         np.save(npy, frames)
+    if htk is not None:
+        write_parameters(frames, opened.manifest.shift, Path(htk))
+    if npy is not None or htk is not None:
         return
     for t, frame in enumerate(frames):
         print(frames_to_seconds(t, opened.manifest.shift), *(f"{x:.6g}" for x in frame), sep="\t")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from swsdist.errors import UserError
 from swsdist.evaluation.task import System
-from swsdist.io.kaldi_data import Utterances
+from swsdist.io.corpora.kaldi_data import Utterances
 from swsdist.io.notices import Notices
 from swsdist.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of

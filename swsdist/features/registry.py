@@ -14,7 +14,7 @@ import hashlib
 import json
 import traceback
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -151,12 +151,11 @@ def identity(extractor: Extractor | Given) -> dict[str, object]:
 
 
 def _identity(one: Framed | Transform) -> dict[str, object]:
-    """Name, version and options; of a file that an option names its content; of what only says a place nothing."""
+    """Name, version and options; of a file or folder that an option names its content; of what only says a place nothing."""
     contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
+    named = {name: _named(value, contents) for name, value in one.describe().items()}
     options = {
-        name: f"sha256:{contents[str(Path(value))]}"
-        if isinstance(value, str) and str(Path(value)) in contents
-        else value
+        name: value if named[name] is None else f"sha256:{named[name]}"
         for name, value in one.describe().items()
         if name not in places_of(one)
     }
@@ -178,14 +177,30 @@ def recipe(extractor: Extractor | Given) -> dict[str, object]:
 
 
 def _paths(one: Framed | Transform) -> dict[str, object]:
-    contents, places = {str(path) for path in files_of(one)}, places_of(one)
-    described = one.describe().items()
+    contents, places = {str(path): "" for path in files_of(one)}, places_of(one)
     paths = {
-        name: value
-        for name, value in described
-        if name in places or (isinstance(value, str) and str(Path(value)) in contents)
+        name: value for name, value in one.describe().items() if name in places or _named(value, contents) is not None
     }
     return {"paths": paths} if paths else {}
+
+
+def _named(value: object, contents: Mapping[str, str]) -> str | None:
+    """The content of what an option names: of a file, or of the files in a folder and their places there; else None.
+
+    Args:
+        value: of the option.
+        contents: of the files that are told, by path.
+    """
+    if not isinstance(value, str):
+        return None
+    path = Path(value)
+    if str(path) in contents:
+        return contents[str(path)]
+    inside = {file: sha for file, sha in contents.items() if path.is_absolute() and Path(file).is_relative_to(path)}
+    if not inside:
+        return None
+    places = sorted((Path(file).relative_to(path).as_posix(), sha) for file, sha in inside.items())
+    return hashlib.sha256(json.dumps(places).encode()).hexdigest()
 
 
 def recipe_fingerprint(stored: dict[str, Any]) -> str:

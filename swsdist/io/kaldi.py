@@ -6,7 +6,7 @@ The cost is -ln(posterior), never negative; frames are 0.01 s and count from the
 the one after the last. In the recipes the utterance is a number, told by `utter_id` (`name number`); afterwards it is a
 name. A detection's score is exp(-cost), its times are in the recording.
 
-Where utterances lie is said by the files of a Kaldi data folder (`swsdist.io.kaldi_data`).
+Where utterances lie is said by the files of a Kaldi data folder (`swsdist.io.corpora.kaldi_data`).
 
 What Kaldi's recipes then do with results is `as_kwslist`.
 
@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from swsdist.errors import DataError, UserError
 from swsdist.io.compressed import lines
+from swsdist.io.corpora.kaldi_data import Segment, Utterances
 from swsdist.io.fields import fits, number, split, whole
-from swsdist.io.kaldi_data import Segment, Utterances
 from swsdist.types import DETECTIONS
 
 #: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.

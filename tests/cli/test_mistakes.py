@@ -188,6 +188,11 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
         (("init", "no/such/dir.yaml"), "no such folder to write to", "make it"),
         (("init", "mine.json"), "no .json is written here, only .yaml or .yml", "ends in .yaml"),
+        (
+            ("phones", "weights", "corpus/docs.csv", "--out", "p.txt"),
+            "no .txt is written here, only .ctm or .mlf",
+            ".ctm",
+        ),
         (("demo", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
         (("store", "cat", "run/store", "d001", "--npy", "d.txt"), "no .txt is written here, only .npy", ".npy"),
     ],

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from swsdist.errors import ConfigError
 from swsdist.features.interface import Given
+from swsdist.features.model import Model
 from swsdist.features.registry import Extractor, create, frame_count, installed
+from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor, check_given
+from swsdist.testing.synthesis.recogniser import make_recogniser
 
 #: Frames that are given need options.
 GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
@@ -21,7 +25,11 @@ GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
 @pytest.mark.parametrize("name", sorted(installed()))
 def test_installed(name: str, tmp_path: Path) -> None:
     if name not in GIVEN:
-        extractor = create(name, {})
+        options: dict[str, object] = {}
+        if name == "phnrec":
+            make_recogniser(str(tmp_path))
+            options = {"weights": str(tmp_path)}
+        extractor = create(name, options)
         assert isinstance(extractor, Extractor)
         check_extractor(extractor)
         return
@@ -51,6 +59,31 @@ def test_given_frames_that_are_wrong_are_caught(tmp_path: Path, wrong: dict[str,
     object.__setattr__(other, "read", read)
     with pytest.raises(AssertionError, match=complaint):
         check_given(other)
+
+
+@pytest.mark.parametrize(
+    ("wide", "options"),
+    [
+        (False, {"units": "states", "values": "logits", "non_speech": "drop"}),
+        (True, {"units": "phones", "values": "logits", "non_speech": "keep"}),
+        (True, {"units": "states", "values": "posteriors", "non_speech": "merge"}),
+        (False, {"values": "energies"}),
+    ],
+    ids=str,
+)
+def test_phnrec_with_other_options(wide: bool, options: dict[str, Any], tmp_path: Path) -> None:
+    make_recogniser(str(tmp_path), wide=wide)
+    check_extractor(create("phnrec", {"weights": str(tmp_path), **options}))
+
+
+def test_phnrec_with_the_mean_of_a_corpus(tmp_path: Path) -> None:
+    make_recogniser(str(tmp_path))
+    Model("mel-mean", 1, {"mean": np.full(6, 12.0)}).save(Folder(str(tmp_path)), "mean.npz")
+    options = {"weights": str(tmp_path), "corpus_frames": 300, "model": str(tmp_path / "mean.npz")}
+    check_extractor(create("phnrec", options))
+    Model("mel-mean", 1, {"mean": np.full(7, 12.0)}).save(Folder(str(tmp_path)), "mean.npz")
+    with pytest.raises(ConfigError, match="no mean of 6 bands"):
+        create("phnrec", options).extract(np.zeros(8000, np.float32))
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,11 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("columns", {"keep": ["c5"]}, "posteriors"),
         ("project", {}, "features"),
         ("project", {"columns": 2}, "features"),
+        ("pca", {"columns": 3}, "features"),
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str) -> None:
-    check_transform(name, {"model": model, **options} if name == "project" else options, kind=kind)
+    check_transform(name, {"model": model, **options} if name in ("project", "pca") else options, kind=kind)
 
 
 class Mine(Log):

@@ -16,6 +16,7 @@ from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
+from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS, DISTANCES
@@ -90,6 +91,21 @@ def test_options_of_mfcc() -> None:
     assert shown == {
         name: ("null" if field.default is None else str(field.default), field.description)
         for name, field in Mfcc.model_fields.items()
+    }
+
+
+def test_options_of_phnrec() -> None:
+    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "phnrec"))}
+    assert shown == {
+        name: (
+            ""
+            if field.is_required()
+            else "null"
+            if field.default is None
+            else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
+            field.description,
+        )
+        for name, field in Phnrec.model_fields.items()
     }
 
 

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.features.transforms.fitted import Moments
 from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create as create_distance
@@ -86,6 +88,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "transform": {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
+        "pca": (1, "be672585225e14e1f41bec4208281272c293894cc5e2b1b50719f9aafa5a10c2"),
         "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
     },
 }
@@ -171,6 +174,13 @@ def of_writer(name: str) -> list[bytes]:
     return [repr(read).encode() if read else content]
 
 
+def fitted(place: Path) -> str:
+    """A model of principal components, of a covariance that is diagonal: its axes are exact on every machine."""
+    moments = Moments(50, np.arange(DIMENSION) / 8, np.diag(4.0 ** -np.arange(DIMENSION)))
+    Pca(columns=4).solve(moments).save(Folder(str(place)), "model.npz")
+    return f"{place}/model.npz"
+
+
 def of_transform(name: str) -> list[bytes]:
     """Frames; of logarithms, which differ from machine to machine in their last places, 10000ths."""
     with TemporaryDirectory() as place:
@@ -180,6 +190,8 @@ def of_transform(name: str) -> list[bytes]:
             matrix = scenes.features(3, DIMENSION, 4)
             projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")
             options = {"model": f"{place}/model.npz", "columns": 3}
+        if name == "pca":
+            options = {"model": fitted(Path(place)), "columns": 3}
         made = TRANSFORMS[name].load()(**options)
         becomes = made.becomes(shape)
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))

@@ -88,3 +88,13 @@ def test_the_configs_of_the_project_load(path: Path) -> None:
         pytest.skip("needs ../shared beside the checkout")
     for table in (config.corpus.documents, config.corpus.queries, config.corpus.references):
         assert Path(str(table)).is_file()
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "systems").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_systems_of_the_project_load(path: Path) -> None:
+    if not SHARED.is_dir():
+        pytest.skip("needs ../shared beside the checkout")
+    config = load_config(path, corpus=str(CONFIGS / "corpora/mboshi-dev.yaml"), run="runs/x")
+    assert config.system == path.stem
+    named = [each.options["weights"] for each in config.features if each.name == "phnrec"]
+    assert all(Path(str(weights)).is_dir() for weights in named)

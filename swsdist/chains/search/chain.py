@@ -5,7 +5,8 @@
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
 
-A first pass that reads an index of its own has the stage that makes it in front of search.
+A first pass that reads an index of its own has the stage that makes it in front of search, and transforms that are fitted have
+the stage that fits them in front of index.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from swsdist.chains.search.check import check
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
+from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.index import Index
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
+from swsdist.chains.search.pending import is_fitted
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.reduce import Reduce
 from swsdist.chains.search.report.notices import notices, summary
@@ -59,7 +62,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
     proposer = config.search.proposer.name
     stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
     first = [Step(made.name, made, "index", {"shards": "index:features"}) for made in _made(stage)]
+    fitted = [Step("fit-transforms", FitTransforms(), "index")] if is_fitted(config.features) else []
     steps = (
+        *fitted,
         Step("index", Index(), "index"),
         Step("queries", Queries(), "search"),
         *first,

@@ -248,6 +248,7 @@ class Index(Stage):
         ]
         shift = frame_shift(own.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
+        models |= {f"{one.transform.name}.{one.track}": one.file for one in own.fitted}
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]

@@ -25,9 +25,9 @@ import pyarrow as pa
 from swsdist.audio import archives, commands
 from swsdist.errors import DataError, UserError
 from swsdist.io.compressed import lines
+from swsdist.io.corpora.kaldi_data import records, segment_lines
 from swsdist.io.fields import split, time
 from swsdist.io.filesystem import Folder, is_remote, locate
-from swsdist.io.kaldi_data import records, segment_lines
 from swsdist.io.notices import Notices
 from swsdist.types import CORPUS, PLACED
 

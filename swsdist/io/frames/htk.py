@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.errors import DataError
 from swsdist.io.frames.item import Format, Found, damaged, mended, whole
@@ -24,6 +26,12 @@ _HEADER = struct.Struct(">iihh")
 _COMPRESSED, _CHECKSUM, _QUANTISED = 0o2000, 0o10000, 0o40000
 #: Bases that are no vectors of float32.
 _NOT_VECTORS = {0: "a waveform", 5: "IREFC", 10: "discrete symbols"}
+
+
+#: Floats a frame at most: its bytes are an int16.
+_FLOATS = 8191
+#: Kinds: log mel energies, which phnrec also says of posteriors; and anything.
+FBANK, USER = 6, 9
 
 
 class Header(NamedTuple):
@@ -83,6 +91,22 @@ def decoded(path: str, data: bytes) -> Found:
     with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is told of with its key
         made: Found = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
     return made
+
+
+def write_parameters(frames: NDArray[np.floating], shift: float, out: Path, kind: int = USER) -> None:
+    """Write frames, (frames, columns), as float32.
+
+    Raises:
+        DataError: there are more columns than the format has room for.
+    """
+    if frames.shape[1] > _FLOATS:
+        raise DataError(
+            f"{frames.shape[1]} columns, a frame of HTK's has at most {_FLOATS}",
+            where=str(out),
+            remedy="write fewer columns, or another format",
+        )
+    header = _HEADER.pack(len(frames), round(shift * 1e7), 4 * frames.shape[1], kind)
+    out.write_bytes(header + frames.astype(">f4").tobytes())
 
 
 class _Htk:

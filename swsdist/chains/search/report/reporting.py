@@ -13,6 +13,7 @@ import pyarrow as pa
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import read_journals
+from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import scored_rows
@@ -106,8 +107,18 @@ def _index_receipts(course: Course) -> list[Receipt]:
         for part in receipt.outputs
     }
     files = [file.name for shard in own.manifest.shards for file in shard.files.values()]
+    if any(name not in made for name in files):
+        return []  # somebody else made a part of it, so what it cost is not known
     # Several tracks of one pass are one receipt's.
-    return list({made[name].fingerprint: made[name] for name in files if name in made}.values())
+    return list({made[name].fingerprint: made[name] for name in files}.values())
+
+
+def _fitting_receipts(course: Course) -> list[Receipt]:
+    """Receipts of the models that the store's transforms were fitted to, whoever made them and when."""
+    own: SearchInputs = course.chain.own
+    files = {one.file for one in own.fitted}
+    found = course.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
+    return [one for one in found if one.told.get("model") in files]
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:
@@ -125,7 +136,7 @@ def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Re
         wall[step.phase] = wall.get(step.phase, 0.0) + ended.wall
     manifest = own.manifest
     return report.Resources(
-        index_cpu_s=_cpu(index) if manifest is not None and len(index) == len(manifest.shards) else None,
+        index_cpu_s=_cpu([*index, *_fitting_receipts(course)]) if index else None,
         search_cpu_s=_cpu(by_phase["search"]),
         score_cpu_s=_cpu(by_phase["score"]),
         warm_up_cpu_s=accounts.warm_up(),
@@ -146,7 +157,8 @@ def _stages(course: Course, index: list[Receipt]) -> tuple[report.StageRow, ...]
     rows = []
     for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
-        receipts = index if step.phase == "index" else ended.receipts
+        of_the_store = {"index": index, FitTransforms.name: _fitting_receipts(course)}
+        receipts = of_the_store.get(step.name) or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
             report.StageRow(

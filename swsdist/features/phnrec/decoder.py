@@ -1,0 +1,83 @@
+"""The likeliest string of phones: a free loop of phones of three states, as phnrec decodes.
+
+A path stays in a state or goes on to the next, and each costs ln 0.5 a frame, as does entering a phone. From the last state it
+goes back to the loop, where any phone follows, at the price of the insertion penalty. There is no language model. Of equal
+paths the one that entered or moved later wins, and among phones the first. A label's score is the sum over its frames of
+ln p + ln 0.5, and the penalty.
+
+phnrec writes out what is 40 frames old before it knows the end, which changes no label of the golden data; here the path is the
+best of the whole recording. Two quirks are left out: the first score of a recording under 40 frames is 1 too high there, and
+one under 3 frames has a label that means nothing; here it has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.features.phnrec.weights import STATES
+
+#: Probabilities are at least so much before their logarithm is taken.
+_FLOOR = 1e-45
+
+_HALF = math.log(0.5)
+
+
+class Label(NamedTuple):
+    """A phone of the string.
+
+    Attributes:
+        first, stop: its first frame, and the one after its last.
+        phone: its name.
+        score: natural logarithm, the higher the likelier.
+    """
+
+    first: int
+    stop: int
+    phone: str
+    score: float
+
+
+def decode(
+    posteriors: Iterable[NDArray[np.floating]],
+    phones: Sequence[str],
+    penalty: float,
+) -> list[Label]:
+    """The best string of phones; empty where there are fewer than 3 frames.
+
+    Args:
+        posteriors: blocks of (frames, 3 x phones) in their order, three states a phone; further columns do not count.
+        phones: names.
+        penalty: added for each phone; the lower, the fewer phones.
+    """
+    count = len(phones)
+    scores = np.full((count, STATES), -np.inf)
+    begun = np.zeros((count, STATES), np.int64)
+    ended: list[
+        tuple[int, int, float]
+    ] = []  # of each frame: the best phone that ends with it, where it began, and the score
+    entry, t = penalty, 0
+    for block in posteriors:
+        local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
+        for frame in local.reshape(-1, count, STATES):
+            before, since = np.empty_like(scores), np.empty_like(begun)
+            before[:, 0], before[:, 1:] = entry, scores[:, :-1]
+            since[:, 0], since[:, 1:] = t, begun[:, :-1]
+            stays = scores > before
+            scores = np.where(stays, scores, before) + frame
+            begun = np.where(stays, begun, since)
+            best = int(scores[:, -1].argmax())
+            ended.append((best, int(begun[best, -1]), float(scores[best, -1])))
+            entry = ended[-1][2] + penalty
+            t += 1
+    labels = []
+    while t >= STATES:
+        best, first, score = ended[t - 1]
+        earlier = ended[first - 1][2] if first else 0.0
+        labels.append(Label(first, t, phones[best], score - earlier))
+        t = first
+    return labels[::-1]

@@ -1,0 +1,260 @@
+"""The feature extractor `phnrec`: posteriors or logits of phones, or of their states.
+
+Recognisers that subtract the mean of a recording (CZ, HU, RU) are extractors of whole utterances: recordings of up to five
+minutes are computed at once, and longer ones in chunks of five minutes that share ten seconds, each with a mean of its own. The
+others (EN) look 15 frames to either side. Frame t covers samples [t * hop, t * hop + frame_length).
+
+A word that was cut out of speech has no mean worth the name, and a higher one than a sentence with its pauses. With
+`corpus_frames` n, the mean of a recording of m frames is (m own + n corpus) / (n + m); a chain fits the corpus's first.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError
+from swsdist.features.interface import Kind
+from swsdist.features.model import Model, load_model
+from swsdist.features.phnrec.mel import log_energies
+from swsdist.features.phnrec.network import REACH, Networks, softmax
+from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
+from swsdist.features.transforms.fitted import Moments
+from swsdist.io.filesystem import locate
+
+#: The column that non-speech phones are merged into.
+NON_SPEECH = "non-speech"
+
+#: Posteriors below are 0: numbers of fewer digits than float32 has are slow.
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+class Phnrec(BaseModel):
+    """BUT's phoneme recognisers; its fields are its options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weights: IsPath = Field(description="folder of a recogniser, for example PHN_CZ_SPDAT_LCRC_N1500")
+    units: Literal["phones", "states"] = Field("phones", description="phones, or the three states of each")
+    values: Literal["posteriors", "logits", "energies"] = Field(
+        "posteriors",
+        description="probabilities that sum to 1; or their logarithms, less the mean over the columns; or log mel energies",
+    )
+    non_speech: Literal["merge", "keep", "drop"] = Field(
+        "merge", description="phones that are no speech: one column, at the end; or as they are; or none"
+    )
+    non_speech_phones: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        ("int", "pau", "spk"), description="their names; those that the recogniser lacks do not matter"
+    )
+    corpus_frames: int = Field(
+        0,
+        ge=0,
+        description="frames that the corpus's mean energies count as, beside a recording's own; 300 for short queries",
+    )
+    hours: Annotated[float, Field(gt=0, le=100)] = Field(0.25, description="of documents that this mean is taken of")
+    model: IsPath | None = Field(None, description="file of this mean; by default it is fitted to the corpus")
+
+    name: ClassVar[str] = "phnrec"
+    version: ClassVar[int] = 1
+    whole_frames: ClassVar[int] = 30_000
+    chunk_frames: ClassVar[int] = 30_000
+    overlap_frames: ClassVar[int] = 1_000
+
+    @model_validator(mode="after")
+    def _there(self) -> Phnrec:
+        # Read at once, so that a wrong folder is told while a config is checked.
+        phones = self.recogniser.phones
+        quiet = set(self.non_speech_phones)
+        if self.non_speech != "keep" and not 0 < len(quiet & set(phones)) < len(phones):
+            raise ConfigError(
+                f"of the phones of {self.weights}, {', '.join(sorted(quiet & set(phones))) or 'none'} are no speech",
+                where="features.options.non_speech_phones",
+                remedy=f"name some of: {', '.join(phones)}; or set non_speech: keep",
+            )
+        return self
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        """What the folder says."""
+        return read_recogniser(self.weights)
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz."""
+        return self.recogniser.banks.rate
+
+    @property
+    def frame_length(self) -> int:
+        """Samples under a frame."""
+        return self.recogniser.banks.frame_length
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self.recogniser.banks.hop
+
+    @property
+    def context(self) -> int | None:
+        """None where the mean of the recording is subtracted."""
+        if self.values == "energies":
+            return 0
+        return None if self.recogniser.subtract_mean else REACH
+
+    @property
+    def kind(self) -> Kind:
+        """What the numbers are."""
+        return "features" if self.values == "energies" else self.values
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of phones, or of states: `a.1`, `a.2`, `a.3`; or of bands."""
+        if self.values == "energies":
+            return tuple(f"band{k}" for k in range(self.recogniser.banks.bands))
+        names = [name for names, _ in self._groups for name in names]
+        return tuple(names)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a frame."""
+        return len(self.columns)
+
+    def describe(self) -> dict[str, Any]:
+        """All options with their values."""
+        return self.model_dump(mode="json")
+
+    def files(self) -> list[Path]:
+        """Configuration, phones, windows and weights, and the corpus's mean."""
+        return [*self.recogniser.files, *([] if self.model is None else [Path(self.model)])]
+
+    # -- what is fitted to the corpus (features.transforms.fitted) --------------------------------------------------------
+
+    @property
+    def learns(self) -> bool:
+        """Whether the corpus's mean is wanted, and not there yet."""
+        return (
+            self.corpus_frames > 0
+            and self.recogniser.subtract_mean
+            and self.values != "energies"
+            and self.model is None
+        )
+
+    def learns_from(self) -> dict[str, object]:
+        """Options of the extractor of what it is fitted on: energies, which are the same whatever is made of them."""
+        return {"weights": self.weights, "values": "energies"}
+
+    def solve(self, moments: Moments) -> Model:
+        """The model: mean energies."""
+        return Model("mel-mean", 1, {"mean": moments.mean})
+
+    def with_model(self, path: str) -> dict[str, object]:
+        """Its options, with the model that was fitted."""
+        return {**self.describe(), "model": path}
+
+    @cached_property
+    def _corpus_mean(self) -> NDArray[np.float64] | None:
+        if not self.corpus_frames or not self.recogniser.subtract_mean:
+            return None
+        where = "features.options.model"
+        if self.model is None:
+            raise ConfigError(
+                "the mean of the corpus is not fitted",
+                where=where,
+                remedy="run a chain that fits it (search), name a model, or set corpus_frames: 0",
+            )
+        mean = load_model(*locate(self.model)).arrays.get("mean")
+        if mean is None or mean.shape != (self.recogniser.banks.bands,):
+            raise ConfigError(
+                f"{self.model} is no mean of {self.recogniser.banks.bands} bands", where=where, remedy="fit it again"
+            )
+        return np.asarray(mean, np.float64)
+
+    @cached_property
+    def _networks(self) -> Networks:
+        return Networks(self.recogniser)
+
+    @cached_property
+    def _groups(self) -> list[tuple[list[str], list[int]]]:
+        """Names of columns, and outputs that belong to them: as many outputs as columns, or several of one column."""
+        phones = self.recogniser.phones
+        quiet = [k for k, phone in enumerate(phones) if phone in self.non_speech_phones]
+        kept = [k for k in range(len(phones)) if self.non_speech == "keep" or k not in quiet]
+        groups: list[tuple[list[str], list[int]]] = []
+        for k in kept:
+            outputs = list(range(STATES * k, STATES * (k + 1)))
+            named = [f"{phones[k]}.{state + 1}" for state in range(STATES)] if self.units == "states" else [phones[k]]
+            groups.append((named, outputs))
+        if self.non_speech == "merge":
+            groups.append(([NON_SPEECH], [STATES * k + state for k in quiet for state in range(STATES)]))
+        return groups
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Posteriors or logits of a stretch of samples.
+
+        Args:
+            samples: float32 (n,), full scale 1.
+
+        Returns:
+            float32 (frames, dimension). Posteriors are normalised over the columns: the class `oth`, and what is dropped, do
+            not count. Logits are natural logarithms of the same, less their mean over the columns of a frame.
+        """
+        if self.values == "energies":
+            return self._energies(samples).astype(np.float32)
+        logits = self.state_logits(samples)
+        if self.values == "posteriors":
+            made = self._summed(softmax(logits).astype(np.float64))
+            total = made.sum(axis=1, keepdims=True)
+            # Where all that is left is 0 in float32, nothing is known.
+            made = np.where(total > _TINY, made / np.maximum(total, _TINY), 1.0 / self.dimension)
+            made[made < _TINY] = 0.0
+            return made.astype(np.float32)
+        made = self._summed(logits.astype(np.float64), logarithms=True)
+        made -= made.mean(axis=1, keepdims=True)
+        return made.astype(np.float32)
+
+    def state_logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the networks put out, before the normalised exponential: float32 (frames, 3 x phones + 3)."""
+        energies = self._energies(samples)
+        with _one_thread():
+            return self._networks.logits(energies, self._corpus_mean, self.corpus_frames)
+
+    def _energies(self, samples: NDArray[np.float32]) -> NDArray[np.float64]:
+        return log_energies(samples * np.float32(32768), self.recogniser.banks)
+
+    def _summed(self, outputs: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.float64]:
+        """Outputs of each column added up; of logarithms, the logarithm of their sum."""
+        made = np.empty((len(outputs), self.dimension))
+        first = 0
+        for names, chosen in self._groups:
+            part = outputs[:, chosen]
+            if len(names) < len(chosen):
+                if logarithms:
+                    most = part.max(axis=1, keepdims=True)
+                    part = np.log(np.exp(part - most).sum(axis=1, keepdims=True)) + most
+                else:
+                    part = part.sum(axis=1, keepdims=True)
+            made[:, first : first + len(names)] = part
+            first += len(names)
+        return made
+
+
+def _one_thread() -> Any:
+    """Products in one thread of the BLAS: cut for several, they are rounded differently."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    if not _known:
+        _known.append(ThreadpoolController())
+    return _known[0]
+
+
+#: Libraries of this process; looking for them takes some milliseconds.
+_known: list[Any] = []

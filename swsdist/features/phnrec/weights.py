@@ -1,0 +1,324 @@
+"""A folder of BUT's phnrec: its configuration, phones, windows and networks.
+
+::
+
+    config                      INI: sample rate, mel bands, penalty of the decoder
+    dicts/phonemes              a phone a line, in the order of the outputs; the class `oth` at the end is not listed
+    windows/band{0,1}.window    16 numbers each: weights of the frames to the left and to the right
+    weights/*.nbin              band0 (left), band1 (right) and merger: sizes and float32 weights, little endian
+    weights/*.weights           the same as text (QuickNet), with norms/*.norms; read where there is no .nbin
+"""
+
+from __future__ import annotations
+
+import configparser
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError
+
+NETS = ("band0", "band1", "merger")
+
+#: States of a phone, and frames of a network's context with the one in the middle.
+STATES, CONTEXT = 3, 16
+
+#: What is computed here; a folder that says otherwise is of another system.
+_FIXED = {
+    ("posteriors", "system"): "LCRC",
+    ("posteriors", "length"): str(2 * CONTEXT - 1),
+    ("posteriors", "add_c0"): "true",
+    ("posteriors", "softening_func"): "none 0 0 0",
+    ("params", "kind"): "fbanks",
+    ("melbanks", "preem_coef"): "0.0",
+    ("offlinenorm", "sent_var_norm"): "false",
+    ("decoder", "num_states_per_phn"): str(STATES),
+    ("decoder", "softening_func"): "log 0 0 0",
+}
+_REMEDY = "name the folder of one of BUT's recognisers, for example PHN_CZ_SPDAT_LCRC_N1500"
+
+
+class Weights(NamedTuple):
+    """A perceptron with one hidden layer, float32.
+
+    Attributes:
+        first: (hidden, inputs), second: (outputs, hidden).
+        bias, bias_out: (hidden,), (outputs,).
+        mean, scale: (inputs,); an input x becomes (x - mean) * scale.
+    """
+
+    first: NDArray[np.float32]
+    second: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    bias_out: NDArray[np.float32]
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+
+
+class Banks(NamedTuple):
+    """How mel energies are computed.
+
+    Attributes:
+        rate: Hz.
+        frame_length, hop: samples.
+        bands: how many.
+        lowest, highest: Hz.
+    """
+
+    rate: int
+    frame_length: int
+    hop: int
+    bands: int
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Recogniser:
+    """What a folder says; its weights are read when they are first asked for.
+
+    Attributes:
+        folder: where it is.
+        banks: of its mel energies.
+        subtract_mean: whether each band's mean over the recording is subtracted.
+        phones: names, in the order of the outputs.
+        penalty: natural logarithm that the decoder adds for each phone.
+    """
+
+    folder: Path
+    banks: Banks
+    subtract_mean: bool
+    phones: tuple[str, ...]
+    penalty: float
+
+    @property
+    def files(self) -> list[Path]:
+        """All that frames depend on."""
+        windows = [self.folder / "windows" / f"{name}.window" for name in NETS[:2]]
+        found = [self.folder / "config", self.folder / "dicts" / "phonemes", *windows]
+        for name in NETS:
+            binary = _binary(self.folder, name)
+            found += [binary] if binary.is_file() else [_text(self.folder, name), _norms(self.folder, name)]
+        return found
+
+    @cached_property
+    def nets(self) -> dict[str, Weights]:
+        """The three networks by name.
+
+        Raises:
+            ConfigError: a file is damaged, or the networks do not fit each other, the bands or the phones.
+        """
+        inputs, outputs = self.banks.bands * (CONTEXT // 2 + 3), STATES * (len(self.phones) + 1)
+        nets = {}
+        for name in NETS:
+            binary = _binary(self.folder, name)
+            net = _read_binary(binary) if binary.is_file() else _read_text(self.folder, name)
+            wanted = (2 * outputs if name == "merger" else inputs, outputs)
+            if (found := (net.first.shape[1], len(net.second))) != wanted:
+                raise ConfigError(
+                    f"a network with {found[0]} inputs and {found[1]} outputs, for {self.banks.bands} bands and "
+                    f"{len(self.phones)} phones it has {wanted[0]} and {wanted[1]}",
+                    where=str(binary),
+                    remedy="take config, dicts/phonemes and weights of one recogniser",
+                )
+            nets[name] = net
+        return nets
+
+    @cached_property
+    def windows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights of the frames t-15 to t, and of t to t+15: float64 (16,) each."""
+        left, right = (_numbers(self.folder / "windows" / f"{name}.window", CONTEXT) for name in NETS[:2])
+        return left, right
+
+
+def read_recogniser(folder: str) -> Recogniser:
+    """Read a folder's configuration and phones.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or it is a system of another kind.
+    """
+    place = Path(folder)
+    where = str(place / "config")
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",))
+    try:
+        parser.read_string(_read(place / "config").decode("latin-1"))
+        for (section, key), wanted in _FIXED.items():
+            if (found := parser.get(section, key, fallback=wanted)) != wanted:
+                raise ConfigError(f"{section}: {key} is {found}; only {wanted} is known", where=where, remedy=_REMEDY)
+        banks = Banks(
+            parser.getint("source", "sample_freq"),
+            parser.getint("melbanks", "vector_size"),
+            parser.getint("melbanks", "vector_step"),
+            parser.getint("melbanks", "nbanks"),
+            parser.getfloat("melbanks", "lower_freq"),
+            parser.getfloat("melbanks", "higher_freq"),
+        )
+        subtract = parser.getboolean("offlinenorm", "sent_mean_norm")
+        penalty = parser.getfloat("decoder", "wpenalty")
+    except (configparser.Error, ValueError) as error:
+        raise ConfigError(str(error).replace("\n", " "), where=where, remedy=_REMEDY) from None
+    if min(banks[:4]) < 1 or not 0 <= banks.lowest < banks.highest <= banks.rate / 2:
+        raise ConfigError(
+            f"{banks.bands} mel bands from {banks.lowest:g} to {banks.highest:g} Hz at {banks.rate} Hz",
+            where=where,
+            remedy=_REMEDY,
+        )
+    phones = tuple(_read(place / "dicts" / "phonemes").decode("latin-1").split())
+    if not phones or len(set(phones)) < len(phones):
+        raise ConfigError(
+            f"{len(phones)} phones, {len(set(phones))} different ones",
+            where=str(place / "dicts/phonemes"),
+            remedy="a phone a line, each once",
+        )
+    made = Recogniser(place, banks, subtract, phones, penalty)
+    for path in made.files:
+        if not path.is_file():
+            raise ConfigError("the file is missing", where=str(path), remedy=_REMEDY)
+    return made
+
+
+def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights]) -> None:
+    """Write a folder that `read_recogniser` reads: of networks that somebody trained, or made up.
+
+    Args:
+        folder: is made where it is not there.
+        made: all but the networks; `made.folder` does not count.
+        nets: `band0`, `band1` and `merger`.
+    """
+    place, banks = Path(folder), made.banks
+    values = dict(_FIXED) | {
+        ("source", "sample_freq"): str(banks.rate),
+        ("melbanks", "vector_size"): str(banks.frame_length),
+        ("melbanks", "vector_step"): str(banks.hop),
+        ("melbanks", "nbanks"): str(banks.bands),
+        ("melbanks", "lower_freq"): f"{banks.lowest:g}",
+        ("melbanks", "higher_freq"): f"{banks.highest:g}",
+        ("offlinenorm", "sent_mean_norm"): str(made.subtract_mean).lower(),
+        ("decoder", "wpenalty"): repr(made.penalty),
+    }
+    parser = configparser.ConfigParser(interpolation=None)
+    for (section, key), value in values.items():
+        if not parser.has_section(section):
+            parser.add_section(section)
+        parser.set(section, key, value)
+    for name in ("dicts", "windows", "weights"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    with (place / "config").open("w", encoding="latin-1") as file:
+        parser.write(file, space_around_delimiters=False)
+    (place / "dicts/phonemes").write_text("".join(f"{phone}\n" for phone in made.phones), encoding="latin-1")
+    hamming = np.hamming(2 * CONTEXT - 1)
+    for name, half in zip(NETS, (hamming[:CONTEXT], hamming[CONTEXT - 1 :]), strict=False):
+        (place / "windows" / f"{name}.window").write_text("".join(f"{value!r}\n" for value in half.tolist()))
+    for name, net in nets.items():
+        _binary(place, name).write_bytes(_packed(net))
+
+
+def _packed(net: Weights) -> bytes:
+    (hidden, inputs), outputs = net.first.shape, len(net.second)
+    parts = [np.array([2, inputs, hidden, outputs], "<i4").tobytes()]
+    for array in net:
+        padded = np.pad(array, [(0, -size % 4) for size in array.shape])
+        parts.append(padded.astype("<f4").tobytes())
+    return b"".join(parts)
+
+
+def _binary(folder: Path, name: str) -> Path:
+    return folder / "weights" / f"{name}.nbin"
+
+
+def _text(folder: Path, name: str) -> Path:
+    return folder / "weights" / f"{name}.weights"
+
+
+def _norms(folder: Path, name: str) -> Path:
+    return folder / "norms" / f"{name}.norms"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the file cannot be read ({error.strerror})", where=str(path), remedy=_REMEDY) from None
+
+
+def _damaged(path: Path, what: str) -> ConfigError:
+    return ConfigError(f"it is not a file of weights: {what}", where=str(path), remedy="get it again")
+
+
+def _read_binary(path: Path) -> Weights:
+    """A .nbin: int32 2, sizes, then float32; each size is rounded up to a multiple of 4."""
+    data = _read(path)
+    if len(data) < 16:
+        raise _damaged(path, f"{len(data)} bytes")
+    layers, inputs, hidden, outputs = (int(one) for one in np.frombuffer(data[:16], "<i4"))
+    if layers != 2 or min(inputs, hidden, outputs) < 1:
+        raise _damaged(path, f"{layers} layers of {inputs}, {hidden} and {outputs}")
+    i, h, o = (-(-size // 4) * 4 for size in (inputs, hidden, outputs))
+    counts = [h * i, o * h, h, o, i, i]
+    if len(data) != 16 + 4 * sum(counts):
+        raise _damaged(path, f"{len(data)} bytes, not {16 + 4 * sum(counts)}")
+    numbers = np.frombuffer(data, "<f4", offset=16).astype(np.float32)
+    first, second, bias, bias_out, mean, scale = np.split(numbers, np.cumsum(counts)[:-1])
+    return _finite(
+        path,
+        Weights(
+            first.reshape(h, i)[:hidden, :inputs],
+            second.reshape(o, h)[:outputs, :hidden],
+            bias[:hidden],
+            bias_out[:outputs],
+            mean[:inputs],
+            scale[:inputs],
+        ),
+    )
+
+
+def _read_text(folder: Path, name: str) -> Weights:
+    """QuickNet's text: `weigvec N` and N numbers, row by row, twice; `biasvec N`, twice. Means and scales are in the norms."""
+    path = _text(folder, name)
+    first, second, bias, bias_out = _vectors(path, ("weigvec", "weigvec", "biasvec", "biasvec"))
+    mean, scale = _vectors(_norms(folder, name), ("vec", "vec"))
+    hidden, outputs, inputs = len(bias), len(bias_out), len(mean)
+    if len(first) != hidden * inputs or len(second) != outputs * hidden or len(scale) != inputs or not inputs:
+        raise _damaged(path, f"{len(first)} and {len(second)} weights for {inputs}, {hidden} and {outputs} units")
+    return _finite(
+        path, Weights(first.reshape(hidden, inputs), second.reshape(outputs, hidden), bias, bias_out, mean, scale)
+    )
+
+
+def _vectors(path: Path, wanted: tuple[str, ...]) -> list[NDArray[np.float32]]:
+    words = _read(path).split()
+    found, place = [], 0
+    try:
+        for name in wanted:
+            if words[place].decode() != name:
+                raise _damaged(path, f"{words[place].decode('latin-1')!r} in the place of {name}")
+            count = int(words[place + 1])
+            numbers = np.array(words[place + 2 : place + 2 + count], np.float32)
+            if len(numbers) != count:
+                raise _damaged(path, f"{name} has {len(numbers)} numbers, not {count}")
+            found.append(numbers)
+            place += 2 + count
+    except (IndexError, ValueError) as error:
+        raise _damaged(path, str(error)) from None
+    return found
+
+
+def _finite(path: Path, net: Weights) -> Weights:
+    if not all(np.isfinite(one).all() for one in net):
+        raise _damaged(path, "a number is not finite")
+    return net
+
+
+def _numbers(path: Path, count: int) -> NDArray[np.float64]:
+    try:
+        found = np.array(_read(path).split(), np.float64)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
+    if len(found) != count or not np.isfinite(found).all():
+        raise _damaged(path, f"{len(found)} numbers, not {count}")
+    return found

@@ -1,0 +1,132 @@
+"""A transform that is fitted to documents first, and what it is fitted on: means and covariances by sums of integers.
+
+Sums are of integers, so they are the same in whatever order, shards or tasks documents are added. First `Sums`: of each
+document the sums of its columns and of their squares, in float64, each rounded to 2^-60. Then, with mean and deviation known,
+`products`: numbers in deviations from the mean are rounded to 2^-12, cut off at 64 of them, and multiplied in float64 block by
+block, where every partial sum is an integer below 2^53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.features.model import Model
+
+_FINE = 1 << 60
+_STEPS, _CUT = 1 << 12, 1 << 18
+
+#: Frames of a product: 2^18 squared times as many is below 2^53.
+_ROWS = 4096
+
+
+class Moments(NamedTuple):
+    """What is known of the frames.
+
+    Attributes:
+        frames: how many.
+        mean: float64 (columns,).
+        covariance: float64 (columns, columns).
+    """
+
+    frames: int
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """What a transform that is fitted says besides (`features.transforms.interface.Transform`).
+
+    Attributes:
+        name, version: in the name of the model.
+        hours: of documents that it is fitted on, at most.
+        model: the file that was fitted; None: it is not fitted yet.
+    """
+
+    name: str
+    version: int
+    hours: float
+    model: str | None
+
+    def solve(self, moments: Moments) -> Model:
+        """The model."""
+        ...
+
+    def with_model(self, path: str) -> dict[str, object]:
+        """Its options, with the model that was fitted."""
+        ...
+
+
+@runtime_checkable
+class Learning(Fitted, Protocol):
+    """What an extractor that is fitted says besides.
+
+    Attributes:
+        learns: whether it is to be fitted.
+    """
+
+    learns: bool
+
+    def learns_from(self) -> dict[str, object]:
+        """Options of the extractor, of the same name, whose frames it is fitted on."""
+        ...
+
+
+class Sums(NamedTuple):
+    """Sums of frames and of their squares, in units of 2^-60; a value that adds."""
+
+    frames: int
+    sums: list[int]
+    squares: list[int]
+
+    @classmethod
+    def of(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
+        """Of the blocks of one document."""
+        frames, sums, squares = 0, np.zeros(columns), np.zeros(columns)
+        for block in blocks:
+            values = block.astype(np.float64)
+            frames += len(values)
+            sums += values.sum(axis=0)
+            squares += (values**2).sum(axis=0)
+        return cls(frames, [round(x * _FINE) for x in sums.tolist()], [round(x * _FINE) for x in squares.tolist()])
+
+    def __add__(self, other: tuple[object, ...]) -> Sums:
+        assert isinstance(other, Sums)
+        return Sums(
+            self.frames + other.frames,
+            [a + b for a, b in zip(self.sums, other.sums, strict=True)],
+            [a + b for a, b in zip(self.squares, other.squares, strict=True)],
+        )
+
+    def mean_and_deviation(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Float64 (columns,) each; a column that does not vary has the deviation 1."""
+        count = self.frames * _FINE
+        mean = np.array([total / count for total in self.sums])  # of integers of any size, rounded once
+        squares = np.array([total / count for total in self.squares])
+        variance = squares - mean**2
+        return mean, np.sqrt(np.where(variance > 1e-12 * squares, variance, 1.0))
+
+
+def products(
+    blocks: Iterable[NDArray[np.float32]], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Sums of products of columns, in deviations from the mean and units of 2^-24: int64 (columns, columns), which add."""
+    total = np.zeros((len(mean), len(mean)), np.int64)
+    for block in blocks:
+        for first in range(0, len(block), _ROWS):
+            whole = np.rint((block[first : first + _ROWS] - mean) / deviation * _STEPS)
+            np.clip(whole, -_CUT, _CUT, out=whole)
+            total += (whole.T @ whole).astype(np.int64)
+    return total
+
+
+def moments(
+    frames: int, total: NDArray[np.int64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> Moments:
+    """Of the sums of all documents."""
+    unit = deviation / _STEPS
+    return Moments(frames, mean, total / frames * unit * unit[:, None])

@@ -1,0 +1,80 @@
+"""HTK's label files.
+
+Labels are `start end label score` a line, times in 100 ns. A master label file (MLF) begins with `#!MLF!#` and holds
+those of many files, each behind its name in quotes and before a line with a dot. (Young et al., The HTK Book, 6.2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from swsdist.errors import DataError
+
+_TICK = 1e7  # a second
+
+_FIRST = "#!MLF!#"
+
+
+class TimedLabel(NamedTuple):
+    """A line of a label file; times in seconds."""
+
+    start: float
+    end: float
+    label: str
+    score: float
+
+
+def label_lines(labels: Iterable[TimedLabel]) -> list[str]:
+    """The lines of a label file: times in 100 ns, scores with 6 decimals."""
+    return [f"{round(one.start * _TICK)} {round(one.end * _TICK)} {one.label} {one.score:.6f}\n" for one in labels]
+
+
+def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
+    """Write a master label file.
+
+    Args:
+        labels: by the name that stands there, for example `*/talk.rec`.
+        out: local file to write.
+
+    Raises:
+        DataError: a name or label cannot stand in it.
+    """
+    lines = [f"{_FIRST}\n"]
+    for name, found in labels.items():
+        if '"' in name or not name.isprintable() or any(not one.label or " " in one.label for one in found):
+            raise DataError(f"{name!r} or a label of it cannot stand in an MLF", where=str(out), remedy="rename it")
+        lines += [f'"{name}"\n', *label_lines(found), ".\n"]
+    out.write_text("".join(lines), encoding="utf-8")
+
+
+def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
+    """Read a master label file whose lines are `start end label [score]`; without a score it is 0.
+
+    Raises:
+        DataError: a line is something else.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0].strip() != _FIRST:
+        raise DataError(f"it does not begin with {_FIRST}", where=str(path), remedy="name a master label file")
+    labels: dict[str, list[TimedLabel]] = {}
+    name: str | None = None
+    for number, line in enumerate(lines[1:], 2):
+        if name is None and line.startswith('"') and line.rstrip().endswith('"'):
+            name = line.strip()[1:-1]
+            labels[name] = []
+        elif name is not None and line.strip() == ".":
+            name = None
+        else:
+            try:
+                start, end, label, *score = line.split()
+                if name is None or len(score) > 1:
+                    raise ValueError(line)
+                times = int(start) / _TICK, int(end) / _TICK
+                labels[name].append(TimedLabel(*times, label, float(score[0]) if score else 0.0))
+            except ValueError:
+                raise DataError(
+                    f"{line!r} is not a label", where=f"{path}, line {number}", remedy="write: start end label score"
+                ) from None
+    return labels

@@ -1,0 +1,76 @@
+"""Sums that transforms are fitted on: exact, the same in any order and any cut; and what PCA makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.errors import ConfigError
+from swsdist.features.transforms.fitted import Fitted, Moments, Sums, moments, products
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.pca import Pca
+
+DOCUMENTS = [np.random.default_rng(k).normal(k, 3 + k, (20 + 7 * k, 5)).astype(np.float32) for k in range(6)]
+
+
+def summed(order: list[int]) -> Sums:
+    total = Sums(0, [0] * 5, [0] * 5)
+    for k in order:
+        total = total + Sums.of([DOCUMENTS[k]], 5)
+    return total
+
+
+@settings(max_examples=20)
+@given(st.permutations(range(6)), st.integers(1, 30))
+def test_any_order_and_any_blocks(order: list[int], rows: int) -> None:
+    assert summed(order) == summed(list(range(6)))
+    mean, deviation = summed(order).mean_and_deviation()
+    whole = np.concatenate(DOCUMENTS)
+    blocks = [whole[k : k + rows] for k in range(0, len(whole), rows)]
+    one = sum(products([DOCUMENTS[k]], mean, deviation) for k in order)
+    assert np.array_equal(one, products(blocks, mean, deviation))
+
+
+def test_moments_are_those_of_numpy() -> None:
+    whole = np.concatenate(DOCUMENTS).astype(np.float64)
+    mean, deviation = summed(list(range(6))).mean_and_deviation()
+    assert mean == pytest.approx(whole.mean(axis=0), rel=1e-9)
+    assert deviation == pytest.approx(whole.std(axis=0), rel=1e-9)
+    found = moments(len(whole), products(DOCUMENTS, mean, deviation), mean, deviation)
+    assert found.covariance == pytest.approx(np.cov(whole.T, bias=True), rel=1e-3, abs=1e-2)
+
+
+def test_small_numbers_count_too() -> None:
+    """Posteriors: most of them near 0."""
+    small = np.full((100, 2), 1e-4, np.float32)
+    small[:, 1] *= np.arange(100, dtype=np.float32)
+    mean, deviation = Sums.of([small], 2).mean_and_deviation()
+    assert deviation[0] == 1  # it does not vary
+    assert deviation[1] == pytest.approx(small[:, 1].std(dtype=np.float64), rel=1e-4)
+    assert mean == pytest.approx(small.mean(axis=0, dtype=np.float64), rel=1e-5)
+
+
+def test_axes_are_the_same_whatever_their_sign() -> None:
+    axes = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    known = Moments(9, np.zeros(4), axes @ np.diag([8.0, 4.0, 2.0, 1.0]) @ axes.T)
+    made = Pca(columns=3, whiten=False).solve(known).arrays["projection"]
+    assert np.abs(made.T @ axes) == pytest.approx(np.eye(4)[:3], abs=1e-9)
+    assert (made[np.abs(made).argmax(axis=0), range(3)] > 0).all()
+    white = Pca(columns=3).solve(known).arrays["projection"]
+    assert white.T @ known.covariance @ white == pytest.approx(np.eye(3), abs=1e-9)
+
+
+def test_what_does_not_vary_is_no_component() -> None:
+    """Logits without their mean, for example: one dimension fewer than columns."""
+    with pytest.raises(ConfigError, match="3 principal components of features of which 2 vary"):
+        Pca(columns=3).solve(Moments(9, np.zeros(3), np.diag([2.0, 0.0, 1.0])))
+
+
+def test_without_a_model() -> None:
+    one = Pca(columns=2)
+    assert isinstance(one, Fitted)
+    assert one.becomes(Shape(("a", "b", "c"), "logits")) == Shape(("p0", "p1"), "features")
+    with pytest.raises(ConfigError, match="not fitted"):
+        one.apply(np.zeros((1, 3), np.float32))
