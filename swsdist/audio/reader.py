@@ -358,11 +358,12 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
     try:
         # A pipe would wait for a writer for ever.
         if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
+            folder = Path(path).is_dir()
             raise AudioError(
-                "it is not a file",
+                f"it is {'a folder' if folder else 'a pipe or a device'}, not a file",
                 where=path,
                 reason="unreadable",
-                remedy="drop it from the corpus, or look at the path",
+                remedy="name a file in it" if folder else "remove it: a recording is a file",
             )
         with open_path(path, storage, ahead) as file:
             yield file
