@@ -125,7 +125,7 @@ def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
 
 
 def _not_shown(data: ReportData) -> str:
-    """Queries without a hit on the page, in words: the best of each comes first, so a second hit of any tells that all are there."""
+    """Queries without a hit on the page, in words; a second hit of one tells that all are there, whose best come first."""
     shown = len({hit.query_id for hit in data.hits})
     left = data.counts.queries - shown
     if left <= 0 or not data.hits:
