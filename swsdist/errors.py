@@ -9,7 +9,8 @@ code  meaning
 1     a bug of ours, with a traceback (any other exception)
 2     the user's mistake, or what a file system or server does: `UserError`
 3     broken data: `DataError`
-4     finished, but some tasks failed or (`--strict`) inputs were rejected: `IncompleteError`
+4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was odd
+      that is a warning without it: `OddError`
 130   interrupted; 143 terminated
 ====  ==========================================================
 """
@@ -95,6 +96,12 @@ class DataError(SwsdistError):
     """Data that was given, or found, is broken."""
 
     exit_code = 3
+
+
+class OddError(DataError):
+    """With `--strict`: what would be a warning without it (`swsdist.io.notices`)."""
+
+    exit_code = 4
 
 
 class UnusableError(DataError):

@@ -13,9 +13,8 @@ the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without pr
 
 In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.archives`).
 
-Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails: that is no fault of
-the recording, and its OSError goes through, so that the task is tried again. Samples that are not finite, and the truncation
-of a compressed file, can be found only while reading.
+Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails: its OSError goes
+through, so that the task is tried again. Samples that are not finite, and truncation, may be found only while reading.
 """
 
 from __future__ import annotations
@@ -378,11 +377,12 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
     try:
         # A pipe would wait for a writer for ever.
         if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
+            folder = Path(path).is_dir()
             raise AudioError(
-                "it is not a file",
+                f"it is {'a folder' if folder else 'a pipe or a device'}, not a file",
                 where=path,
                 reason="unreadable",
-                remedy="drop it from the corpus, or look at the path",
+                remedy="name a file in it" if folder else "remove it: a recording is a file",
             )
         with open_path(path, storage, ahead) as file:
             yield file

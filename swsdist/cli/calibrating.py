@@ -53,7 +53,7 @@ class _Studied(TaskOptions):
 @click.option(
     "--fit",
     metavar="HOW",
-    help="Threshold or logistic from: crossfit, oracle, a file, none. [default: crossfit, where it is needed]",
+    help="Threshold or logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
 )
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
 @click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
@@ -112,7 +112,7 @@ def calibrate(
         point = point_without_references(rules, options["ecf"], options["seconds"])
     request = Request(
         options["method"],
-        options["fit"],
+        _fitted(options["fit"]),
         options["folds"],
         options["alpha"],
         options["prior"],
@@ -130,6 +130,15 @@ def calibrate(
         print(f"{save}: what was fitted")
     warn(notices)
     return 0
+
+
+def _fitted(fit: str | None) -> str | None:
+    """How to fit, or the file of what was fitted: of a run's folder the one in it."""
+    if fit in (None, "none", "crossfit", "oracle"):
+        return fit
+    from swsdist.chains.search.provenance import calibration_place
+
+    return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
 def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> Kaldi:
@@ -164,7 +173,7 @@ def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> 
 @click.option(
     "--fit",
     metavar="HOW",
-    help="Logistic from: crossfit, oracle, a file, none. [default: crossfit, where it is needed]",
+    help="Logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
 )
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -212,7 +221,7 @@ def kst_study(
             systems=named_paths(systems),
         )
         plan = StudyFile(protocol=options["protocol"], beta=options["beta"], tasks={"task": section})
-    prepared = entries(plan, fit=options["fit"], folds=options["folds"], notices=notices)
+    prepared = entries(plan, fit=_fitted(options["fit"]), folds=options["folds"], notices=notices)
     found = study(prepared, alphas=steps(alphas), alpha=alpha)
     print(study_json(found) if options["as_json"] else "\n".join(text_lines(found)))
     if out is not None:

@@ -107,6 +107,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
 
 def _write(data: ComparisonData, options: _Compared) -> None:
     """The files that were asked for."""
+    import sys
     from pathlib import Path
 
     from swsdist.errors import UserError
@@ -117,6 +118,7 @@ def _write(data: ComparisonData, options: _Compared) -> None:
         from swsdist.report.comparing.page import render_comparison
 
         Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
+        print(f"page: {options['html']}", file=sys.stderr)
     if options["csv"]:
         write_csv_tables(data, Path(options["csv"]))
     if options["latex"]:

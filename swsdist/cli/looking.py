@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.inspection.status import Status
 
 
 @click.command()
@@ -39,7 +43,22 @@ def status(folder: str, as_json: bool) -> None:
     if found.eta_s is not None:
         print(f"  this stage ends in about {span(found.eta_s)}")
     if found.state in ("died", "incomplete"):
-        print("  run the same config again to go on")
+        print(f"  {_next(folder, found)}")
+
+
+def _next(folder: str, found: Status) -> str:
+    """What there is to do with a run that has not come to its end."""
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.plan import load_plans
+
+    configs = [plan.config for plan in load_plans(Folder(folder)).values()]
+    whole = bool(found.stages) and all(stage.done == stage.tasks for stage in found.stages)
+    if not whole or any(config.get("corpus", {}).get("queries") is not None for config in configs):
+        return "run the same config again to go on"
+    return (
+        f"{found.stages[-1].stage} is done, and the config names no queries to search (corpus.queries): add them and run it, "
+        f"or swsdist search {folder} --query FILE"
+    )
 
 
 @click.command()

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from swsdist.cli.outputs import written
+from swsdist.text import shown
+
+if TYPE_CHECKING:
+    from swsdist.errors import StoreError
+    from swsdist.store.reading import Store
 
 
 @click.group()
@@ -19,6 +25,36 @@ def store() -> None:
 _STORE = click.argument("folder", metavar="STORE")
 
 
+def _opened(folder: str) -> Store:
+    """The store of a name; of a run's folder its own is named.
+
+    Raises:
+        StoreError: there is none, with what there is.
+    """
+    from swsdist import api
+    from swsdist.errors import StoreError
+
+    try:
+        return api.open_store(folder)
+    except StoreError as error:
+        _name_that_of_a_run(folder, error)
+        raise
+
+
+def _name_that_of_a_run(folder: str, error: StoreError) -> None:
+    """Where the folder is a run's, let the error say so, and name its store if there is one."""
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.plan import load_plans
+
+    run = Folder(folder.rstrip("/"))
+    if not run.exists("plan.json") or run.exists("manifest.json"):
+        return
+    error.message = "this is the folder of a run, and no feature store"
+    places = [plan.config["index"]["store"] or run.path("store") for plan in load_plans(run).values()]
+    there = next((place for place in places if Folder(place).exists("manifest.json")), None)
+    error.remedy = f"name its store: {there}" if there is not None else "make its store with `swsdist index`"
+
+
 @store.command()
 @_STORE
 @click.option("--documents", is_flag=True, help="List the documents.")
@@ -27,10 +63,9 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     """What STORE holds."""
     from dataclasses import asdict
 
-    from swsdist import api
     from swsdist.chains.search.inputs import describe
 
-    opened = api.open_store(folder)
+    opened = _opened(folder)
     manifest = opened.manifest
     if as_json:
         print(json.dumps(asdict(manifest), indent=1))
@@ -56,7 +91,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         if table["recording"].null_count < table.num_rows:  # else all are recordings themselves
             columns += ["recording", "start"]
         for row in table.to_pylist():
-            print("\t".join("" if row[name] is None else str(row[name]) for name in columns))
+            print("\t".join("" if row[name] is None else shown(str(row[name])) for name in columns))
 
 
 @store.command()
@@ -81,10 +116,10 @@ def rejected(folder: str, as_csv: bool) -> None:
     for row in rows:
         part = {"document": "channel", "query": "example"}.get(row["kind"], "part")
         of = f", {part} {row['part']}" if row["part"] is not None else ""
-        print(f"{row['kind']} {row['id']}{of}: {row['reason']}: {row['message']}")
+        print(f"{row['kind']} {shown(row['id'])}{of}: {row['reason']}: {row['message']}")
         for name in ("path", "remedy"):
             if row[name]:
-                print(f"  {name}: {row[name]}")
+                print(f"  {name}: {shown(row[name])}")
     print(f"{len(rows)} rejected")
 
 
@@ -92,10 +127,9 @@ def rejected(folder: str, as_csv: bool) -> None:
 @_STORE
 def check(folder: str) -> int:
     """Read all of STORE and say what is wrong; exit code 3 if anything is."""
-    from swsdist import api
     from swsdist.store.maintaining import check as look
 
-    opened = api.open_store(folder)
+    opened = _opened(folder)
     problems = 0
     for problem in look(opened):
         problems += 1
@@ -120,11 +154,10 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
     """The frames of one document: time and features, tab separated, a line a frame."""
     import numpy as np
 
-    from swsdist import api
     from swsdist.io.frames.htk import write_parameters
     from swsdist.times import frames_to_seconds
 
-    opened = api.open_store(folder)
+    opened = _opened(folder)
     frames = opened.features(doc_id, channel, track)
     if npy is not None:
         np.save(npy, frames)
@@ -144,11 +177,10 @@ def compact(folder: str, hours: float) -> None:
 
     Not while a run searches it: what that run reads would be removed.
     """
-    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import compact as rewrite
 
-    where = Folder(folder)
+    where = _opened(folder).folder
     with locked(where):
         done = rewrite(where, hours)
     print(
@@ -163,11 +195,10 @@ def refit(folder: str) -> None:
 
     Results change, and searches that use them are done again. Not while a run searches it.
     """
-    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import refit as fit
 
-    where = Folder(folder)
+    where = _opened(folder).folder
     with locked(where):
         done = fit(where)
     gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
@@ -218,26 +249,32 @@ def import_(
     from pathlib import Path
 
     from swsdist import api
-    from swsdist.chains.search.importing import import_store
+    from swsdist.chains.search.importing import as_options, import_store
     from swsdist.cli.progress import progress
-    from swsdist.errors import IncompleteError
+    from swsdist.errors import IncompleteError, SwsdistError
     from swsdist.io.filesystem import is_remote
 
     # As where a config names them.
     place = source if is_remote(source) else str(Path(source).absolute())
-    outcome = import_store(
-        folder,
-        {"path": place, **{name: value for name, value in stated.items() if value is not None}},
-        track=track,
-        documents=documents,
-        shard_hours=hours,
-        progress=progress(),
-    )
-    counts = api.open_store(folder).manifest.counts
+    try:
+        outcome = import_store(
+            folder,
+            {"path": place, **{name: value for name, value in stated.items() if value is not None}},
+            track=track,
+            documents=documents,
+            shard_hours=hours,
+            progress=progress(),
+        )
+    except SwsdistError as error:
+        error.message, error.remedy = as_options(error.message), as_options(error.remedy or "") or None
+        error.where = as_options(error.where or "") or None
+        raise
+    counts = _opened(folder).manifest.counts
     print(f"{counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h, in {folder}")
     rejected = api.RunResult(outcome, None, folder).rejected()
     for kind, reason, count, first, remedy in rejected:
-        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}", file=sys.stderr)
+        told = as_options(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}")
+        print(told, file=sys.stderr)
     if rejected and strict:
         count = sum(row[2] for row in rejected)
         raise IncompleteError(f"{count} documents were rejected", where=folder, remedy="mend them, or leave them out")

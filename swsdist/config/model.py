@@ -128,7 +128,7 @@ class Report(Section):
         20, description="how many best hits of a query get a label, where nothing was decided"
     )
     clips: Annotated[int, Field(ge=0)] = Field(
-        20, description="how many best hits get an audio clip; three of each query come before more of any"
+        20, description="how many best hits get an audio clip; the best of each query comes before any second"
     )
     pl_lambda: float = Field(0.1, ge=0, le=1, description="weight of indexing in the processing load PL (lambda)")
 

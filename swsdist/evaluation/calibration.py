@@ -232,7 +232,9 @@ class _Fitter:
             return None
         if not Path(str(fit)).is_file():
             raise UserError(
-                "there is no such file", where=f"--fit {fit}", remedy="give none, crossfit, oracle, or a fitted file"
+                "this is a folder, and not that of a run" if Path(str(fit)).is_dir() else "there is no such file",
+                where=f"--fit {fit}",
+                remedy="give none, crossfit, oracle, a fitted file, or the folder of a finished run",
             )
         return Path(str(fit))
 

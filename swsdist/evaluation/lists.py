@@ -16,6 +16,7 @@ import pyarrow as pa
 from swsdist.errors import UserError
 from swsdist.evaluation.task import System
 from swsdist.io.corpora.kaldi_data import Utterances
+from swsdist.io.corpora.kinds import tells_rttm
 from swsdist.io.notices import Notices
 from swsdist.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
@@ -113,15 +114,21 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     """The name of the reader of a file, told by its content.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such file, or it is an RTTM.
         DataError: it is packed and damaged.
     """
     from swsdist.io.compressed import opened
 
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
-    rest = [name for name in READERS if not READERS[name].tells]
-    return next((name for name in READERS if READERS[name].is_told(head)), rest[0])
+    told = next((name for name in READERS if READERS[name].is_told(head)), None)
+    if told is None and tells_rttm(head):
+        raise UserError(
+            "this is an RTTM, and no system's list",
+            where=path,
+            remedy="it tells what was said: give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
+        )
+    return told or next(name for name in READERS if not READERS[name].tells)
 
 
 def make_system(detections: object, name: str = "system") -> System:

@@ -142,7 +142,9 @@ def _logistics(mode: str, aligned: pa.Table, folds: int, path: str) -> Logistics
     if mode not in ("crossfit", "oracle"):
         if not Path(mode).is_file():
             raise UserError(
-                "there is no such file", where=f"--fit {mode}", remedy="give none, crossfit, oracle, or a fitted file"
+                "this is a folder, and not that of a run" if Path(mode).is_dir() else "there is no such file",
+                where=f"--fit {mode}",
+                remedy="give none, crossfit, oracle, a fitted file, or the folder of a finished run",
             )
         return Logistics.from_json(Path(mode).read_bytes(), mode)
     if folds < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from swsdist.errors import DataError
+from swsdist.errors import OddError
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Notices:
         """Note `count` of a kind.
 
         Raises:
-            DataError: it is not to be tolerated.
+            OddError: it is not to be tolerated.
         """
         if count == 0:
             return
         if self.strict:
-            raise DataError(f"{count} {message}", where=where, remedy=f"{remedy} (an error because of --strict)")
+            raise OddError(f"{count} {message}", where=where, remedy=f"{remedy} (an error because of --strict)")
         notice = self.found.setdefault(message, Notice(message, where, remedy))
         notice.count += count
 

@@ -56,6 +56,7 @@ def render_page(data: ReportData) -> str:
         queries=_queries(data),
         hits=data.hits,
         by_query=_by_query(data.hits),
+        not_shown=_not_shown(data),
         costs=_costs(data),
         phases=_phases(data),
         stages=_stages(data),
@@ -121,6 +122,20 @@ def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
     for hit in hits:
         found.setdefault(hit.query_id, []).append(hit)
     return list(found.items())
+
+
+def _not_shown(data: ReportData) -> str:
+    """Queries without a hit on the page, in words; a second hit of one tells that all are there, whose best come first."""
+    shown = len({hit.query_id for hit in data.hits})
+    left = data.counts.queries - shown
+    if left <= 0 or not data.hits:
+        return ""
+    if len(data.hits) > shown or len(data.hits) == data.counts.detections:
+        return f"Of {left} of {data.counts.queries} queries nothing was found."
+    return (
+        f"{left} of {data.counts.queries} queries are not shown: report.clips is {len(data.hits)}. "
+        f"More: swsdist report {data.folder} --set report.clips={data.counts.queries}"
+    )
 
 
 def _whole(value: int | None) -> str:

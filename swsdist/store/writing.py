@@ -352,7 +352,11 @@ def _demand_file(document: dict[str, Any]) -> None:
             "there is no such file" if missing else f"the file is {document['identity']}",
             where=document["path"],
             reason="missing" if missing else "unreadable",
-            remedy="look at the path, and what it is relative to" if missing else "look at its permissions",
+            remedy="look at the path, and what it is relative to"
+            if missing
+            else "remove it: a recording is a file"
+            if document["identity"].endswith("not a file")
+            else "look at its permissions",
         )
 
 

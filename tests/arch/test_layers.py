@@ -25,6 +25,7 @@ LEVELS = (
         "types",
         "errors",
         "times",
+        "text",
         "fingerprint",
         "partition",
         "needs",

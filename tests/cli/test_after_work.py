@@ -35,10 +35,15 @@ def archive(corpus: Path, tmp_path: Path) -> Path:
 def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     first = swsdist("index", "config.yaml", cwd=archive)
     assert "/run/store: 4 documents, 0.0" in first.out
-    assert "h of audio; 6 new, 0 changed, 0 gone, 2 rejected" in first.out
+    assert "h of audio; 4 new, 0 changed, 0 gone, 2 rejected" in first.out
     again = swsdist("index", "config.yaml", cwd=archive).out
     assert "nothing left to do" in again
     assert "report.html" not in again  # there is none yet
+    status = swsdist("status", "run", cwd=archive).out
+    assert "index is done, and the config names no queries to search (corpus.queries)" in status
+    for command in ("info", "check", "compact", "refit"):
+        told = swsdist("store", command, "run", cwd=archive, code=3).err
+        assert f"no feature store\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
     os.utime(archive / "audio" / "d002.flac", (1, 1))
     (archive / "audio" / "d003.flac").unlink()

@@ -99,6 +99,18 @@ def test_oracle_kst_says_that_it_is(place: Path, swsdist: Command) -> None:
     assert "logistic: ORACLE, fitted on what is decided" in said
 
 
+def test_a_finished_run_is_taken_for_its_file(
+    place: Path, swsdist: Command, first_run: object, corpus: Path, tmp_path: Path
+) -> None:
+    arguments = ("calibrate", "-s", "scores.csv", "--method", "threshold", *TASK)
+    swsdist(*arguments, "--fit", f"{corpus}/run", "--out", tmp_path / "by_run.csv", cwd=place)
+    (file,) = (corpus / "run" / "calibration").glob("*.json")
+    swsdist(*arguments, "--fit", file, "--out", tmp_path / "by_file.csv", cwd=place)
+    assert (tmp_path / "by_run.csv").read_bytes() == (tmp_path / "by_file.csv").read_bytes()
+    told = swsdist(*arguments, "--fit", ".", "--out", tmp_path / "x.csv", cwd=place, code=2).err
+    assert "--fit .: this is a folder, and not that of a run" in told
+
+
 def test_a_file_takes_a_logistic_elsewhere(place: Path, swsdist: Command) -> None:
     swsdist(
         *("calibrate", "-s", "scores.csv", "--method", "logistic", *TASK, "--out", "p.csv", "--save", "l.json"),

@@ -38,8 +38,8 @@ def test_what_fits(own: Path, swsdist: Command) -> None:
     assert "8 of 8" in out
     assert len(out.splitlines()) == 6
     assert sorted(own.rglob("*")) == before
-    swsdist("run", "config.yaml", cwd=own)
-    assert "8 documents; 0 are to be indexed" in swsdist("check", "config.yaml", cwd=own).out
+    swsdist("index", "config.yaml", cwd=own)
+    assert "8 documents; the corpus has 0 new, 0 changed, 0 gone" in swsdist("check", "config.yaml", cwd=own).out
 
 
 def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
@@ -61,7 +61,8 @@ def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
     out = swsdist("check", "config.yaml", "--set", "calibrate.fit=gone.json", cwd=own, code=2).out
     odd = lines(out, "odd")
     assert any(
-        "2 of 8 cannot be used and will be rejected; the first:" in line and str(audio[0]) in line for line in odd
+        "2 of 8 recordings cannot be used and will be rejected; the first:" in line and line.count(str(audio[0])) == 1
+        for line in odd
     )
     assert any("there is no speech in the query" in line for line in odd)
     assert any(line.startswith("references") and "1 references that end after their recording" in line for line in odd)
@@ -124,3 +125,33 @@ def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Com
     (bad,) = lines(out, "BAD")
     assert bad.startswith("features")
     assert "search.skip_silence: false" in bad
+
+
+def test_what_would_be_indexed_again(own: Path, swsdist: Command) -> None:
+    swsdist("index", "config.yaml", cwd=own)
+    table = own / "corpus" / "docs.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join(rows[:-1]) + "\n")
+    first = sorted((own / "corpus" / "audio").iterdir())[0]
+    samples, rate = soundfile.read(first)
+    soundfile.write(first, samples[: len(samples) // 2], rate)
+    # A reference is of the document that is gone.
+    assert "the corpus has 0 new, 1 changed, 1 gone" in swsdist("check", "config.yaml", cwd=own, code=2).out
+
+
+def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
+    (own / "audio").mkdir()
+    soundfile.write(own / "audio" / "two.wav", np.random.default_rng(1).normal(size=(16000, 2)) / 9, 16000)
+    (own / "audio" / "bad.wav").write_text("no audio")
+    sets = ("--set", "corpus.documents=audio", "--set", "corpus.queries=null", "--set", "corpus.references=null")
+    out = swsdist("check", "config.yaml", *sets, "--set", "calibrate.fit=none", cwd=own).out
+    assert lines(out, "ok")[0].split(None, 1)[1].startswith("2 of 3 channels of 2 recordings, ")
+    assert "1 of 2 recordings cannot be used" in out
+
+
+def test_text_alone_cannot_be_searched(own: Path, swsdist: Command) -> None:
+    (own / "terms.xml").write_text("<kwlist><kw kwid='k1'><kwtext>one two</kwtext></kw></kwlist>")
+    sets = ("--set", "corpus.queries=terms.xml", "--set", "corpus.references=null", "--set", "calibrate.fit=none")
+    (bad,) = lines(swsdist("check", "config.yaml", *sets, cwd=own, code=2).out, "BAD")
+    assert "1 are text, and the method dtw takes spoken ones" in bad
+    assert "corpus.spoken" in bad

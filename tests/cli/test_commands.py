@@ -141,7 +141,7 @@ def test_a_threshold_of_other_scores_is_told(swsdist, place: Path, tmp_path: Pat
     assert "fitted on other scores" in told
     assert "of system mine: search.distance was cosine, here euclidean" in told
     assert "other scores" in json.loads((tmp_path / "run/report.json").read_text())["warnings"][0]
-    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=3).err
+    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=4).err
 
 
 def test_status(swsdist, place: Path) -> None:

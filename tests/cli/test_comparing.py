@@ -229,6 +229,8 @@ def test_one_page(folder: Path) -> None:
         "ntrue",
     )
     text = (folder / "ab.html").read_text(encoding="utf-8")
+    assert text.index("Differences of ATWV") < text.index("<h2>DET curves") < text.index("<h2>What was compared")
+    assert "system list" in text
     page = _Page()
     page.feed(text)
     assert (page.open, page.references) == ([], [])

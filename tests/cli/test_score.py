@@ -243,7 +243,7 @@ def test_what_the_originals_pass_over(swsdist, here: Path, name: str, old: str, 
     told = swsdist("score", *LISTS, cwd=here).err
     assert warning in told
     assert any(line.startswith("warning: ") and line.split()[1].isdigit() for line in told.splitlines())
-    strict = swsdist("score", *LISTS, "--strict", cwd=here, code=3).err
+    strict = swsdist("score", *LISTS, "--strict", cwd=here, code=4).err
     assert strict.startswith("error: ")
     assert "remedy: " in strict
 

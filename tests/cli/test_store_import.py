@@ -64,6 +64,7 @@ def test_again_only_what_has_changed(swsdist: Command, frames: Path) -> None:
     assert np.array_equal(opened(frames / "there").features("d001"), np.load(frames / "f" / "d001.npy"))
     told = swsdist("store", "import", "there", "f", "--shift", "0.02", "--dimension", "39", cwd=frames, code=2).err
     assert "the store holds other features" in told
+    assert "name another store in STORE" in told
 
 
 def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
@@ -77,6 +78,22 @@ def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
     assert "1 documents were rejected" in strict
     none = swsdist("store", "import", "no", "f", "--shift", "0.01", "--dimension", "3", cwd=frames, code=3).err
     assert f"error: {frames}/f: none of the 8 documents could be used" in none
+    np.save(frames / "f" / "d004.npy", np.zeros((50, 38), np.float32))
+    wide = swsdist("store", "import", "there", "f", *SHIFT, cwd=frames).err
+    assert "correct --dimension, or the frames" in wide
+    assert "features.options" not in wide
+
+
+def test_control_characters_of_names_are_escaped(swsdist: Command, tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    for name in ("a\x1bb\tc", "plain"):
+        np.save(tmp_path / "f" / f"{name}.npy", np.random.default_rng(1).normal(size=(200, 3)).astype(np.float32))
+    swsdist("store", "import", "there", "f", "--shift", "0.01", "--dimension", "3", cwd=tmp_path)
+    *_, first, second = swsdist("store", "info", "there", "--documents", cwd=tmp_path).out.splitlines()
+    assert (first.split("\t")[0], second.split("\t")[0]) == ("a\\x1bb\\tc", "plain")
+    hits = swsdist("search", "there", "--query", "f/plain.npy:0.5-1.0", "--top", "9", cwd=tmp_path).out
+    assert "a\\x1bb\\tc" in hits
+    assert "\t" not in hits
 
 
 def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> None:
@@ -122,6 +139,10 @@ def test_check_of_a_config(swsdist: Command, place: Path, frames: Path) -> None:
     (frames / "f" / "d002.npy").unlink()
     out = swsdist("check", "config.yaml", cwd=frames).out
     assert "7 of 8 documents; the first without: d002" in out
+    (frames / "docs.csv").write_text("doc_id\nx1\nx2\n")
+    out = swsdist("check", "config.yaml", cwd=frames, code=2).out
+    assert "frames of 0 of 2 documents; the first without: x1; there are frames of the keys d001, d003, " in out
+    (frames / "docs.csv").write_text("doc_id\nd001\n")
     out = swsdist("check", "config.yaml", "--set", "features.options.dimension=12", cwd=frames, code=2).out
     assert "frames of 'd001': an array of" in out
     out = swsdist("check", "config.yaml", "--set", "features.options.path=gone", cwd=frames, code=2).out

@@ -136,7 +136,8 @@ def test_what_is_no_file(scene: Any, kind: str) -> None:
     scene.run(SHARDS)
     (row,) = scene.rejected()
     assert (row["id"], row["reason"]) == ("d003", "unreadable")
-    assert "not a file" in row["message"]
+    assert ("a pipe or a device" if kind == "fifo" else "a folder") + ", not a file" in row["message"]
+    assert "a recording is a file" in row["remedy"]
 
 
 class Silent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import soundfile
 
 from swsdist.errors import TableError, UserError
+from swsdist.evaluation.lists import read_system
 from swsdist.io.corpora.kinds import READS, kind_of
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import ENDINGS, read_documents
@@ -127,3 +129,34 @@ def test_a_table_names_no_commands(tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("query_id,path\nq,touch me |\n")
     with pytest.raises(TableError, match=r"line 2: 'touch me \|' is a command"):
         read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table())
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("segments", "a-1 a 0.5 2.25"), ("utt2spk", "a-1 ann"), ("spk2utt", "ann a-1 a-2"), ("text.gz", "a-1 and so on")],
+)
+def test_files_of_a_kaldi_data_folder(tmp_path: Path, name: str, line: str) -> None:
+    path, plain = tmp_path / name, name.removesuffix(".gz")
+    path.write_bytes(gzip.compress(line.encode()) if name.endswith(".gz") else f"{line}\n".encode())
+    for key in READS:
+        with pytest.raises(UserError, match=f"corpus.{key} names the {plain} of a Kaldi data folder") as caught:
+            kind_of(str(path), key, ENDINGS)
+        assert f"Name the folder, {tmp_path}, in corpus.documents" in str(caught.value)
+    path.write_text("doc_id,path\na,a.wav\n")  # a table may be called so
+    assert kind_of(str(path), "documents", ENDINGS) == "table"
+
+
+def test_a_folder_of_frames(tmp_path: Path) -> None:
+    (tmp_path / "a.htk").touch()
+    with pytest.raises(UserError, match=r"corpus.queries names a folder of files of frames") as caught:
+        kind_of(str(tmp_path), "queries", ENDINGS)
+    assert "Frames belong to features (name: external" in str(caught.value)
+    (tmp_path / "a.wav").touch()
+    assert kind_of(str(tmp_path), "queries", ENDINGS) == "folder"
+
+
+def test_an_rttm_is_no_systems_list(tmp_path: Path) -> None:
+    (tmp_path / "words.rttm").write_bytes(FILES["x.rttm"][0])
+    with pytest.raises(UserError, match="this is an RTTM, and no system's list") as caught:
+        read_system(str(tmp_path / "words.rttm"))
+    assert "--rttm" in str(caught.value)

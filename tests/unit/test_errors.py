@@ -12,6 +12,7 @@ KINDS = {
     errors.LockedError: 2,
     errors.StorageError: 2,
     errors.DataError: 3,
+    errors.OddError: 4,
     errors.UnusableError: 3,
     errors.AudioError: 3,
     errors.FramesError: 3,

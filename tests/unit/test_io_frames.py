@@ -319,3 +319,11 @@ def test_a_library_that_is_not_installed(
         find_items(str(path))
     assert error.value.remedy == f"pip install 'swsdist[{extra}]'"
     assert same(read_all(text / "f.ark"), frames)
+
+
+def test_a_folder_of_another_form_than_is_said(tmp_path: Path) -> None:
+    for name in ("a.npy", "b.npy", "notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(UserError, match="the format is said to be htk, and no file in this folder ends in") as caught:
+        find_items(str(tmp_path), "htk")
+    assert "the endings here: .npy (2), .txt (1)" in str(caught.value)

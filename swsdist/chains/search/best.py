@@ -13,9 +13,6 @@ from swsdist.pipeline.task import Part
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
-#: So many detections of a query come before any other of it.
-_EQUALS = 3
-
 _KEY = ("query_id", "doc_id", "channel", "start", "end")
 _BY_SCORE = [("score", "descending"), *((name, "ascending") for name in _KEY)]
 
@@ -30,7 +27,7 @@ def rows(
 ) -> list[dict[str, Any]]:
     """The detections of highest score, each with its document's path; `verdict` where scored.
 
-    They are spread over the queries: the best three of each come before any fourth, fourths before fifths, and so on; there are
+    They are spread over the queries: the best of each comes before any second, seconds before thirds, and so on; there are
     fewer than `most` only where there are no more detections.
 
     Args:
@@ -63,11 +60,11 @@ def rows(
 
 
 def _with_turns(table: pa.Table) -> pa.Table:
-    """With a column `turn`: 0 for the best three detections of each query, then 1, 2, ..."""
+    """With a column `turn`: 0 for the best detection of each query, then 1, 2, ..."""
     table = table.take(pc.sort_indices(table, [("query_id", "ascending"), *_BY_SCORE]))
     codes = table["query_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     first = np.searchsorted(codes, codes)  # ascending: ids were sorted before they were numbered
-    turns = np.maximum(np.arange(len(codes)) - first - (_EQUALS - 1), 0)
+    turns = np.arange(len(codes)) - first
     return table.append_column("turn", pa.array(turns, pa.int64()))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.chains.search.given import row_for
+from swsdist.chains.search.index import same
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
     demand_channel_1,
@@ -31,12 +33,15 @@ from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
+from swsdist.registries import METHODS
 from swsdist.store.given import given_frames
 
 #: Headers are read side by side: on S3 each waits for the network.
 _PROBES = 16
 #: Hz at which queries are listened to.
 _RATE = 16_000
+#: Keys of frames that a finding shows.
+_KEYS = 4
 
 
 def check(own: SearchInputs) -> Iterator[Finding]:
@@ -118,10 +123,10 @@ class _Checking:
         tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
         where = f", places in {len(paths)} recordings" if self._own.placed else ""
-        yield Finding(
-            "documents", bool(self._seconds), f"{len(self._seconds)} of {table.num_rows}, {hours:.4g} h{where}"
-        )
-        yield from _unusable("documents", bad, len(paths))
+        counted = "" if len(found) == table.num_rows or where else f" channels of {len(found)} recordings"
+        text = f"{len(self._seconds)} of {table.num_rows}{counted}, {hours:.4g} h{where}"
+        yield Finding("documents", bool(self._seconds), text)
+        yield from _unusable("documents", bad, len(paths), "recordings")
         yield from _odd("documents", notices)
 
     def _queries(self) -> Iterator[Finding]:
@@ -148,8 +153,13 @@ class _Checking:
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} are text" if texts else ""
-        yield Finding("queries", bool(lengths or texts), text)
-        yield from _unusable("queries", bad, table.num_rows)
+        method = self._own.config.search.method
+        if texts and not lengths and METHODS[method].queries == "spoken":
+            text += f", and the method {method} takes spoken ones: give recordings of them (corpus.spoken, or the column path)"
+            yield Finding("queries", False, text)
+        else:
+            yield Finding("queries", bool(lengths or texts), text)
+        yield from _unusable("queries", bad, table.num_rows, "examples")
         notices = Notices()
         tell_of_lengths(lengths, self._seconds, str(self._corpus.queries), notices)
         yield from _odd("queries", notices)
@@ -192,7 +202,11 @@ class _Checking:
             lacking = [row for row in rows if row["items"][source.fingerprint] is None]
             text = f"{source.tracks[0].name}: frames of {len(rows) - len(lacking)} of {len(rows)} {word}"
             text += f"; the first without: {lacking[0]['key']}" if lacking else ""
-            yield Finding("features", None if lacking else True, text)
+            none = bool(rows) and len(lacking) == len(rows)
+            if none:
+                keys = list(islice(given.items(word != "documents", self._storage), _KEYS))
+                text += f"; there are frames of the keys {', '.join(keys)}, ..." if keys else "; there are none at all"
+            yield Finding("features", False if none else None if lacking else True, text)
         for row in asked["documents"]:
             if row["items"][source.fingerprint] is not None:
                 for _ in given_frames(row_for(source, row), given, Folder(".", self._storage)):
@@ -205,8 +219,11 @@ class _Checking:
         if manifest is None:
             text = f"{self._own.store.path()}: there is none yet"
         else:
-            left = len(self._own.wanted.keys() - state.known.keys())
-            text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; {left} are to be indexed"
+            wanted, known = self._own.wanted, state.known
+            new, gone = len(wanted.keys() - known.keys()), len(known.keys() - wanted.keys())
+            changed = sum(not same(known[key], row) for key, row in wanted.items() if key in known)
+            text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; "
+            text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)
 
     def _calibration(self) -> Iterator[Finding]:
@@ -245,9 +262,9 @@ def _odd(name: str, notices: Notices) -> Iterator[Finding]:
     return (Finding(name, None, str(notice)) for notice in notices.found.values())
 
 
-def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int) -> Iterator[Finding]:
+def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:
     if bad:
-        first = str(bad[0][1]).replace("\n  remedy:", "; remedy:")
-        yield Finding(
-            name, None, f"{len(bad)} of {of} cannot be used and will be rejected; the first: {bad[0][0]}: {first}"
-        )
+        place, error = bad[0]
+        first = str(error).replace("\n  remedy:", "; remedy:")
+        first = first if place == error.where else f"{place}: {first}"
+        yield Finding(name, None, f"{len(bad)} of {of} {what} cannot be used and will be rejected; the first: {first}")

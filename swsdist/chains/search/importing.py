@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,15 @@ from swsdist.features.interface import Given
 from swsdist.features.registry import create
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import Progress, run_stages
+
+#: Keys of a config, and what stands for them on the command line of `store import`.
+_OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}
+_OPTION = re.compile(r"features\.options\.(\w+)|index\.store|corpus\.documents")
+
+
+def as_options(text: str) -> str:
+    """A message about a config as one about the arguments of `store import`: who gave these has no config."""
+    return _OPTION.sub(lambda found: _OPTIONS.get(found[0], f"--{found[1]}"), text)
 
 
 def import_store(

@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 
 class Compared(NamedTuple):
-    """The corpus beside what a store held of it: documents that are new, changed, gone; those that were rejected count too."""
+    """The corpus beside what a store held of it: documents that are new, changed, gone; those that are rejected count too."""
 
     new: int
     changed: int
@@ -85,6 +85,8 @@ class SearchInputs(ChainInputs):
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
+        #: Keys of what the store held, or had rejected, when its state was read.
+        self.known_before: frozenset[tuple[str, int]] = frozenset()
         self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
@@ -384,6 +386,7 @@ class SearchInputs(ChainInputs):
             return self.held
         self.manifest = manifest
         self.held = self._state_of(manifest, kept)
+        self.known_before = frozenset(self.held.known)
         return self.held
 
     def _state_of(self, manifest: Manifest, kept: list[str]) -> State:

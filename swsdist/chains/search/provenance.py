@@ -26,23 +26,35 @@ def provenance(config: Config, own: SearchInputs) -> Values:
     return {"system": config.system, "scores": scores_of(config), "documents": fingerprint(sorted(keys))}
 
 
+def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:
+    """The file that a name stands for: itself, or in a finished run's folder what that run has fitted.
+
+    Args:
+        path: of a file or a run, local or `s3://`.
+        storage: options for s3fs.
+        where: the name, as messages show it.
+
+    Raises:
+        ConfigError: the run has fitted nothing.
+        StoreError: the run is not finished.
+    """
+    run = Folder(path.rstrip("/"), storage)
+    if not run.exists("plan.json"):
+        return path
+    parts = recorded(run).parts("fit", "calibration")
+    if not parts:
+        raise ConfigError("this run has fitted nothing", where=where, remedy="name one with references, or a file")
+    return run.path(parts[0].name)
+
+
 def calibration_file(path: str, storage: Mapping[str, object]) -> bytes:
     """What an earlier run has fitted: the content of a file, or of that of a finished run's folder.
 
     Raises:
         ConfigError: there is none.
+        StoreError: the run is not finished.
     """
-    run = Folder(path.rstrip("/"), storage)
-    if run.exists("plan.json"):
-        parts = recorded(run).parts("fit", "calibration")
-        if not parts:
-            raise ConfigError(
-                "this run has fitted nothing",
-                where=f"calibrate.fit: {path}",
-                remedy="name one with references, or a file",
-            )
-        return run.read_bytes(parts[0].name)
-    folder, name = locate(path, storage)
+    folder, name = locate(calibration_place(path, storage, f"calibrate.fit: {path}"), storage)
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:

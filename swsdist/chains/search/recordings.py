@@ -35,7 +35,7 @@ def identities(paths: list[str], storage: Any) -> list[str]:
         try:
             known = identify(path, storage)
         except FileNotFoundError:
-            return "unreadable: not a file" if not is_remote(path) and Path(path).exists() else "missing"
+            return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
         except StorageError as error:  # of one object, that is; what is wrong with all ends the run
             if error.cause not in ("permission", "archived"):
                 raise
@@ -45,7 +45,7 @@ def identities(paths: list[str], storage: Any) -> list[str]:
         if is_remote(path):
             return known
         if not Path(path).is_file():
-            return "unreadable: not a file"
+            return _no_file(path)
         # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
         return known if os.access(path, os.R_OK) else "unreadable: permission denied"
 
@@ -64,6 +64,10 @@ def identities(paths: list[str], storage: Any) -> list[str]:
             if ffmpeg.is_for(path) and known[0].isdigit():
                 found[path] = known + ffmpeg.ABSENT
     return [found[path] for path in several]
+
+
+def _no_file(path: str) -> str:
+    return f"unreadable: {'a folder' if Path(path).is_dir() else 'a pipe or a device'}, not a file"
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:

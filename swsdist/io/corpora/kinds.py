@@ -1,16 +1,19 @@
 """What a key of the section `corpus` names, told by the content where a file can say it, and what each key reads.
 
-A folder that holds a `wav.scp` is one of Kaldi's. Of a file the first bytes tell: XML by its outermost element, an RTTM by the
-type that its first line begins with, Parquet and recordings by their magic; a `wav.scp` and a CTM have nothing of the kind, and
-are told by their names. What is none of these is a table, whose reader says what is wrong with it.
+A folder that holds a `wav.scp` is one of Kaldi's; one of files of frames is none of recordings. Of a file the first bytes tell:
+XML by its outermost element, an RTTM by the type that its first line begins with, Parquet and recordings by their magic; a
+`wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other files of a Kaldi data folder, where
+their first lines are of that form. What is none of these is a table, whose reader says what is wrong with it.
 
 On S3 a name that ends as a file does is a file; what else there is, is a folder.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +69,22 @@ _OTHERS = (
 
 _HEAD = 4096
 
+#: A line of the files that lie in a Kaldi data folder, by name; none is read alone. Source: Kaldi's page on data preparation.
+_DATA: Mapping[str, re.Pattern[str]] = {
+    "segments": re.compile(r"[^\s,]+\s+[^\s,]+\s+[\d.]+\s+-?[\d.]+"),
+    "utt2spk": re.compile(r"[^\s,]+\s+[^\s,]+"),
+    "spk2utt": re.compile(r"[^\s,]+(\s+[^\s,]+)+"),
+    "reco2dur": re.compile(r"[^\s,]+\s+[\d.]+"),
+    "utt2dur": re.compile(r"[^\s,]+\s+[\d.]+"),
+    "text": re.compile(r"[^\s,;]+(\s.*)?"),
+}
+_OF_DATA = " of a Kaldi data folder"
+_FOLDER_OF_FRAMES = "a folder of files of frames"
+#: Entries of a folder that tell what it holds.
+_LOOKED_AT = 100
+#: Files of frames, which are often given instead of recordings.
+_FRAMES = frozenset((".htk", ".npy", ".npz", ".ark", ".h5", ".hdf5"))
+
 
 def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str, object] | None = None) -> Kind:
     """What there is under a name, if the key reads that.
@@ -86,6 +105,13 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
     spelled = _SPELLED.get(found, found)  # type: ignore[call-overload]
     better = [f"corpus.{other}" for other, kinds in READS.items() if found in kinds and other != "spoken"]
     hint = f"{spelled[0].upper()}{spelled[1:]} belongs to {' or '.join(better)}. " if better else ""
+    if found == _FOLDER_OF_FRAMES:
+        hint = "Frames belong to features (name: external, options: path and queries). "
+    elif found.endswith(_OF_DATA):
+        hint = (
+            f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
+        )
+        hint += "What is said stands in corpus.text. " if found.startswith("the text ") else ""
     raise UserError(
         f"corpus.{key} names {spelled}",
         where=source,
@@ -107,7 +133,8 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
         if not local.exists():
             raise UserError("there is no such table or folder", where=source, remedy="look at the path")
         if local.is_dir():
-            return "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
+            known = "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
+            return _FOLDER_OF_FRAMES if known == "folder" and _holds_frames(local) else known
     if plain.endswith(".scp"):
         return "wav.scp"
     if plain.endswith(".ctm"):
@@ -115,11 +142,11 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     if sounds:
         return "recording"
     with opened(source, storage, what="table") as stream:
-        return _told(stream.read(_HEAD))
+        return _told(stream.read(_HEAD), plain)
 
 
-def _told(head: bytes) -> str:
-    """What the first bytes of a file say."""
+def _told(head: bytes, name: str) -> str:
+    """What the first bytes of a file say, and its name without folder and packing."""
     if head.startswith(_SOUNDS):
         return "recording"
     for magic, spelled in _OTHERS:
@@ -134,5 +161,24 @@ def _told(head: bytes) -> str:
         fields = line.split()
         if not fields or fields[0].startswith(";;"):
             continue
-        return "RTTM" if fields[0].upper() in _TYPES and len(fields) >= 5 else "table"
+        return "RTTM" if fields[0].upper() in _TYPES and len(fields) >= 5 else _of_kaldi(name, line)
     return "table"
+
+
+def tells_rttm(head: bytes) -> bool:
+    """Whether the first bytes of a file are an RTTM's."""
+    return _told(head, "") == "RTTM"
+
+
+def _of_kaldi(name: str, line: str) -> str:
+    """A file of a Kaldi data folder that has its usual name and a first line of its form; else a table."""
+    if name not in _DATA or not _DATA[name].fullmatch(line.strip()):
+        return "table"
+    return f"the {name}{_OF_DATA}"
+
+
+def _holds_frames(folder: Path) -> bool:
+    """Whether all that lies in a folder are files of frames; only the first are looked at."""
+    with os.scandir(folder) as entries:
+        names = [one.name for one in islice(entries, _LOOKED_AT) if not one.name.startswith(".")]
+    return bool(names) and all(Path(name).suffix.lower() in _FRAMES for name in names)

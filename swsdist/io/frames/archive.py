@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from swsdist.errors import DataError, UserError
@@ -25,6 +25,9 @@ FORMATS: dict[str, Format] = {"kaldi": KALDI, "htk": HTK, "npy": NPY, "npz": NPZ
 
 #: Files that a process keeps open.
 _OPEN = 4
+
+#: Endings that a message shows.
+_SHOWN = 4
 
 _opened: OrderedDict[tuple[str, str, str], Reader] = OrderedDict()
 
@@ -126,10 +129,18 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
     if form != "auto":
         forms = {name: form for name in listed if name.lower().endswith(FORMATS[form].endings)}
     several = {one for one in forms.values() if one is not None}
+    if form != "auto" and not several:
+        raise UserError(
+            f"the format is said to be {form}, and no file in this folder ends in {' or '.join(FORMATS[form].endings)}",
+            where=folder.path(),
+            remedy=f"{_there(listed)}; say the format that they have (form), or auto: by the ending",
+        )
     if len(several) != 1:
         what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
         raise UserError(
-            f"there are {what} in this folder", where=folder.path(), remedy=f"name a file, or the format; {_endings()}"
+            f"there are {what} in this folder",
+            where=folder.path(),
+            remedy=f"name a file, or the format; {_endings()}" + ("" if several else f"; {_there(listed)}"),
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
     for name, one in forms.items():
@@ -139,6 +150,13 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
 
 def _form_of(path: str) -> str | None:
     return next((name for name, one in FORMATS.items() if path.lower().endswith(one.endings)), None)
+
+
+def _there(names: Iterable[str]) -> str:
+    """The endings in a folder, the most frequent first, in words."""
+    count = Counter(PurePosixPath(name).suffix.lower() or "none" for name in names)
+    most = ", ".join(f"{ending} ({many})" for ending, many in count.most_common(_SHOWN))
+    return f"the endings here: {most}" if most else "the folder is empty"
 
 
 def _endings() -> str:

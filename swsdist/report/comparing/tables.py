@@ -237,9 +237,13 @@ def _own_maximum(row: _Row) -> str:
 # -- what was compared ------------------------------------------------------------------------------------------------
 
 
+#: What a system was read from, in words.
+_KINDS = {"run": "run folder", "list": "system list"}
+
+
 def _facts(one: About) -> dict[str, str]:
     """What is known of a system, by the name of the fact, in the order in which it is shown."""
-    found = {"given": one.kind, "path": one.path}
+    found = {"read from": _KINDS.get(one.kind, one.kind), "path": one.path}
     if one.label is not None:
         found["system"] = one.label
     if one.digest is not None:

@@ -53,6 +53,8 @@ def summary(course: Course) -> list[str]:
     counts = own.manifest.counts
     line = f"{own.store.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
     if (found := own.compared) is not None:
-        line += f"; {found.new} new, {found.changed} changed, {found.gone} gone"
+        refused = own.open_store().rejected().select(["id", "part"]).to_pylist()
+        fresh = sum((row["id"], row["part"]) not in own.known_before for row in refused)
+        line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
     asked = [str(notice) for notice in own.noted.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]
