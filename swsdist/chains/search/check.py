@@ -12,7 +12,7 @@ from typing import Any
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.index import same
+from swsdist.chains.search.index import is_same
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import (
     demand_channel_1,
@@ -221,7 +221,7 @@ class _Checking:
         else:
             wanted, known = self._own.wanted, state.known
             new, gone = len(wanted.keys() - known.keys()), len(known.keys() - wanted.keys())
-            changed = sum(not same(known[key], row) for key, row in wanted.items() if key in known)
+            changed = sum(not is_same(known[key], row) for key, row in wanted.items() if key in known)
             text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; "
             text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)

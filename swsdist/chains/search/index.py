@@ -78,7 +78,7 @@ class Index(Stage):
         own, config = inputs.own(SearchInputs), inputs.config
         state = own.load_state(anew=inputs.redo)
         known = state.known
-        new = [row for key, row in own.wanted.items() if not same(known.get(key), row)]
+        new = [row for key, row in own.wanted.items() if not is_same(known.get(key), row)]
         fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
         own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
         self._demand_permission(own, new, own.sources)
@@ -118,7 +118,7 @@ class Index(Stage):
             for source in more:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, lacking in state.lacking.items():
-            rows = [own.wanted[key] for key in state.rows[shard] if same(known[key], own.wanted.get(key))]
+            rows = [own.wanted[key] for key in state.rows[shard] if is_same(known[key], own.wanted.get(key))]
             self._demand_permission(own, rows, lacking)
             for source in lacking if rows else ():
                 seconds = sum(document_seconds(rows, config.storage))
@@ -277,7 +277,7 @@ def _is_held(state: State, source: Source, shard: str) -> bool:
     return all(track.name in state.files.get(shard, {}) for track in source.tracks)
 
 
-def same(known: Row | None, row: Row | None) -> bool:
+def is_same(known: Row | None, row: Row | None) -> bool:
     """Whether what is known of a document is of what its frames come from as it is now. A rejected one has no speaker."""
     if known is None or row is None:
         return False
@@ -303,7 +303,7 @@ def _current(
     mask = []
     for row in table.select(columns).to_pylist():
         key = row[name], row[part]
-        mask.append((there is None or row["shard"] in there) and same(known[key], wanted.get(key)))
+        mask.append((there is None or row["shard"] in there) and is_same(known[key], wanted.get(key)))
     return table.filter(pa.array(mask, pa.bool_()))
 
 

@@ -41,7 +41,10 @@ class Pending(NamedTuple):
 
 def is_fitted(features: Sequence[Features]) -> bool:
     """Whether a config has an extractor or a transform that is fitted."""
-    return any(_extractor(one) or any(_transform(each) for each in one.transforms) for one in features)
+    try:
+        return any(_extractor(one) or any(_transform(each) for each in one.transforms) for one in features)
+    except (ConfigError, ValueError):
+        return False  # what is wrong with one is told where it is made
 
 
 def _transform(one: Transforming) -> Fitted | None:
