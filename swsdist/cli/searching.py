@@ -103,11 +103,12 @@ def search(
             where=target,
             remedy="leave it out",
         )
+    if as_csv and as_json:
+        raise UserError("--csv and --json are two forms of one output", where=target, remedy="give one of them")
     check_new_folder(clips)
-    asked = list(dict.fromkeys(line.strip() for one in queries for line in (sys.stdin if one == "-" else [one])))
+    asked = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
     if not any(asked):
         raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
-    asked = [one for one in asked if one]
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -141,7 +142,7 @@ def search(
     elif as_json:
         import json
 
-        print(json.dumps(found.to_pylist(), indent=1, ensure_ascii=False))
+        print(json.dumps(_with_words(found, judge, store).to_pylist(), indent=1, ensure_ascii=False))
     else:
         from swsdist.report.answers.lines import lines
 
@@ -168,6 +169,37 @@ def _channels(store: Store) -> int:
     import pyarrow.compute as pc
 
     return int(pc.max(store.documents(columns=["channel"])["channel"]).as_py() or 1)
+
+
+def _listed() -> list[str]:
+    """Queries of the standard input, a line each.
+
+    Raises:
+        UserError: it is no text: somebody has sent the sound itself.
+    """
+    from swsdist.errors import UserError
+
+    found = []
+    for line in sys.stdin:
+        if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
+            raise UserError(
+                "standard input is a list of queries, a path a line, and this is something else",
+                where="--query -",
+                remedy="name the recording: --query FILE",
+            )
+        found.append(line.strip())
+    return [line for line in found if line]
+
+
+def _with_words(found: pa.Table, judge: Judge, store: Store) -> pa.Table:
+    """For programs what the table says too: whether a hit is likely, and where its recording lies."""
+    import pyarrow as pa
+
+    recordings = store.recordings(found["doc_id"].to_pylist())
+    keys = zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)
+    paths = [recordings[key].path if key in recordings else None for key in keys]
+    likely = pa.array(judge.likely(found), pa.bool_())
+    return found.append_column("likely", likely).append_column("path", pa.array(paths, pa.string()))
 
 
 def _answers(

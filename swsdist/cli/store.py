@@ -177,11 +177,13 @@ def compact(folder: str, hours: float) -> None:
 
     Not while a run searches it: what that run reads would be removed.
     """
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import compact as rewrite
 
-    where = _opened(folder).folder
+    where = Folder(folder)
     with locked(where):
+        _opened(folder)
         done = rewrite(where, hours)
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
@@ -195,11 +197,13 @@ def refit(folder: str) -> None:
 
     Results change, and searches that use them are done again. Not while a run searches it.
     """
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import refit as fit
 
-    where = _opened(folder).folder
+    where = Folder(folder)
     with locked(where):
+        _opened(folder)
         done = fit(where)
     gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
     print(f"statistics are now of {done.documents} documents{gone}")

@@ -205,9 +205,10 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     squared = swsdist("search", tmp_path / "squared", *csv, cwd=place).out
     assert squared == swsdist("search", "run/store", *csv, "--set", "search.distance=cosine-squared", cwd=place).out
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)
-    assert [list(row) for row in values] == [
-        package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
-    ] * 2
+    columns = package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
+    assert [list(row) for row in values] == [[*columns, "likely", "path"]] * 2
+    assert all(Path(row["path"]).is_file() and isinstance(row["likely"], bool) for row in values)
+    swsdist("search", "run", "--query", word, "--csv", "--json", cwd=place, code=2)
 
 
 def test_queries_from_the_standard_input(process, place: Path) -> None:
@@ -218,6 +219,11 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
     ).stdout  # fmt: skip
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == words.split()
     nothing = [sys.executable, "-m", "swsdist.cli.main", "search", "run", "--query", "-"]
+    sound = subprocess.run(
+        nothing, input=(place / words.split()[0]).read_bytes(), cwd=place, capture_output=True, check=False
+    )
+    assert (sound.returncode, sound.stdout) == (2, b"")
+    assert b"standard input is a list of queries" in sound.stderr
     ended = subprocess.run(nothing, input="\n", cwd=place, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "there is nothing to search for" in ended.stderr
