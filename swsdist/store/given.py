@@ -89,11 +89,27 @@ def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> 
                 remedy="correct start and end, or give the example frames of its own",
                 reason="place-outside",
             )
-        return cut
+        return _varied(cut, key, item)
     seconds = end if end is not None or row["path"] == item.file else recording_seconds(row["path"], folder.storage)
     if seconds is not None:
         seconds -= start or 0.0
-    return np.concatenate(list(given.read(item, key, folder.storage, seconds)))
+    return _varied(np.concatenate(list(given.read(item, key, folder.storage, seconds))), key, item)
+
+
+def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.float32]:
+    """Frames of an example, if there is anything in them to look for.
+
+    Raises:
+        FramesError: all are alike, as those of silence.
+    """
+    if len(frames) > 1 and (frames == frames[0]).all():
+        raise FramesError(
+            f"frames of {key!r}: all {len(frames)} are alike, so there is nothing to look for",
+            where=item.file,
+            remedy="look at what made them",
+            reason="constant",
+        )
+    return frames
 
 
 def demand_item(item: list[Any] | None, key: str) -> Item:

@@ -313,3 +313,12 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
 
 def test_the_mfcc_are_those_of_the_class(frames: dict[str, np.ndarray]) -> None:
     assert {each.shape[1] for each in frames.values()} == {Mfcc().dimension}
+
+
+def test_a_query_without_content_is_rejected(scene: Any, npy: Path) -> None:
+    """As silence is: zeros would be found somewhere, too."""
+    first = np.load(npy / "q002-1.npy")
+    np.save(npy / "q002-1.npy", np.zeros_like(first))
+    scene.run(features(npy))
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"]) == ("q002", "constant")
