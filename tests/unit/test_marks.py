@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_speech import AROUND, RATE, SPEECHLESS, noise, silence
-from test_speech import words as words  # the fixture
+from test_speech import same_noise as same_noise  # the fixtures
+from test_speech import words as words
 
 from swsdist.audio.marks import Listener, packed, unpacked
 
