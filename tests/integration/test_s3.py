@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import s3fs
 from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
@@ -63,6 +64,8 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
             "SECRET_ACCESS_KEY": "secret",
         }.items():
             patch.setenv(f"AWS_{name}", s3.storage[value])
+        # A test before may have left a client that was made without credentials.
+        s3fs.S3FileSystem.clear_instance_cache()
         told = in_this_process("report", run)
         assert (told.code, folder.exists("report.html")) == (0, True), told.err
         assert f"{run}/report.html" in told.out
@@ -108,7 +111,6 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: 
 @pytest.mark.slow
 def test_killed_in_mid_upload(on_s3: Any, s3: Any) -> None:
     """The shard is so large that it goes up in parts; its writer dies between them."""
-    import s3fs
 
     client = s3fs.S3FileSystem(**s3.storage, skip_instance_cache=True)
     large = ("features.options={n_mfcc: 128, n_mels: 128, hop_length: 11}",)
