@@ -359,16 +359,19 @@ def _bucket_and_key(url: str) -> dict[str, str]:
 
 
 def _s3(storage: Mapping[str, object]) -> _S3:
-    return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid())
+    # A client keeps what it found in the environment, so another environment needs another client.
+    environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+    return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment)
 
 
 @functools.lru_cache(maxsize=8)
-def _connect(options: str, process: int) -> _S3:
+def _connect(options: str, process: int, environment: tuple[tuple[str, str], ...]) -> _S3:
     """The s3fs filesystem of one process for one set of options (JSON); `process` is only there to tell forks apart."""
     import s3fs
 
     settings: dict[str, object] = json.loads(options)
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    found = dict(environment)
+    endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
     clients = settings.get("client_kwargs", {})
     if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
         settings["endpoint_url"] = endpoint

@@ -64,8 +64,6 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
             "SECRET_ACCESS_KEY": "secret",
         }.items():
             patch.setenv(f"AWS_{name}", s3.storage[value])
-        # A test before may have left a client that was made without credentials.
-        s3fs.S3FileSystem.clear_instance_cache()
         told = in_this_process("report", run)
         assert (told.code, folder.exists("report.html")) == (0, True), told.err
         assert f"{run}/report.html" in told.out
