@@ -117,10 +117,6 @@ def search(
 
     way = way_of(target, bool(section_values(sets, "search")))
     options, judge = {**way.options, **section_values(sets, "search")}, way.judge
-    if calibration is not None:
-        from swsdist.chains.search.report.judging import named
-
-        judge = named(calibration, options)
     cuts: dict[str, Cut] = {}
 
     def told(cut: Cut) -> None:
@@ -129,6 +125,10 @@ def search(
         print(what, file=sys.stderr)
 
     store = api.open_store(way.store, way.storage)
+    if calibration is not None:
+        from swsdist.chains.search.report.judging import named
+
+        judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
     with searching(store) as watched:
         # The same sound on all channels is one hit.
         found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told)

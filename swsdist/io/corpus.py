@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -26,8 +25,9 @@ import pyarrow.compute as pc
 
 from swsdist.audio import commands, ffmpeg
 from swsdist.audio.clips import MARKER
-from swsdist.audio.reader import AudioInfo, probe
-from swsdist.errors import AudioError, TableError, UserError
+from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import AudioInfo
+from swsdist.errors import TableError, UserError
 from swsdist.io.corpora.kaldi import kaldi_documents
 from swsdist.io.corpora.kinds import KALDI, kind_of
 from swsdist.io.corpora.nist import ecf_documents
@@ -42,10 +42,6 @@ _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
 ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
 #: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
 _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
-
-# Headers on S3 are read side by side: each waits for the network some times.
-_REMOTE_PROBES = 16
-
 
 _TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
 _PART = pa.schema([CORPUS.field("doc_id")])
@@ -107,10 +103,13 @@ def _documents(
         return ecf_documents(source, ENDINGS, storage, audio_folder, notices)
     found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
-    for (doc_id, path), info in zip(found.items(), _probe_all(found.values(), storage), strict=True):
-        for channel in range(1, (info.channels if info else 1) + 1):
+    headers = probe_all(found.values(), storage)
+    for doc_id, path in found.items():
+        info = headers[path]
+        known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
+        for channel in range(1, (known.channels if known else 1) + 1):
             rows.append(
-                {"doc_id": doc_id, "channel": channel, "path": path, "duration": info.duration if info else None}
+                {"doc_id": doc_id, "channel": channel, "path": path, "duration": known.duration if known else None}
             )
     return pa.Table.from_pylist(rows, CORPUS)
 
@@ -332,20 +331,3 @@ def _ours(listed: Iterable[str]) -> list[str]:
 def _holding(name: str, names: set[str]) -> list[str]:
     """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
     return [one[: -len(name)] for one in names if one == name or one.endswith(f"/{name}")]
-
-
-def _probe_all(paths: Iterable[str], storage: Mapping[str, object] | None) -> list[AudioInfo | None]:
-    """The headers of recordings; None where one cannot be used."""
-
-    def header(path: str) -> AudioInfo | None:
-        try:
-            return probe(path, storage)
-        except AudioError:
-            return None  # indexing meets it again, and records the reason
-
-    listed = list(paths)
-    side_by_side = _REMOTE_PROBES if listed and is_remote(listed[0]) else os.cpu_count() or 1
-    if listed and (is_remote(listed[0]) or any(ffmpeg.is_for(path) for path in listed)):  # else a thread costs more
-        with ThreadPoolExecutor(side_by_side) as threads:
-            return list(threads.map(header, listed))
-    return [header(path) for path in listed]

@@ -74,7 +74,7 @@ def derive_shard(
         partition: name of the shard that the documents table tells; by default that of the file that is written.
 
     Returns:
-        What `store.writing.write_shard` returns; a document whose transform raises a DataError is rejected.
+        What `store.writing.write_tracks` returns of a track; a document whose transform raises a DataError is rejected.
     """
     rows = {(row["doc_id"], row["channel"]): row for row in source.documents(shard, track=track).to_pylist()}
     live: list[dict[str, object]] = []

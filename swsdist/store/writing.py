@@ -116,25 +116,6 @@ def track_file(fingerprint: str, track: str) -> str:
     return f"shards/part-{fingerprint}-{track}.parquet"
 
 
-def write_shard(
-    folder: Folder,
-    fingerprint: str,
-    documents: Iterable[dict[str, Any]],
-    extractor: Extractor | Given,
-    partition: str | None = None,
-) -> Indexed:
-    """Compute the features of documents and publish them as a shard; of an extractor of several tracks, their first.
-
-    Args:
-        folder: the store.
-        fingerprint: of this task; names the outputs.
-        documents: rows of CORPUS with the file's `identity` added.
-        extractor: computes the features.
-        partition: name of the shard that holds these documents in the store's first track; by default this is the first.
-    """
-    return write_tracks(folder, fingerprint, documents, extractor, partition)[0]
-
-
 def write_tracks(
     folder: Folder,
     fingerprint: str,
@@ -144,12 +125,16 @@ def write_tracks(
     reading: Reading | None = None,
     kind: str = "document",
 ) -> list[Indexed]:
-    """The same of all tracks that an extractor yields in one pass (`features.interface.tracks_of`), one after the other.
+    """Compute the features of documents and publish them as a shard: all tracks that an extractor yields in one pass
+    (`features.interface.tracks_of`), one after the other.
 
     The documents are the same in all, in the same rows; each has the means and variances of the track's own columns.
 
     Args:
-        folder, fingerprint, extractor, partition: as there.
+        folder: the store.
+        fingerprint: of this task; names the outputs.
+        extractor: computes the features.
+        partition: name of the shard that holds these documents in the store's first track; by default this is the first.
         documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
             not to be that of the whole file (of given frames it is that of the frames).
         reading: how a row is read; by default a whole recording, which is listened to, or all of its given frames.

@@ -149,7 +149,16 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     assert by_run.out.splitlines()[:-1] == by_file.out.splitlines()[:-1]
     assert "a score of 4" in swsdist(*ask, cwd=place).out
     other = swsdist(*ask, "--calibration", "run", "--set", "search.distance=cosine-squared", cwd=place)
-    assert "warning: run was fitted on scores of another search: distance" in other.err
+    assert "warning: run was fitted on other scores: search.distance was cosine, here cosine-squared" in other.err
+    values = json.loads(calibration.read_text())
+    features = json.loads(values["trained_on"]["scores"]["features"])
+    assert "features was" not in other.err
+    features[0]["options"] = {"n_mels": 30}
+    values["trained_on"]["scores"]["features"] = json.dumps(features)
+    (tmp_path / "other.json").write_text(json.dumps(values))
+    odd = swsdist(*ask, "--calibration", tmp_path / "other.json", cwd=place).err
+    assert "other.json was fitted on other scores: features was" in odd
+    assert "here mfcc version 1" in odd
     steps = ("--set", "calibrate.steps=[q-norm, logistic]", "--set", "report.exports=[csv]")
     swsdist("run", "config.yaml", "--run", tmp_path / "log", *steps, cwd=place)
     shown = swsdist(*ask, "--calibration", tmp_path / "log", cwd=place).out
@@ -169,7 +178,7 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     ("given", "complaint"),
     [
         ("gone.json", "there is no such file"),
-        ("corpus", "this folder is not a run"),
+        ("corpus", "this is a folder, and not that of a run"),
         ("config.yaml", "not a calibration of swsdist"),
         ("run/report.json", "not a calibration of swsdist (its schema is swsdist-report/1)"),
     ],
@@ -185,7 +194,7 @@ def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_
     shutil.copytree(place / "run", tmp_path / "run")
     swsdist("run", "config.yaml", "--run", tmp_path / "run", "--set", "calibrate.fit=none", cwd=place)
     told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "run", cwd=place, code=2).err
-    assert "nothing decided in this run" in told
+    assert "this run has fitted nothing" in told
 
 
 @pytest.mark.parametrize(

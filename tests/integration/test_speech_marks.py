@@ -19,7 +19,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods import direct
 from swsdist.store.manifest import Made, commit, shard_of
 from swsdist.store.reading import Store
-from swsdist.store.writing import write_shard
+from swsdist.store.writing import write_tracks
 
 ROOM = 2.0  # s between two words of a document
 
@@ -113,7 +113,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
         for k in range(2)
     ]
     extractor = create("mfcc", {})
-    made = write_shard(folder, "fp", rows, extractor)
+    made = write_tracks(folder, "fp", rows, extractor)[0]
     without = made.documents.set_column(
         made.documents.schema.get_field_index("speech"),
         made.documents.schema.field("speech"),

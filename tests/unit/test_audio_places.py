@@ -15,7 +15,7 @@ from swsdist.audio.reader import probe, read_blocks
 from swsdist.errors import AudioError
 from swsdist.features.registry import create
 from swsdist.io.filesystem import Folder
-from swsdist.store.writing import write_shard
+from swsdist.store.writing import write_tracks
 
 RATE, SECONDS = 16000, 12
 PLACES = [(0.5, 1.5), (1.5, 3.0), (2.2, 4.0), (5.0, 6.25), (6.25, 11.0), (7.0, 8.0)]
@@ -103,7 +103,7 @@ def test_documents_of_a_shard(recording: str, starts: Path, tmp_path: Path) -> N
         | {"start": start, "end": end, "listed": f"segments, line {k + 1}"}
         for k, (start, end) in enumerate([*PLACES, (11.0, 12.3), (12.5, 13.0)])
     ]
-    made = write_shard(Folder(str(tmp_path / "store")), "fp", rows, create("mfcc", {}))
+    made = write_tracks(Folder(str(tmp_path / "store")), "fp", rows, create("mfcc", {}))[0]
     assert counts(starts) == (1, 1)
     assert made.rejected.to_pylist()[0]["reason"] == "place-outside"
     assert made.documents["duration"].to_pylist() == pytest.approx([end - start for start, end in PLACES] + [1.0])

@@ -17,7 +17,7 @@ from swsdist.features.registry import create, identity, made_by, recipe, recipe_
 from swsdist.features.sources import sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
-from swsdist.store.writing import write_shard
+from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_given
 
 
@@ -192,7 +192,7 @@ def test_what_is_gone_since_the_plan_is_not_rejected(tmp_path: Path) -> None:
     row, store = planned(save(tmp_path, ONES)), Folder(str(tmp_path / "store"))
     (tmp_path / "a.npy").unlink()
     with pytest.raises(FileNotFoundError):
-        write_shard(store, "fp", [row], given(tmp_path))
+        write_tracks(store, "fp", [row], given(tmp_path))
 
 
 def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
         storage = {"endpoint_url": f"http://127.0.0.1:{port.getsockname()[1]}", "key": "k", "secret": "s"}
         store = Folder(str(tmp_path / "store"), {**storage, "config_kwargs": config})
         with pytest.raises(StorageError):
-            write_shard(store, "fp", [row], given(tmp_path))
+            write_tracks(store, "fp", [row], given(tmp_path))
 
 
 def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
@@ -215,5 +215,5 @@ def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "identify", refuse)
-        made = write_shard(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))
+        made = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))[0]
     assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [("unreadable", "look at the key")]

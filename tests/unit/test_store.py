@@ -21,7 +21,7 @@ from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
 from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, shard_of
 from swsdist.store.reading import Store
-from swsdist.store.writing import ShardWriter, rejection, shard_name, write_shard
+from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
 from swsdist.types import DOCUMENTS, FRAMES, STATISTICS
 
 RATE = 1000
@@ -61,7 +61,7 @@ def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
     folder = Folder(str(root))
     shards, documents, rejected = [], [DOCUMENTS.empty_table()], [REJECTED_DOCUMENTS.empty_table()]
     for k, rows in enumerate(groups):
-        indexed = write_shard(folder, f"{k:032x}", rows, Counter())
+        indexed = write_tracks(folder, f"{k:032x}", rows, Counter())[0]
         documents.append(indexed.documents)
         rejected.append(indexed.rejected)
         output = indexed.outputs[0]
@@ -508,7 +508,7 @@ def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "store"))
     row = corpus_row("d", write_wav(tmp_path / "d.wav", noise(0, 1)))
     with pytest.raises(RuntimeError, match="a bug"):
-        write_shard(folder, "0" * 32, [row], Fails())
+        write_tracks(folder, "0" * 32, [row], Fails())
     assert folder.listing() == {}
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from swsdist.audio.places import OVERSHOOT
-from swsdist.audio.reader import AudioInfo, probe
+from swsdist.audio.probing import probe_all
 from swsdist.chains.search.given import row_for
 from swsdist.chains.search.index import is_same
 from swsdist.chains.search.inputs import SearchInputs
@@ -36,8 +34,6 @@ from swsdist.pipeline.finding import Finding
 from swsdist.registries import METHODS
 from swsdist.store.given import given_frames
 
-#: Headers are read side by side: on S3 each waits for the network.
-_PROBES = 16
 #: Hz at which queries are listened to.
 _RATE = 16_000
 #: Keys of frames that a finding shows.
@@ -95,7 +91,7 @@ class _Checking:
             return
         paths = dict.fromkeys(table["path"].to_pylist())
         demand_permission(paths, self._corpus.documents, self._storage)
-        found = _probed(list(paths), self._storage)
+        found = probe_all(paths, self._storage)
         bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
         for row in table.to_pylist():
             info = found[row["path"]]
@@ -243,19 +239,6 @@ class _Checking:
             place = place.parent
         writable = place.is_dir() and os.access(place, os.W_OK)
         yield Finding("run", writable, root if writable else f"{root}: {place} cannot be written to")
-
-
-def _probed(paths: list[str], storage: Mapping[str, Any]) -> dict[str, AudioInfo | AudioError]:
-    """What the header of each recording says, or why it cannot be read."""
-
-    def one(path: str) -> AudioInfo | AudioError:
-        try:
-            return probe(path, storage)
-        except AudioError as error:
-            return error
-
-    with ThreadPoolExecutor(_PROBES) as pool:
-        return dict(zip(paths, pool.map(one, paths), strict=True))
 
 
 def _odd(name: str, notices: Notices) -> Iterator[Finding]:

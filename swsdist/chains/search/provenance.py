@@ -47,14 +47,20 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
     return run.path(parts[0].name)
 
 
-def calibration_file(path: str, storage: Mapping[str, object]) -> bytes:
+def calibration_file(path: str, storage: Mapping[str, object], where: str = "") -> bytes:
     """What an earlier run has fitted: the content of a file, or of that of a finished run's folder.
+
+    Args:
+        path: of a file or a run, local or `s3://`.
+        storage: options for s3fs.
+        where: the name, as messages show it; by default as `calibrate.fit`.
 
     Raises:
         ConfigError: there is none.
         StoreError: the run is not finished.
     """
-    folder, name = locate(calibration_place(path, storage, f"calibrate.fit: {path}"), storage)
+    where = where or f"calibrate.fit: {path}"
+    folder, name = locate(calibration_place(path, storage, where), storage)
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
@@ -63,7 +69,7 @@ def calibration_file(path: str, storage: Mapping[str, object]) -> bytes:
         complaint = "this is a folder, and not that of a run"
     raise ConfigError(
         complaint,
-        where=f"calibrate.fit: {path}",
+        where=where,
         remedy="name the folder of a finished run, or a file below calibration/ in it",
     )
 
@@ -78,7 +84,7 @@ def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs
         scores, documents = theirs["scores"], theirs["documents"]
     except (ValueError, KeyError, TypeError):
         return  # who reads the file says what is wrong with it
-    if others := other_scores(config, scores):
+    if others := other_scores(scores_of(config), scores):
         notices.add(
             "calibration that was fitted on other scores",
             where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",

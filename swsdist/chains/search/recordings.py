@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.audio import archives, commands, ffmpeg
-from swsdist.audio.reader import probe
-from swsdist.errors import AudioError, StorageError
+from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import AudioInfo
+from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.store.writing import NO_FILE
 
@@ -77,17 +78,19 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
     A command is not run for that: it counts as a minute.
     """
 
+    def is_probed(row: dict[str, Any]) -> bool:
+        return row["duration"] is None and bool(row["path"]) and not commands.is_command(row["path"])
+
+    headers = probe_all((row["path"] for row in rows if is_probed(row)), storage)
+
     def one(row: dict[str, Any]) -> float:
         if row["duration"] is not None:
             return float(row["duration"])
         if not row["path"]:
             return float(row.get("expected", 0.0))
-        if commands.is_command(row["path"]):
+        if not is_probed(row):
             return 60.0
-        try:
-            return probe(row["path"], storage).duration
-        except AudioError:
-            return 0.0
+        info = headers[row["path"]]
+        return info.duration if isinstance(info, AudioInfo) else 0.0
 
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(one, rows))
+    return list(map(one, rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from swsdist.config import Config
 from swsdist.config.section import Section
@@ -20,10 +21,16 @@ def settings_of(config: Config) -> dict[str, str]:
         values = (
             Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
         )
-        for key, value in values.items():
-            place = f"{name}.{key}" if key else name
-            found[place] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        found |= in_words(name, values)
     return found
+
+
+def in_words(name: str, values: Mapping[str, object]) -> dict[str, str]:
+    """Keys of a section, in full, with their values as text."""
+    return {
+        f"{name}.{key}" if key else name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in values.items()
+    }
 
 
 def scores_of(config: Config) -> dict[str, str]:
@@ -31,12 +38,15 @@ def scores_of(config: Config) -> dict[str, str]:
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
-def other_scores(config: Config, known: object) -> list[str]:
-    """Where scores that something was fitted on were made otherwise than those of a config; empty where it is not known."""
+def other_scores(mine: Mapping[str, str], known: object) -> list[str]:
+    """Where scores that something was fitted on were made otherwise than these are; empty where it is not known.
+
+    Args:
+        mine: as `scores_of` gives them, or some of them.
+        known: the same of what it was fitted on.
+    """
     if not isinstance(known, dict):
         return []
     return [
-        f"{key} was {known[key]}, here {value}"
-        for key, value in scores_of(config).items()
-        if key in known and known[key] != value
+        f"{key} was {known[key]}, here {value}" for key, value in mine.items() if key in known and known[key] != value
     ]

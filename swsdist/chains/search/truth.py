@@ -112,11 +112,7 @@ def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Tabl
     if kind_of(source, "queries", ENDINGS, storage) == "term list":
         listed = read_termlist(source, storage, notices=Notices())  # told when the queries were read
         return listed.terms.select(TERMS.names), listed.lowercase
-    texts: dict[str, str | None] = {}
-    for row in queries.select(["query_id", "term"]).to_pylist():
-        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
-    known = {query_id: " ".join(term.split()) for query_id, term in texts.items() if term and term.split()}
-    _tell_without_term(texts, known, source, notices)
+    known = {query_id: " ".join(words) for query_id, words in _words(queries, source, notices).items()}
     return pa.table({"query_id": list(known), "term": list(known.values())}, schema=TERMS), True
 
 
@@ -135,11 +131,7 @@ def _from_text(
             remedy="set score.trials: document (or score.protocol: quesst), or give corpus.references with times",
         )
     said = read_text(path, storage)
-    texts: dict[str, str | None] = {}
-    for row in queries.select(["query_id", "term"]).to_pylist():
-        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
-    terms = {query_id: term.lower().split() for query_id, term in texts.items() if term and term.split()}
-    _tell_without_term(texts, terms, path, notices)
+    terms = {q: [word.lower() for word in words] for q, words in _words(queries, path, notices).items()}
     names = set(documents["doc_id"].to_pylist())
     strange = [name for name in said if name not in names]
     if strange:
@@ -179,7 +171,12 @@ def _from_text(
     return pa.Table.from_pylist(rows, REFERENCES)
 
 
-def _tell_without_term(texts: Mapping[str, object], known: Mapping[str, object], where: str, notices: Notices) -> None:
+def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[str]]:
+    """The words of the first term of each query, of those that have one; of the others it is told."""
+    texts: dict[str, str | None] = {}
+    for row in queries.select(["query_id", "term"]).to_pylist():
+        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
+    known = {query_id: term.split() for query_id, term in texts.items() if term and term.split()}
     lacking = [query_id for query_id in texts if query_id not in known]
     if lacking:
         notices.add(
@@ -188,6 +185,7 @@ def _tell_without_term(texts: Mapping[str, object], known: Mapping[str, object],
             remedy="give their text (column term)",
             count=len(lacking),
         )
+    return known
 
 
 def _tell_unsearched(references: pa.Table, documents: pa.Table, path: str, notices: Notices) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +13,16 @@ import pyarrow as pa
 from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import Calibration
+from swsdist.chains.search.inputs import describe
+from swsdist.chains.search.provenance import calibration_file
+from swsdist.chains.search.settings import in_words, other_scores
 from swsdist.chains.search.told import Fitted
-from swsdist.errors import ConfigError, UserError
-from swsdist.io.filesystem import Folder, locate
+from swsdist.config.section import Section
+from swsdist.errors import ConfigError
+from swsdist.io.filesystem import Folder
 from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
-from swsdist.pipeline.inspection.recorded import remains
+from swsdist.pipeline.task import Values
 from swsdist.report.answers.hits import LIKELY
 
 #: Steps that make a score of a score; others look at a whole list.
@@ -73,48 +76,78 @@ def of_run(course: Course) -> Judge | None:
         return None
 
 
-def named(path: str, options: Mapping[str, object], storage: Mapping[str, object] | None = None) -> Judge:
+def named(
+    path: str, options: Mapping[str, object], recipes: Iterable[Values], storage: Mapping[str, object] | None = None
+) -> Judge:
     """By a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
         options: keys of the config's section `search`, by which is searched now.
+        recipes: of the tracks of the store that is searched.
         storage: options for s3fs.
 
     Raises:
-        ConfigError: it is no calibration, or of scores that a search without a run does not have.
-        UserError: there is no such file.
+        ConfigError: there is none, or it is of scores that a search without a run does not have.
+        StoreError: the run is not finished.
     """
     where = f"--calibration {path}"
-    folder = Folder(path.rstrip("/"), storage or {})
-    if folder.exists("plan.json"):
-        course = remains(folder)
-        judge = of_run(course)
-        if judge is None:
-            steps = ", ".join(course.config.calibrate.steps)
+    data = calibration_file(path, storage or {}, where)
+    made = "decided in" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "was fitted in"
+    known = _trained_on(data)
+    if "calibrate.steps" in known:
+        steps = json.loads(known["calibrate.steps"])
+        if steps[:1] != ["q-norm"] or set(steps[1:]) - _OF_ONE:
             raise ConfigError(
-                f"nothing decided in this run, or by steps that need a whole list ({steps})",
+                f"it is of other scores than a search without a run has, or needs a whole list: steps {', '.join(steps)}",
                 where=where,
-                remedy=_REMEDY,
+                remedy="name one of steps [q-norm] or [q-norm, logistic]",
             )
-        theirs, mine = course.config.search.matters(), settings_of(options).matters()
-        other = [key for key in theirs if theirs[key] != mine.get(key)]
-        said = judge.said.replace("in that run", f"in {path}")
-        odd = (f"{path} was fitted on scores of another search: {', '.join(other)}",) if other else ()
-        return Judge(judge.threshold, said, judge.steps, odd)
-    home, name = locate(path, storage)
-    if home.local() is not None and Path(path).is_dir():
-        raise UserError("this folder is not a run", where=where, remedy=_REMEDY)
-    try:
-        data = home.read_bytes(name)
-    except FileNotFoundError:
-        raise UserError("there is no such file", where=where, remedy=_REMEDY) from None
-    fitted = _of_steps(data, where, f"was fitted in {path}")
+    mine = in_words("search", Section.matters(settings_of(options)))
+    if "features" in known:
+        mine["features"] = _features_now(known["features"], list(recipes))
+    other = other_scores(mine, known)
+    odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
+    fitted = _of_steps(data, where, f"{made} {path}")
     if fitted is not None:
-        return fitted
+        return replace(fitted, warnings=odd)
     least = Calibration.from_json(data, where).thresholds[0]
     assert least is not None  # from_json refuses a file without one
-    return Judge(least, f"a score of {least:.3f} was fitted in {path}")
+    return Judge(least, f"a score of {least:.3f} {made} {path}", warnings=odd)
+
+
+def _trained_on(data: bytes) -> dict[str, str]:
+    """What the scores depended on that something was fitted on; nothing where the file does not say, or is none."""
+    try:
+        found = json.loads(data)["trained_on"]["scores"]
+    except (ValueError, KeyError, TypeError):
+        return {}  # who reads the file says what is wrong with it
+    return found if isinstance(found, dict) else {}
+
+
+def _features_now(known: str, recipes: list[Values]) -> str:
+    """The features of a store in the words of a config; those that are known where they made it.
+
+    A config names the options that somebody gave, and a recipe has them all.
+    """
+    theirs = json.loads(known)
+    theirs = theirs if isinstance(theirs, list) else [theirs]
+
+    def made(one: Values, recipe: Values) -> bool:
+        options = {**recipe["options"], **recipe.get("paths", {})}
+        return bool(one["name"] == recipe["name"]) and all(
+            key in options and options[key] == value for key, value in one["options"].items()
+        )
+
+    def all_made(one: Values, recipe: Values) -> bool:
+        parts, stored = one.get("transforms", ()), recipe.get("transforms", ())
+        return made(one, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
+
+    # An extractor may yield several tracks.
+    distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]
+    if len(theirs) == len(distinct) and all(map(all_made, theirs, distinct)):
+        return known
+    return "; ".join(map(describe, distinct))
 
 
 def _of_steps(data: bytes, where: str, made: str) -> Judge | None:

@@ -1,0 +1,32 @@
+"""The headers of many recordings, read side by side where that is quicker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from swsdist.audio import commands, ffmpeg
+from swsdist.audio.reader import AudioInfo, probe
+from swsdist.errors import AudioError
+from swsdist.io.filesystem import is_remote
+
+#: Headers on S3 that are read at once: each waits for the network some times.
+_REMOTE = 16
+
+
+def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None) -> dict[str, AudioInfo | AudioError]:
+    """What the header of each recording says, by its path, or why it cannot be read; each is read once."""
+
+    def one(path: str) -> AudioInfo | AudioError:
+        try:
+            return probe(path, storage)
+        except AudioError as error:
+            return error
+
+    listed = list(dict.fromkeys(paths))
+    far = any(not commands.is_command(path) and is_remote(path) for path in listed)
+    if far or any(commands.is_command(path) or ffmpeg.is_for(path) for path in listed):  # else a thread costs more
+        with ThreadPoolExecutor(_REMOTE if far else os.cpu_count() or 1) as threads:
+            return dict(zip(listed, threads.map(one, listed), strict=True))
+    return {path: one(path) for path in listed}
