@@ -166,8 +166,25 @@ CALIBRATION: Registry[StepEntry] = Registry(
     "calibrate.steps",
     {
         "q-norm": StepEntry("swsdist.calibrate.steps.q_norm:QNorm", 1, statistics=("cost-sums",), first=True),
+        "m-norm": StepEntry("swsdist.calibrate.steps.m_norm:MNorm", 1, statistics=("score-histogram",), first=True),
+        "rank-norm": StepEntry(
+            "swsdist.calibrate.steps.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True
+        ),
         "logistic": StepEntry(
             "swsdist.calibrate.steps.logistic:LogisticStep", 1, gives="posterior", fits=True, looks_at=_FITTED
+        ),
+        "power": StepEntry("swsdist.calibrate.steps.power:Power", 1, takes="posterior", gives="posterior"),
+        "llr": StepEntry(
+            "swsdist.calibrate.steps.llr:Llr",
+            1,
+            gives="llr",
+            fits=True,
+            own_threshold=True,
+            looks_at=_FITTED,
+            columns=("start", "end"),
+        ),
+        "at-prior": StepEntry(
+            "swsdist.calibrate.steps.at_prior:AtPrior", 1, takes="llr", gives="posterior", own_threshold=True
         ),
         "kst": StepEntry("swsdist.calibrate.steps.kst:Kst", 1, *_BY_TERM, own_threshold=True, operating_point=True),
         "sto": StepEntry("swsdist.calibrate.steps.sto:Sto", 1, *_BY_TERM, own_threshold=True, operating_point=True),
@@ -175,13 +192,17 @@ CALIBRATION: Registry[StepEntry] = Registry(
     StepEntry,
 )
 
-#: What may be known of all candidates of a query: see `swsdist.calibrate.statistics`.
+#: What may be known of all candidates of a query, and of its examples: see `swsdist.calibrate.statistics`.
 STATISTICS: Registry[Entry] = Registry(
     "statistic of candidates",
     "swsdist.statistics",
     "statistics of a step of calibration",
     {
         "cost-sums": Entry("swsdist.calibrate.statistics:CostSums", 1),
+        "score-histogram": Entry("swsdist.calibrate.statistics:ScoreHistogram", 1),
+        "example-lengths": Entry("swsdist.calibrate.examples:ExampleLengths", 1),
+        "example-entropies": Entry("swsdist.calibrate.examples:ExampleEntropies", 1),
+        "example-speech": Entry("swsdist.calibrate.examples:ExampleSpeech", 1),
         "posterior-sums": Entry("swsdist.calibrate.statistics:CandidatePosteriors", 1),
     },
 )

@@ -35,6 +35,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.registries import CALIBRATION
 from swsdist.score import Counts, fit_threshold, score_limits
+from swsdist.steps import Score
 
 AnyStep = Step[Any, Any]
 
@@ -94,6 +95,29 @@ def procedures(settings: Calibrate, point: Point) -> tuple[Procedure, Procedure]
     return made[0], made[1]
 
 
+def check_steps(settings: Calibrate, score: Score) -> None:
+    """Refuse steps that cannot do with the scores that they get, by their options.
+
+    Args:
+        settings: of a config, whose steps fit together as far as their entries tell.
+        score: the kind that the search gives.
+
+    Raises:
+        ConfigError: a step refuses what it would get; or see `make_steps`.
+    """
+    for step in make_steps(settings.steps, settings.options, settings.alpha):
+        complaint = step.refuses(score)
+        if complaint is not None:
+            raise ConfigError(f"{step.name} gets scores of the kind {score}", where="calibrate.steps", remedy=complaint)
+        score = CALIBRATION[step.name].gives
+
+
+def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
+    """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
+    steps = make_steps(settings.steps, settings.options, settings.alpha)
+    return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
+
+
 @dataclass(frozen=True)
 class Procedure:
     """Some steps, and what was fitted.
@@ -107,6 +131,7 @@ class Procedure:
         fit: `crossfit`, `oracle`, `file`, or `none` where nothing is fitted.
         trained_on: fingerprint of the aligned lists, number of queries, and what else tells where they come from.
         low, high: least and greatest score of the resulting list.
+        sides: statistics that steps want wherever they stand, of all queries that come.
     """
 
     steps: tuple[AnyStep, ...]
@@ -117,6 +142,7 @@ class Procedure:
     trained_on: Mapping[str, object] = field(default_factory=dict)
     low: float = 0.0
     high: float = 0.0
+    sides: Mapping[str, Tally] = field(default_factory=dict)
 
     @property
     def own_threshold(self) -> float | None:
@@ -142,10 +168,15 @@ class Procedure:
         place = table.schema.get_field_index("score")
         for number, step in enumerate(self.steps):
             known = statistics if number == 0 and CALIBRATION[step.name].statistics else None
-            values = self._applied(step, self.models[number] if self.models else (), table, known)
+            values = self._applied(step, self.models[number] if self.models else (), table, self.known(step, known))
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
         return table
+
+    def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
+        """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
+        sides = {name: self.sides[name] for name in step.wants()}
+        return {**(statistics or {}), **sides} if sides or statistics is not None else None
 
     def _applied(
         self, step: AnyStep, models: Sequence[Json], table: pa.Table, statistics: Mapping[str, Tally] | None
@@ -287,7 +318,8 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
         for fold, rows in by_fold(table, folds):
             for view in range(views):
                 if views == 1 or folds == 1 or view != fold:
-                    found = step.gather(before.of_fold(view).scores(rows) if views > 1 else before.scores(rows))
+                    scored = before.of_fold(view).scores(rows) if views > 1 else before.scores(rows)
+                    found = step.gather(scored, before.known(step), before.point)
                     known = gathered.get((view, fold))
                     gathered[view, fold] = found if known is None else known + found
     for k in range(folds):

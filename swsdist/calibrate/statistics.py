@@ -9,11 +9,11 @@ The score of a candidate is ``-cost / scale``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,11 @@ from swsdist.errors import DataError
 from swsdist.registries import STATISTICS
 from swsdist.types import QUERY_STATISTICS
 
-#: query_id, example, scale.
+#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score.
 Key = tuple[str, int, int]
+
+#: Bins a unit of score. A power of two, so that the scores at their edges are exact.
+BINS = 1 << 10
 
 #: Rows that are summed at once: so many squares of 20 bits and signs, and costs of 40 bits, stay inside 64 bits.
 _AT_ONCE = 1 << 22
@@ -67,14 +70,20 @@ def summed(tallies: Iterable[Tally]) -> Tally:
 
 
 class Statistic(Protocol):
-    """What a class in the registry offers."""
+    """What a class in the registry offers.
+
+    Attributes:
+        name, version, quantities: as they say.
+        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.Described`).
+    """
 
     name: str
     version: int
     quantities: tuple[str, ...]
+    reads: Literal["candidates", "examples"]
 
-    def of(self, candidates: pa.Table) -> Tally:
-        """Sum up CANDIDATES, rows in any order."""
+    def of(self, given: Any, /) -> Tally:
+        """Sum up; rows in any order."""
 
 
 class CostSums:
@@ -83,6 +92,7 @@ class CostSums:
     name = "cost-sums"
     version = 1
     quantities = ("candidates", "cost_sum", "cost_square_sum")
+    reads: Literal["candidates", "examples"] = "candidates"
 
     def of(self, candidates: pa.Table) -> Tally:
         """Sum up CANDIDATES; of equal keys consecutive rows are quickest."""
@@ -105,6 +115,7 @@ class CandidatePosteriors:
     name = "posterior-sums"
     version = 1
     quantities = ("posterior_sum",)
+    reads: Literal["candidates", "examples"] = "candidates"
 
     def of(self, candidates: pa.Table) -> Tally:
         """Sum up CANDIDATES.
@@ -124,6 +135,38 @@ class CandidatePosteriors:
                 for (query, _, scale), value in zip(keys, total, strict=True)
             )
         return summed(parts)
+
+
+class ScoreHistogram:
+    """How many candidates have which score: counts in bins of 1 / `BINS`, of all examples together.
+
+    Bin b holds the scores from b / BINS on, up to the next; only bins that hold some are there. In a key the bin stands where
+    others have the example.
+    """
+
+    name = "score-histogram"
+    version = 1
+    quantities = ("candidates",)
+    reads: Literal["candidates", "examples"] = "candidates"
+
+    def of(self, candidates: pa.Table) -> Tally:
+        """Count CANDIDATES, rows in any order."""
+        if not candidates.num_rows:
+            return Tally(self.quantities)
+        names, query = coded(candidates["query_id"])
+        # |cost| is at most 2^40, so the product stays inside 64 bits; a quotient is rounded down.
+        bins = -candidates["cost"].to_numpy() * BINS // candidates["scale"].to_numpy()
+        pairs, counts = np.unique(np.stack([query, bins]), axis=1, return_counts=True)
+        keys = ((names[code], place, BINS) for code, place in pairs.T.tolist())
+        return Tally(self.quantities, {key: (count,) for key, count in zip(keys, counts.tolist(), strict=True)})
+
+
+def histograms(tally: Tally) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Of each query of `score-histogram`: bins, int64 ascending, and the candidates in each, int64."""
+    return {
+        query_id: (np.array([key[1] for key, _ in rows], np.int64), np.array([n for _, (n,) in rows], np.int64))
+        for query_id, rows in tally.by_query().items()
+    }
 
 
 def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
@@ -160,24 +203,26 @@ def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def made(names: Sequence[str]) -> dict[str, Statistic]:
-    """The registered statistics of some names.
+def made(names: Iterable[str], reads: Literal["candidates", "examples"] | None = None) -> dict[str, Statistic]:
+    """The registered statistics of some names; of these, where it is said, those that read a thing.
 
     Raises:
         ConfigError: there is no such statistic, or it cannot be loaded.
     """
-    return {name: STATISTICS[name].load()() for name in names}
+    found: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
+    return {name: each for name, each in found.items() if reads in (None, each.reads)}
 
 
 def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
-    """QUERY_STATISTICS of some statistics, by name, query, example and scale."""
+    """QUERY_STATISTICS of some statistics, by query, name, example and scale: a query's rows stand together."""
     columns: dict[str, list[object]] = {name: [] for name in QUERY_STATISTICS.names}
-    for name, tally in sorted(tallies.items()):
-        for key in sorted(tally.values):
-            for quantity, value in zip(tally.quantities, tally.values[key], strict=True):
-                row = (name, *key, quantity, Decimal(value))
-                for column, cell in zip(columns.values(), row, strict=True):
-                    column.append(cell)
+    keys = sorted((key[0], name, *key[1:]) for name, tally in tallies.items() for key in tally.values)
+    for query_id, name, example, scale in keys:
+        tally, key = tallies[name], (query_id, example, scale)
+        for quantity, value in zip(tally.quantities, tally.values[key], strict=True):
+            row = (name, *key, quantity, Decimal(value))
+            for column, cell in zip(columns.values(), row, strict=True):
+                column.append(cell)
     return pa.Table.from_pydict(columns, QUERY_STATISTICS)
 
 

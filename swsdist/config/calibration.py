@@ -26,8 +26,9 @@ class Calibrate(Section):
 
     steps: tuple[str, ...] = Field(
         ("q-norm",),
-        description="what is done to scores, in this order: q-norm (minus the mean of the query's scores, over their standard "
-        "deviation), logistic (probabilities), kst, sto (keyword specific thresholds, or a sum of one, of probabilities)",
+        description="what is done to scores, in this order: q-norm, m-norm or rank-norm (comparable between queries by mean "
+        "and deviation, mode, or rank), logistic (probabilities), power (of them), llr (log-likelihood ratios, with side "
+        "information), at-prior (posteriors), kst, sto (keyword specific thresholds, or a sum of one, of probabilities)",
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
@@ -36,7 +37,8 @@ class Calibrate(Section):
         1.5, description="kst, sto: a query is taken to occur alpha times its sum of probabilities"
     )
     threshold: Literal["own", "fitted"] = Field(
-        "own", description="decide by the last step's own threshold if it has one (kst, sto), or by one that is fitted"
+        "own",
+        description="decide by the last step's own threshold if it has one (llr, at-prior, kst, sto), or by one that is fitted",
     )
     fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
         "crossfit",

@@ -17,7 +17,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
 from swsdist.partition import SLOTS
-from swsdist.registries import CHAINS, EXPORTS, METHODS
+from swsdist.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
 
 
 class Transforming(Section):
@@ -192,7 +192,7 @@ class Config(Section):
         how = self.search.examples
         if how != "best" and self.corpus.examples == "primary":
             raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
-        if how == "mean" and "q-norm" not in self.calibrate.steps:
+        if how == "mean" and not any(CALIBRATION[name].first for name in self.calibrate.steps):
             raise ValueError(
                 "search.examples: mean is one of normalised scores, which calibrate.steps without q-norm keeps as they are"
             )

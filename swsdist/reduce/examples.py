@@ -13,7 +13,7 @@
    says that the place is not among its best, and no more.
 
 A mean over many examples varies less than one over few. So means are q-normed again, as all scores are, by the stage that
-follows: `cost-sums` is over the means of all places. They are exact sums: a q-normed score is rounded to a multiple of
+follows: statistics are over the means of all places. They are exact sums: a q-normed score is rounded to a multiple of
 1 / `fineness`, and with K examples minus the sum of these integers stands as a cost of scale K `fineness`.
 
 A query of one example has nothing to average, and is what `best` makes of it.
@@ -30,12 +30,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.statistics import CostSums, Tally, summed, to_table
+from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, made, summed, to_table
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.errors import ConfigError
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.overlaps import Merge, claimed, merged
 from swsdist.reduce.spans import Best, Names, Spans, spans_of
+from swsdist.types import CANDIDATES
+
+#: What statistics look at of CANDIDATES.
+_MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "example", "cost", "scale")])
 
 #: A q-normed score is a whole number of 1 / FINENESS, where nothing else is said.
 FINENESS = 1 << 21
@@ -62,18 +66,18 @@ def reduce_examples(
         fineness: of q-normed scores that are averaged.
 
     Returns:
-        Of a mean, `cost`, `frames` and `example` are those of the place's best candidate, and the query has `cost-sums` of
-        example 0 only.
+        Of a mean, `cost`, `frames` and `example` are those of the place's best candidate, and the statistics are of the means
+        of all places, of example 0.
 
     Raises:
-        ConfigError: of means there are no such statistics, or their posteriors would be summed.
+        ConfigError: posteriors of means would be summed, or there is no such statistic.
         DataError: see `reduce_bucket`.
     """
     if how != "mean":
         return reduce_bucket(
             candidates(), tick=tick, overlap=overlap, nbest=nbest, system=system, merge=merge, statistics=statistics
         )
-    if merge != "best" or set(statistics) - {CostSums.name}:
+    if merge != "best" or CandidatePosteriors.name in statistics:
         raise ConfigError(
             "means of examples are no posteriors: they are not summed, and have no sums of posteriors",
             where="search.examples: mean",
@@ -83,18 +87,19 @@ def reduce_examples(
     examples = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     known = example_moments(sums)
     single = pa.array([query_id for query_id, count in examples.items() if count == 1], pa.string())
-    parts = [Tally(sums.quantities, {key: row for key, row in sums.values.items() if examples[key[0]] == 1})]
+    wanted = made(statistics)
+    parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     names = Names()
     best = Best(names, nbest)
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
         one, several = (spans_of(table.filter(rows), names) for rows in (alone, pc.invert(alone)))
         best.add(merged(one, overlap, "best"))
-        places, tally = _places(several, names, known, examples, overlap, fineness)
+        places, means = _places(several, names, known, examples, overlap, fineness)
         best.add(places)
-        parts.append(tally)
-    wanted = {CostSums.name: summed(parts)} if statistics else {}
-    return Reduced(best.table(tick, system), to_table(wanted))
+        for name, each in wanted.items():
+            parts[name] += [each.of(table.filter(alone)), each.of(means)]
+    return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
 
 
 def _places(
@@ -104,8 +109,8 @@ def _places(
     examples: Mapping[str, int],
     overlap: float,
     fineness: int,
-) -> tuple[Spans, Tally]:
-    """A file's places, with means for scores, and their sums.
+) -> tuple[Spans, pa.Table]:
+    """A file's places, with means for scores; and these as statistics take candidates, of example 0.
 
     Args:
         spans: all candidates.
@@ -115,7 +120,7 @@ def _places(
         overlap, fineness: see `reduce_examples`.
     """
     if spans.rows == 0:
-        return spans, Tally(CostSums.quantities)
+        return spans, _MEANS.empty_table()
     spans, order, owner = claimed(spans._replace(score=_normalised(spans, names, known)), overlap)
     spans = spans.take(order)
     whole = np.rint(spans.score * fineness).astype(np.int64)
@@ -128,11 +133,8 @@ def _places(
     places, total = spans.take(here), total[here]
     query = [names.known[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
-    sums: dict[tuple[str, int, int], tuple[int, int, int]] = {}
-    for query_id, each, value in zip(query, scale.tolist(), total.tolist(), strict=True):
-        count, first_sum, second_sum = sums.get((query_id, 0, each), (0, 0, 0))
-        sums[query_id, 0, each] = count + 1, first_sum - value, second_sum + value * value
-    return places._replace(score=total / scale), Tally(CostSums.quantities, sums)
+    means = pa.table([query, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
+    return places._replace(score=total / scale), means
 
 
 def _normalised(

@@ -27,9 +27,30 @@ def test_registered(name: str) -> None:
     check_step(step, CALIBRATION[name])
 
 
-@pytest.mark.parametrize("name", ["kst", "sto"])
-def test_with_other_options(name: str) -> None:
-    (step,) = make_steps([name], {name: {"alpha": 0.25}})
+#: Of the query, and of the candidate: all but the posterior sum, which is of probabilities.
+SIDES = ("duration", "examples", "entropy", "speech", "mean", "deviation", "best", "gap", "length-ratio")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("kst", {"alpha": 0.25}),
+        ("sto", {"alpha": 0.25}),
+        ("m-norm", {"deviation": "worse"}),
+        ("m-norm", {"deviation": "all"}),
+        ("rank-norm", {"scale": "linear"}),
+        ("power", {"gamma": 0.5}),
+        ("llr", {"weights": "trials", "prior": 0.5}),
+        ("llr", {"curve": "rising"}),
+        ("llr", {"covariates": SIDES}),
+        ("llr", {"covariates": SIDES, "curve": "rising"}),
+        ("at-prior", {"prior": 0.5}),
+        ("at-prior", {"vocabulary": 120}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else ",".join(value),
+)
+def test_with_other_options(name: str, options: dict[str, object]) -> None:
+    (step,) = make_steps([name], {name: options})
     check_step(step, CALIBRATION[name])
 
 

@@ -13,14 +13,19 @@ import hashlib
 import pytest
 
 from swsdist.calibrate.procedure import make_steps
-from swsdist.calibrate.statistics import made, to_table
+from swsdist.calibrate.statistics import to_table
 from swsdist.registries import CALIBRATION, STATISTICS
-from swsdist.testing.conformance.calibration import POINT, kind_for, lists
+from swsdist.testing.conformance.calibration import POINT, kind_for, lists, statistics_of
 
 #: Version, and digest of the scores it makes: with its statistics, and without where it can do without.
 STEPS: dict[str, tuple[int, str]] = {
     "q-norm": (1, "c3ac4bee1451de7f0bedeb9f60416e37747687c96b0ea00ed29b3e18f5c80bf4"),
+    "m-norm": (1, "a0caa3b3e1bd872208ea89f4c7a10ff4cab84bf905237d62efa8dd0c72b5c477"),
+    "rank-norm": (1, "4262f62835f6a2a40bbf473d0b0f6c9fa60dba89111d8f304ed2fc0a9f49b306"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
+    "power": (1, "9e67c541a3962c3e090f901351bdbaee1f13862d74f12dc694b44d6e245c8d61"),
+    "llr": (1, "bdc49c925653213075b1ee10ad402b3d7cfcfeb2410934d5bbd2e1a65ac94fb2"),
+    "at-prior": (1, "e9c55c0b03419150f10a60e1dbf7ec217f321c7bdd6a636cf09821f7790dfcb7"),
     "kst": (1, "30185cc6c6d7ec8fce54b1ab1089f43b7bbea394a4a055a6c9d5c879646b102f"),
     "sto": (1, "4f7815c0152b70874365d393f000d83ec4dde10fb3c36b61887ab8e881be05d6"),
 }
@@ -28,6 +33,10 @@ STEPS: dict[str, tuple[int, str]] = {
 #: The same of what it sums up.
 SUMS: dict[str, tuple[int, str]] = {
     "cost-sums": (1, "9387abcb38d217579810723442bc12997ccc5ef28d3acfad0ea28f94ec663b88"),
+    "score-histogram": (1, "f31da7a479ef2fce2f646a369b77375213c5160f3910990ba2294f5eb973d844"),
+    "example-lengths": (1, "7a68eaea9b82fc72d9a0fa565894fae6e680e391b9658bcbd150afce85d86ceb"),
+    "example-entropies": (1, "4c56b1ed02ec38fb2330c75bf9f8db1e0ff27985c5a4ca95aae735959e065ccf"),
+    "example-speech": (1, "f8738b4048d84425a59824c48f9ccfa173327e3ed1b08c403b1476f573ab1927"),
     "posterior-sums": (1, "3cf68e064c7513cd667956110e77a63c849f18d2e94349ee46ad87d9b04f5f61"),
 }
 
@@ -36,8 +45,8 @@ def digest_of_step(name: str) -> str:
     entry = CALIBRATION[name]
     tried = lists(kind_for(entry))
     (step,) = make_steps([name], {})
-    fitted = step.fit([step.gather(tried.aligned)]) if entry.fits else None
-    statistics = {name: each.of(tried.candidates) for name, each in made(entry.statistics).items()}
+    fitted = step.fit([step.gather(tried.aligned, None, POINT)]) if entry.fits else None
+    statistics = statistics_of(tried, entry.statistics)
     running = hashlib.sha256()
     for known in [statistics or None, *([None] if entry.statistics and not entry.first else [])]:
         running.update(step.apply(tried.detections, fitted, known, POINT).tobytes())
@@ -45,8 +54,7 @@ def digest_of_step(name: str) -> str:
 
 
 def digest_of_sums(name: str) -> str:
-    (statistic,) = made([name]).values()
-    rows = to_table({name: statistic.of(lists("posterior").candidates)}).to_pylist()
+    rows = to_table(statistics_of(lists("posterior"), [name])).to_pylist()
     return hashlib.sha256(str(sorted(str(sorted(row.items())) for row in rows)).encode()).hexdigest()
 
 

@@ -401,7 +401,7 @@ def test_the_old_key_is_told_its_new_one() -> None:
         assert config.unfitted == tuple(new[:1])
         assert config.statistics == (("cost-sums",) if new else ())
     with pytest.raises(
-        ConfigError, match=r"there is no step qnorm \(did you mean q-norm\?\); there are q-norm, logistic"
+        ConfigError, match=r"there is no step qnorm \(did you mean q-norm\?\); there are q-norm, m-norm"
     ):
         config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
     with pytest.raises(ConfigError, match="options are given for sto, which is not among the steps"):

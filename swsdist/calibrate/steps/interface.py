@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.statistics import Tally
 from swsdist.errors import ConfigError
+from swsdist.steps import Score
 
 Floats = NDArray[np.float64]
 
@@ -77,8 +78,23 @@ class Step(Generic[O, P]):
         """The threshold for the scores it makes, where it knows one."""
         return None
 
-    def gather(self, aligned: pa.Table) -> P:
-        """What is learnt of an aligned list (TRIALS, all rows of its queries): a value that adds, rows in any order."""
+    def wants(self) -> tuple[str, ...]:
+        """Names of statistics that it wants with these options, wherever it stands in the order: facts about queries and
+        about what the search gave, whatever steps came between."""
+        return ()
+
+    def refuses(self, kind: Score) -> str | None:
+        """Why it cannot do with scores of a kind with these options, although its entry says so, and what to do; None: it
+        can."""
+        return None
+
+    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> P:
+        """What is learnt of an aligned list: a value that adds.
+
+        Args:
+            aligned: TRIALS, all rows of its queries, in any order.
+            statistics, point: as of `apply`.
+        """
         raise NotImplementedError(f"{self.name} is not fitted")
 
     def fit(self, parts: Iterable[P]) -> Json | None:
@@ -126,8 +142,8 @@ class Step(Generic[O, P]):
         Args:
             table: DETECTIONS or TRIALS, all rows of each of its queries, at least one row.
             fitted: what `fit` gave.
-            statistics: those that its entry names, of all candidates of the queries; None where an earlier step changed
-                the scores, so that they no longer describe them.
+            statistics: those that its entry names, of all candidates of the queries, unless an earlier step changed the
+                scores, so that they no longer describe them; and those that `wants` names. None where there are neither.
             point: the operating point, where its entry wants one.
 
         Returns:

@@ -21,7 +21,7 @@ class LogisticStep(Step[Options, Labelled]):
     name = "logistic"
     version = 1
 
-    def gather(self, aligned: pa.Table) -> Labelled:
+    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Labelled:
         """Hits and false alarms by score."""
         return Labelled.of(aligned)
 

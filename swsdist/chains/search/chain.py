@@ -5,15 +5,19 @@
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
 
-A first pass that reads an index of its own has the stage that makes it in front of search, and transforms that are fitted have
-the stage that fits them in front of index.
+A first pass that reads an index of its own has the stage that makes it in front of search, transforms that are fitted have
+the stage that fits them in front of index, and where steps of calibration want to know something of queries, `describe` stands
+in front of normalise.
 """
 
 from __future__ import annotations
 
+from swsdist.calibrate.procedure import check_steps, sides_wanted
+from swsdist.calibrate.statistics import made
 from swsdist.chains.search.align import Align
 from swsdist.chains.search.check import check
 from swsdist.chains.search.decide import Decide
+from swsdist.chains.search.describe import Describe, demand_posteriors
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
 from swsdist.chains.search.fit_transforms import FitTransforms
@@ -35,7 +39,7 @@ from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
-from swsdist.registries import FIRST_PASSES
+from swsdist.registries import FIRST_PASSES, METHODS
 from swsdist.registry import Entry
 
 _QUERIES = {"queries": "queries:groups"}
@@ -59,9 +63,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
             remedy="leave it out, or name another chain",
         )
     create(config.search)
+    check_steps(config.calibrate, METHODS[config.search.method].score)
+    sides = sides_wanted(config.calibrate)
+    described = [Step("describe", Describe(), "search", {**_QUERIES})] if made(sides, "examples") else []
+    known = {"statistics": "reduce:statistics", **({"described": "describe:described"} if described else {})}
     proposer = config.search.proposer.name
     stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
-    first = [Step(made.name, made, "index", {"shards": "index:features"}) for made in _made(stage)]
+    first = [Step(one.name, one, "index", {"shards": "index:features"}) for one in _made(stage)]
     fitted = [Step("fit-transforms", FitTransforms(), "index")] if is_fitted(config.features) else []
     steps = (
         *fitted,
@@ -70,19 +78,15 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *first,
         Step("search", Search(), "search", {**_QUERIES, "shards": "index:features"}),
         Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
-        Step(
-            "normalise",
-            Normalise(),
-            "search",
-            {"detections": "reduce:detections", "statistics": "reduce:statistics"},
-        ),
+        *described,
+        Step("normalise", Normalise(), "search", {"detections": "reduce:detections", **known}),
         Step("align.train", Align(), "score", {"detections": "normalise:normalised"}, {"trials": "aligned"}),
-        Step("fit", Fit(), "score", {"trials": "align.train:trials"}),
+        Step("fit", Fit(), "score", {"trials": "align.train:trials", **known}),
         Step(
             "decide",
             Decide(),
             "score",
-            {"detections": "normalise:normalised", "calibration": "fit:calibration"},
+            {"detections": "normalise:normalised", "calibration": "fit:calibration", **known},
         ),
         Step("align.final", Align(), "score", {"detections": "decide:scored"}),
         Step("measure", Measure(), "score", {"trials": "align.final:trials"}),
@@ -95,6 +99,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ),
     )
     own = SearchInputs.of(config, ledger)
+    demand_posteriors(own, sides)
     return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import Calibration, decide
+from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.told import Bucket
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -27,16 +29,19 @@ class Decide(Stage):
         fitted = [part.name for part in inputs.parts("calibration")]
         for receipt, told in inputs.told("detections", Bucket):
             (part,) = receipt.outputs
+            sides = sides_of(inputs, told.bucket) if inputs.config.calibrate.fitted else None
             yield inputs.task(
                 fitted,
                 part.name,
                 bool(inputs.config.calibrate.fitted),
+                *([sides] if sides else []),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
                     "detections": part.name,
                     "calibration": fitted[0] if fitted else None,
                     "steps": bool(inputs.config.calibrate.fitted),
+                    "sides": sides,
                     "bucket": told.bucket,
                     "slots": part.slots,
                 },
@@ -48,7 +53,7 @@ class Decide(Stage):
         source = task.payload["calibration"]
         data = None if source is None else context.read_bytes(source)
         if data is not None and task.payload["steps"]:
-            found = Procedure.from_run(data).apply(found)
+            found = replace(Procedure.from_run(data), sides=read_sides(context, task.payload)).apply(found)
         else:
             found = decide(found, None if data is None else Calibration.from_run(data))
         output = context.publish(task, "scored", [found], DETECTIONS, tuple(task.payload["slots"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
+from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.provenance import calibration_file, provenance, tell_of_provenance
@@ -93,6 +95,7 @@ class Fit(Stage):
             "point": point,
             "of": provenance(inputs.config, inputs.own(SearchInputs)),
             "calibrate": settings.model_dump(mode="json"),
+            "sides": (sides := sides_of(inputs)),
         }
         return inputs.task(
             steps.identity(),
@@ -101,6 +104,7 @@ class Fit(Stage):
             folds,
             files,
             point,
+            *([sides] if sides else []),
             label=settings.fit if fitted else f"from {settings.fit}",
             work=sum(part.rows for part in aligned),
             payload=payload if fitted else {**payload, "file": settings.fit},
@@ -138,6 +142,7 @@ class Fit(Stage):
         settings = Calibrate.model_validate(payload["calibrate"])
         point = Point(payload["point"]["trials"], payload["point"]["beta"])
         _, steps = procedures(settings, point)
+        steps = replace(steps, sides=read_sides(context, payload))
         own = settings.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:

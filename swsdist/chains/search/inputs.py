@@ -23,6 +23,7 @@ from swsdist.chains.search.oddities import (
 )
 from swsdist.chains.search.pending import Pending, extractors_of, transforms_of, with_models
 from swsdist.chains.search.recordings import document_seconds, identities
+from swsdist.chains.search.settings import describe
 from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
 from swsdist.config.model import Features
@@ -438,13 +439,3 @@ def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -
             known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
             known["identities"].setdefault(recipes[name], row["identity"])
     return found
-
-
-def describe(extractor: dict[str, Any]) -> str:
-    """An extractor in one line, with its transforms."""
-
-    def told(one: dict[str, Any]) -> str:
-        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
-        return f"{one['name']} version {one['version']} ({options})"
-
-    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Bucket
 from swsdist.config.calibration import Calibrate
@@ -37,10 +39,12 @@ class Normalise(Stage):
         first, _ = procedures(settings, point)
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
+            sides = sides_of(inputs, told.bucket)
             yield inputs.task(
                 first.identity(),
                 first.point,
                 receipt.fingerprint,
+                *([sides] if sides else []),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
@@ -49,6 +53,7 @@ class Normalise(Stage):
                     "bucket": told.bucket,
                     "detections": detections.name,
                     "statistics": statistics.name,
+                    "sides": sides,
                     "slots": detections.slots,
                 },
             )
@@ -57,6 +62,7 @@ class Normalise(Stage):
         """Scores as these steps make them, all else as it was."""
         payload = task.payload
         first, _ = procedures(Calibrate.model_validate(payload["calibrate"]), Point(*payload["point"]))
+        first = replace(first, sides=read_sides(context, payload))
         detections = first.scores(context.read(payload["detections"]), from_table(context.read(payload["statistics"])))
         output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
         limits = score_limits(detections["score"].to_numpy())

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.statistics import made
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
@@ -51,6 +53,9 @@ class Reduce(Stage):
         # A template is one example, and of one the best is that.
         how = "mean" if config.search.examples == "mean" else "best"
         query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
+        wanted = list(
+            dict.fromkeys([*config.calibrate.statistics, *made(sides_wanted(config.calibrate), "candidates")])
+        )
         common = {
             "examples": how,
             "merge": settings.merge or method.merge,
@@ -58,11 +63,11 @@ class Reduce(Stage):
             "tick": manifest.shift,
             "overlap": settings.overlap,
             "system": config.system,
-            "statistics": list(config.calibrate.statistics),
+            "statistics": wanted,
             # Means stay whole numbers of 1024 to the unit of one distance.
             "fineness": 1024 * _unit(config.search) if how == "mean" else 1,
         }
-        versions = [STATISTICS.identity(name) for name in config.calibrate.statistics]
+        versions = [STATISTICS.identity(name) for name in wanted]
         store = [own.store.root, manifest.fingerprint] if own.placed else None
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from swsdist.config import Config
 from swsdist.config.section import Section
@@ -50,3 +51,13 @@ def other_scores(mine: Mapping[str, str], known: object) -> list[str]:
     return [
         f"{key} was {known[key]}, here {value}" for key, value in mine.items() if key in known and known[key] != value
     ]
+
+
+def describe(extractor: Mapping[str, Any]) -> str:
+    """An extractor in one line, with its transforms."""
+
+    def told(one: Mapping[str, Any]) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
+        return f"{one['name']} version {one['version']} ({options})"
+
+    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))

@@ -14,20 +14,22 @@ test framework: what is broken is an AssertionError that names it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
+from swsdist.calibrate.examples import Described
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import Floats, Json, Point
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point
 from swsdist.partition import slot_of
 from swsdist.registries import CALIBRATION, STATISTICS
 from swsdist.steps import COLUMNS, Looks, Score, StepEntry
-from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
+from swsdist.types import CANDIDATES, DETECTIONS, EXAMPLES, TRIALS
 
 #: The operating point of the suite.
 POINT = Point(trials=3000, beta=20.0)
@@ -40,11 +42,21 @@ class Lists(NamedTuple):
         candidates: CANDIDATES.
         detections: DETECTIONS, the same spans.
         aligned: TRIALS, the same with labels, and misses, which have no score.
+        examples: two of each query, of three posteriors a frame.
     """
 
     candidates: pa.Table
     detections: pa.Table
     aligned: pa.Table
+    examples: Described
+
+
+def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
+    """Statistics of some names, of candidates and of examples."""
+    return {
+        name: each.of(tried.examples if each.reads == "examples" else tried.candidates)
+        for name, each in made(names).items()
+    }
 
 
 def lists(kind: Score) -> Lists:
@@ -75,7 +87,27 @@ def lists(kind: Score) -> Lists:
         pa.Table.from_pylist(candidates, CANDIDATES),
         pa.Table.from_pylist(detections, DETECTIONS),
         pa.Table.from_pylist(aligned, TRIALS),
+        _examples(),
     )
+
+
+def _examples() -> Described:
+    rows: list[dict[str, object]] = []
+    for row in range(14):
+        frames = 20 + 7 * (row % 5)
+        parts = np.array([[1 + (row * 7 + t * k) % 5 for k in range(3)] for t in range(frames)], np.float64)
+        features = (parts / parts.sum(axis=1, keepdims=True)).astype("<f4").tobytes()
+        key: dict[str, object] = {"query_id": f"q{row % 7}", "example": 1 + row // 7, "speaker": None}
+        rows.append({**key, "duration": frames / 100, "frames": frames, "features": features})
+
+    def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+        # A train of pulses through a resonance at 500 Hz, and then silence.
+        pulses = np.arange(2000 + 500 * example) % (50 + 10 * example + int(query_id[1:])) == 0
+        decay = 0.96 ** np.arange(200) * np.cos(2 * np.pi * 500 / 8000 * np.arange(200))
+        sound = 0.2 * np.convolve(pulses, decay)
+        return np.concatenate([sound, np.zeros(8000 - len(sound))]).astype(np.float32), 8000
+
+    return Described(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
 
 
 def kind_for(entry: StepEntry) -> Score:
@@ -96,11 +128,12 @@ def check_step(step: AnyStep, entry: StepEntry) -> None:
     _check_attributes(step, entry)
     _check_options(step)
     tried = lists(kind_for(entry))
-    fitted = _check_fit(step, entry, tried)
-    statistics = {name: each.of(tried.candidates) for name, each in made(entry.statistics).items()}
+    sides = statistics_of(tried, step.wants())
+    fitted = _check_fit(step, entry, tried, sides or None)
+    statistics = {**statistics_of(tried, entry.statistics), **sides}
     _check_scores(step, entry, tried, fitted, statistics or None)
     if entry.statistics and not entry.first:
-        _check_scores(step, entry, tried, fitted, None)
+        _check_scores(step, entry, tried, fitted, sides or None)
     threshold = step.threshold(POINT)
     if entry.own_threshold:
         _require(isinstance(threshold, float) and np.isfinite(threshold), step, f"its own threshold is {threshold!r}")
@@ -128,7 +161,7 @@ def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
         _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
     fits = "references" in entry.looks_at
     _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
-    for one in entry.statistics:
+    for one in (*entry.statistics, *step.wants()):
         _require(one in STATISTICS, step, f"it wants the statistic {one!r}; there are {', '.join(STATISTICS)}")
     _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")
     for one in entry.columns:
@@ -155,12 +188,17 @@ def _check_options(step: AnyStep) -> None:
     _require(False, step, "an unknown option is accepted")
 
 
-def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists) -> Json | None:
-    aligned = tried.aligned
+def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, sides: Mapping[str, Tally] | None) -> Json | None:
+    aligned, point = tried.aligned, POINT if entry.operating_point or entry.own_threshold else None
+
+    def gather(table: pa.Table) -> Addable:
+        gathered: Addable = step.gather(table, sides, point)
+        return gathered
+
     if not entry.fits:
         _require(step.fit([]) is None, step, "fit gives something, but its entry does not say that it is fitted (fits)")
         return None
-    fitted = step.fit([step.gather(aligned)])
+    fitted = step.fit([gather(aligned)])
     _require(isinstance(fitted, Mapping), step, f"fit gives {type(fitted).__name__}, not a JSON object")
     assert fitted is not None
     try:
@@ -169,8 +207,8 @@ def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists) -> Json | None:
         raise AssertionError(f"step {step.name!r}: what it fits is not plain JSON ({error})") from None
     _require(again == fitted, step, "what it fits is not the same after writing and reading it as JSON")
     cuts = [aligned.filter(pa.array([name in some for name in aligned["query_id"].to_pylist()])) for some in _CUTS]
-    parts = [step.gather(cut) for cut in cuts]
-    shuffled = step.gather(aligned.take(_permutation(aligned.num_rows)))
+    parts = [gather(cut) for cut in cuts]
+    shuffled = gather(aligned.take(_permutation(aligned.num_rows)))
     for way, told in (
         (parts, "parts"),
         (parts[::-1], "parts in another order"),
@@ -193,7 +231,7 @@ def _permutation(rows: int) -> pa.Array:
 def _check_scores(
     step: AnyStep, entry: StepEntry, tried: Lists, fitted: Json | None, statistics: Mapping[str, Tally] | None
 ) -> None:
-    point = POINT if entry.operating_point else None
+    point = POINT if entry.operating_point or entry.own_threshold else None
 
     def apply(table: pa.Table) -> Floats:
         return step.apply(table, fitted, statistics, point)

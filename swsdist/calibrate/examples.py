@@ -1,0 +1,146 @@
+"""What the steps of calibration may want to know of the examples of queries themselves, whatever was found for them.
+
+As the statistics of candidates (`swsdist.calibrate.statistics`) these are named integers that add, by query, example and scale,
+each a class and a line in `swsdist.registries.STATISTICS`. They are of the frames that are searched, or of the sound that these
+were made of; the latter is rounded to quarters of a dB before anything is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.audio import speech
+from swsdist.calibrate.regression import logarithm
+from swsdist.calibrate.statistics import Key, Tally
+from swsdist.errors import UserError
+
+#: An entropy of 1 nat is this many units.
+NAT = 1 << 32
+
+
+class Described(NamedTuple):
+    """A group of queries, as it was made for a search.
+
+    Attributes:
+        examples: EXAMPLES.
+        dimension: columns of their features.
+        posteriors: first column, and the one after the last, of each track that is posteriors.
+        features: names of all tracks, for messages.
+        heard: samples (float32, full scale 1) and rate (Hz) of what is searched of an example, by query and number; an error
+            where it was not made of a recording.
+    """
+
+    examples: pa.Table
+    dimension: int
+    posteriors: tuple[tuple[int, int], ...]
+    features: tuple[str, ...]
+    heard: Callable[[str, int], tuple[NDArray[np.float32], int]]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Query, number, s and frames of each example, and their values: float32 (frames, dimension)."""
+        for row in self.examples.to_pylist():
+            values = np.frombuffer(row["features"], "<f4").reshape(-1, self.dimension)
+            yield {**row, "values": values}
+
+
+def no_posteriors(features: Iterable[str]) -> UserError:
+    """The error where an entropy is asked for, and these features have none."""
+    return UserError(
+        f"the frames of queries have no entropy: {', '.join(features)}: no posteriors",
+        where="calibrate.options",
+        remedy="leave the covariate entropy out, or search features that are posteriors",
+    )
+
+
+class ExampleLengths:
+    """How long the examples of a query are."""
+
+    name = "example-lengths"
+    version = 1
+    quantities = ("examples", "microseconds", "frames")
+    reads: Literal["candidates", "examples"] = "examples"
+
+    def of(self, given: Described) -> Tally:
+        """Measure a group of queries."""
+        return Tally(
+            self.quantities,
+            {
+                (row["query_id"], row["example"], 1): (1, round(row["duration"] * 1e6), row["frames"])
+                for row in given.rows()
+            },
+        )
+
+
+class ExampleEntropies:
+    """Entropy of the frames of the examples (nats), summed over all tracks of posteriors, in units of 2^-32."""
+
+    name = "example-entropies"
+    version = 1
+    quantities = ("frames", "entropy_sum")
+    reads: Literal["candidates", "examples"] = "examples"
+
+    def of(self, given: Described) -> Tally:
+        """Sum up a group of queries.
+
+        Raises:
+            UserError: none of the features are posteriors.
+        """
+        if not given.posteriors:
+            raise no_posteriors(given.features)
+        found: dict[Key, tuple[int, ...]] = {}
+        for row in given.rows():
+            total = 0
+            for first, stop in given.posteriors:
+                p = row["values"][:, first:stop].astype(np.float64)
+                terms = np.zeros_like(p)
+                some = p > 0
+                terms[some] = -p[some] * logarithm(p[some])
+                total += int(np.rint(terms * NAT).astype(np.int64).sum())
+            found[row["query_id"], row["example"], NAT] = row["frames"], total
+        return Tally(self.quantities, found)
+
+
+class ExampleSpeech:
+    """Heard frames (10 ms) of the examples, and those of them that have a voice's spectrum (`swsdist.audio.speech`)."""
+
+    name = "example-speech"
+    version = 1
+    quantities = ("frames", "voiced")
+    reads: Literal["candidates", "examples"] = "examples"
+
+    def of(self, given: Described) -> Tally:
+        """Listen to a group of queries.
+
+        Raises:
+            UserError: they were not made of recordings.
+        """
+        found: dict[Key, tuple[int, ...]] = {}
+        for row in given.rows():
+            key = row["query_id"], row["example"]
+            levels = speech.levels(*given.heard(*key))
+            voiced = (levels.flatness <= speech.FLAT) & (levels.hum >= speech.HUM)
+            found[*key, 1] = len(voiced), int(np.count_nonzero(voiced))
+        return Tally(self.quantities, found)
+
+
+def ratios(tally: Tally, over: str, under: str) -> dict[str, float]:
+    """Of each query the sum of one quantity over that of another, with all examples together; 0 where that is nothing.
+
+    Args:
+        tally: of examples; of a sum in units of its scale these are taken into account.
+        over, under: names of quantities.
+    """
+    a, b = tally.quantities.index(over), tally.quantities.index(under)
+    found: Mapping[str, list[tuple[Key, tuple[int, ...]]]] = tally.by_query()
+    result = {}
+    for query_id, rows in found.items():
+        whole = sum(row[b] for _, row in rows)
+        part = sum((Fraction(row[a], key[2]) for key, row in rows), Fraction(0))
+        result[query_id] = float(part / whole) if whole else 0.0
+    return result

@@ -1,0 +1,70 @@
+"""at-prior: log-likelihood ratios become posteriors at a prior, and 1/2 decides them.
+
+    p = sigmoid(llr + ln P / (1 - P))
+
+p is 1/2 where llr is ``-ln P / (1 - P)``, the Bayes threshold at the effective prior P (eq. 31). P is that of the operating
+point, 1 / (1 + beta); or a number; or 1 / |V|, for queries drawn from a vocabulary of |V| words where errors of both kinds cost
+alike.
+
+Source: Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system performance measures", eqs. 30,
+31 and 36, and section 4.2.3 on 1 / |V|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from swsdist.calibrate.regression import logarithm, sigmoid
+from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+
+
+class AtPriorOptions(Options):
+    """The prior."""
+
+    prior: Literal["point"] | Annotated[float, Field(gt=0, lt=1)] = Field(
+        "point", description="prior that a trial is a target; point: 1 / (1 + beta)"
+    )
+    vocabulary: Annotated[int, Field(ge=2)] | None = Field(
+        None, description="instead: words that queries are drawn from, |V|; the prior is 1 / |V|"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> AtPriorOptions:
+        if self.vocabulary is not None and self.prior != "point":
+            raise ValueError("prior and vocabulary both say the prior; give one of them")
+        return self
+
+
+class AtPrior(Step[AtPriorOptions, Addable]):
+    """Each score by itself; 1/2 is its own threshold."""
+
+    name = "at-prior"
+    version = 1
+    model = AtPriorOptions
+
+    def threshold(self, point: Point) -> float:
+        """1/2."""
+        return 0.5
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Posteriors."""
+        assert point is not None  # its entry says that it has a threshold of its own
+        scores = scores_of(table)
+        missing = np.isnan(scores)
+        found: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))
+        return found
+
+    def _log_odds(self, point: Point) -> float:
+        if self.options.vocabulary is not None:
+            return -float(logarithm(self.options.vocabulary - 1))
+        if self.options.prior == "point":
+            return -float(logarithm(point.beta))
+        return float(logarithm(self.options.prior) - logarithm(1 - self.options.prior))

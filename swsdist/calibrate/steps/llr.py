@@ -1,0 +1,417 @@
+"""llr: scores become log-likelihood ratios, by a linear function of the score and of what is known of the query.
+
+    llr = offset + a * score + sum b_j x_j
+
+x_j are the covariates that the options name, side information: of the query, of what the search gave for it, of the candidate.
+Without any this is the affine calibration. It is fitted by logistic regression on aligned lists, with hits and false alarms
+weighted to the effective prior of the operating point, P = 1 / (1 + beta), where ln P / (1 - P) is taken off again; so the
+threshold for it is ln beta, whatever it was fitted on:
+
+==========  =========================================================================================================
+weights     a hit of query q weighs                               a false alarm
+==========  =========================================================================================================
+queries     P / (Q Ntrue(q)): each query alike, as in TWV         (1 - P) / (Q (T - Ntrue(q)))
+trials      P / sum Ntrue: each trial alike, as in cross-entropy  (1 - P) / sum (T - Ntrue)
+==========  =========================================================================================================
+
+Occurrences that were missed, and non-targets that are not in the list, are counted in these sums: ratios are those of all
+trials. Of queries, those without a true occurrence tell nothing and are left out, as TWV leaves them out.
+
+Most hits have poor scores, so a line is fitted to these, and may be wrong where decisions are made. With `curve: rising` its
+ratios are moved to those that fit best among all that rise with them (pool adjacent violators), to the same weights.
+
+Sources: Brummer and du Preez 2006, "Application-independent evaluation of speaker detection" (prior-weighted logistic
+regression, pool adjacent violators); Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system
+performance measures", eqs. 11 to 31 (TWV as a detection cost, and the threshold); side information as in Szöke et al. 2014,
+"Calibration and fusion of query-by-example systems - BUT SWS 2013"; best and gap: Pham et al. 2014, "Discriminative score
+normalization for keyword search decision".
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
+from swsdist.calibrate.posterior import UNIT as SUM_UNIT
+from swsdist.calibrate.posterior import checked, sums
+from swsdist.calibrate.regression import Fitted, linear, logarithm, maximise, prior_weights, total
+from swsdist.calibrate.statistics import CostSums, Tally
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.q_norm import moments
+from swsdist.score.measures.cnxe import bayes_threshold, prior_of_beta
+from swsdist.steps import Score
+
+Ints = NDArray[np.int64]
+
+Covariate = Literal[
+    "duration", "examples", "entropy", "speech", "mean", "deviation", "best", "gap", "posterior-sum", "length-ratio"
+]
+
+#: What each wants to know besides the list.
+_WANTS: dict[Covariate, str] = {
+    "duration": ExampleLengths.name,
+    "examples": ExampleLengths.name,
+    "length-ratio": ExampleLengths.name,
+    "entropy": ExampleEntropies.name,
+    "speech": ExampleSpeech.name,
+    "mean": CostSums.name,
+    "deviation": CostSums.name,
+}
+#: The gap is to the score of this rank.
+_RANK = 10
+#: S(w), seconds, and deviations count as at least so much, so that their logarithm is finite.
+_LEAST = 1e-3
+
+
+class LlrOptions(Options):
+    """What the ratio is a function of, and what it is fitted for."""
+
+    covariates: tuple[Covariate, ...] = Field(
+        (),
+        description="besides the score: of the query duration (ln of s), examples (ln of their number), entropy (of its "
+        "frames, nats), speech (part of its frames with a voice's spectrum); of all its candidates mean and deviation (ln); of "
+        "its list best (score), gap (from it to the tenth), posterior-sum (ln); of the candidate length-ratio (ln, to the "
+        "query's)",
+    )
+    curve: Literal["line", "rising"] = Field(
+        "line", description="line: as it is; rising: bent to the rising curve that fits best (pool adjacent violators)"
+    )
+    prior: Literal["point"] | Annotated[float, Field(gt=0, lt=1)] = Field(
+        "point", description="effective prior that hits are weighted to; point: 1 / (1 + beta)"
+    )
+    weights: Literal["queries", "trials"] = Field(
+        "queries", description="each query counts alike, as in TWV, or each trial, as in cross-entropy"
+    )
+
+    @field_validator("covariates")
+    @classmethod
+    def _once(cls, names: tuple[Covariate, ...]) -> tuple[Covariate, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("a covariate is named twice")
+        return names
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Labelled detections by their columns and by Ntrue of their query: a value that adds.
+
+    Attributes:
+        columns: float64 (n, d).
+        true: int64 (n,), Ntrue.
+        hits, false_alarms: int64 (n,).
+        queries: all, and those that occur.
+        occurrences: of all queries.
+        point: the operating point.
+    """
+
+    columns: Floats
+    true: Ints
+    hits: Ints
+    false_alarms: Ints
+    queries: tuple[int, int]
+    occurrences: int
+    point: Point
+
+    def __add__(self, other: Gathered) -> Gathered:
+        return Gathered(
+            np.concatenate([self.columns, other.columns]),
+            np.concatenate([self.true, other.true]),
+            np.concatenate([self.hits, other.hits]),
+            np.concatenate([self.false_alarms, other.false_alarms]),
+            (self.queries[0] + other.queries[0], self.queries[1] + other.queries[1]),
+            self.occurrences + other.occurrences,
+            self.point,
+        )
+
+    def summed(self) -> Gathered:
+        """With distinct rows, in ascending order, whatever order they came in."""
+        keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are one value
+        rows, which = np.unique(keys, axis=0, return_inverse=True)
+        hits, false = (np.zeros(len(rows), np.int64) for _ in range(2))
+        np.add.at(hits, which.reshape(-1), self.hits)
+        np.add.at(false, which.reshape(-1), self.false_alarms)
+        true = rows[:, -1].astype(np.int64)
+        return Gathered(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
+
+
+class Llr(Step[LlrOptions, Gathered]):
+    """Fitted on hits and false alarms of aligned lists; its own threshold is that of eq. 31."""
+
+    name = "llr"
+    version = 1
+    model = LlrOptions
+
+    def wants(self) -> tuple[str, ...]:
+        """What the covariates are made of."""
+        return tuple(dict.fromkeys(_WANTS[name] for name in self.options.covariates if name in _WANTS))
+
+    def refuses(self, kind: Score) -> str | None:
+        """Scores that are no probabilities have no posterior sum."""
+        if "posterior-sum" in self.options.covariates and kind != "posterior":
+            return "its covariate posterior-sum is a sum of probabilities: put logistic before it, or leave the covariate out"
+        return None
+
+    def threshold(self, point: Point) -> float:
+        """ln beta, minus the log-odds of the effective prior 1 / (1 + beta)."""
+        return bayes_threshold(prior_of_beta(point.beta))
+
+    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
+        """Hits and false alarms by their columns and their query's Ntrue."""
+        assert point is not None  # its entry says that it has a threshold of its own
+        names, code = coded(aligned["query_id"])
+        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        occurrences = np.bincount(code[true], minlength=len(names))
+        found = ~np.isnan(scores_of(aligned))
+        hit = true[found].astype(np.int64)
+        counted = len(names), int(np.count_nonzero(occurrences))
+        columns = self._columns(aligned, statistics)[found]
+        return Gathered(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
+
+    def fit(self, parts: Iterable[Gathered]) -> Json:
+        """Offset and slopes of greatest likelihood, made unique by a weak prior (see `calibrate.regression`).
+
+        Raises:
+            UserError: there are no hits, or no false alarms.
+        """
+        whole = reduce(add, parts).summed()
+        prior = self._prior(whole.point)
+        rows, hits, false, single = _weighted(whole, prior, self.options.weights)
+        fitted = maximise(rows, hits, false)
+        if fitted.slopes[0] <= 0:
+            told = f"the slope of the llr is {fitted.slopes[0]:.4g}: higher scores are not more likely hits here"
+            warnings.warn(told, stacklevel=2)
+        odds = float(logarithm(prior) - logarithm(1 - prior))
+        line = Fitted(fitted.slopes, fitted.offset - odds)
+        model: dict[str, object] = {"offset": line.offset, **dict(zip(self._names, line.slopes, strict=True))}
+        if self.options.curve == "line":
+            return model
+        return {**model, "curve": _rising(linear(rows, line), hits, false, single, odds)}
+
+    def average(self, models: Sequence[Json]) -> Json:
+        """The mean of the ratios; of curves these are kept side by side."""
+        names = ("offset", *self._names)
+        for model in models:
+            self._checked(model)
+        if all(model == models[0] for model in models):
+            return models[0]
+        if self.options.curve == "rising":
+            return {"mean_of": [dict(model) for model in models]}
+        return {name: math.fsum(_number(model, name) for model in models) / len(models) for name in names}
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Log-likelihood ratios, natural."""
+        assert fitted is not None  # the procedure fits before it applies
+        columns = self._columns(table, statistics)
+        several = fitted.get("mean_of")
+        models: list[Json] = several if isinstance(several, list) else [fitted]
+        values = np.zeros(len(columns))
+        for model in models:
+            slopes, points = self._checked(model)
+            ratio = linear(columns, slopes)
+            values = values + (ratio if points is None else _on_curve(ratio, points))
+        result: Floats = np.where(np.isnan(scores_of(table)), np.nan, values / len(models))
+        return result
+
+    def _checked(self, model: Json) -> tuple[Fitted, Floats | None]:
+        """Line, and points of the curve, of a fitted value; a ValueError or KeyError says what is wrong with it."""
+        line = Fitted(tuple(_number(model, name) for name in self._names), _number(model, "offset"))
+        if self.options.curve == "line":
+            return line, None
+        points = np.array(model["curve"], np.float64)
+        if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
+            raise ValueError("its curve is not pairs of numbers")
+        return line, points
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("score", *self.options.covariates)
+
+    def _prior(self, point: Point) -> float:
+        return prior_of_beta(point.beta) if self.options.prior == "point" else self.options.prior
+
+    def _columns(self, table: pa.Table, statistics: Mapping[str, Tally] | None) -> Floats:
+        """Score and covariates of each row, float64 (n, d); 0 in the rows without a score."""
+        scores = scores_of(table)
+        found = ~np.isnan(scores)
+        columns = np.zeros((len(scores), len(self._names)))
+        if not found.any():
+            return columns
+        there = table.filter(pa.array(found))
+        columns[found, 0] = scores[found]
+        for place, name in enumerate(self.options.covariates, 1):
+            columns[found, place] = _COVARIATES[name](there, statistics or {})
+        return columns
+
+
+def _weighted(
+    whole: Gathered, prior: float, weights: Literal["queries", "trials"]
+) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
+    """Rows, the weights of their hits and false alarms, and the mean weight of a hit and of a false alarm.
+
+    All trials together weigh as much as there are detections.
+    """
+    all_queries, occurring = whole.queries
+    kept = whole.true > 0 if weights == "queries" else np.ones(len(whole.true), bool)
+    hits, false = prior_weights(whole.hits[kept], whole.false_alarms[kept], None)
+    trials = float(whole.point.trials)
+    if weights == "queries":
+        targets = occurring * whole.true[kept].astype(np.float64)
+        others = occurring * (trials - whole.true[kept])
+    else:
+        targets = np.full(len(hits), float(whole.occurrences))
+        others = np.full(len(hits), all_queries * trials - whole.occurrences)
+    number = float(whole.hits[kept].sum()), float(whole.false_alarms[kept].sum())
+    scale = number[0] + number[1]
+    hits, false = hits * (prior * scale / targets), false * ((1.0 - prior) * scale / others)
+    return whole.columns[kept], hits, false, (total(hits) / number[0], total(false) / number[1])
+
+
+def _rising(ratio: Floats, hits: Floats, false: Floats, mean: tuple[float, float], odds: float) -> list[list[float]]:
+    """Points of the rising curve from ratios of the line to those that fit best: pool adjacent violators.
+
+    A hit below all others and a false alarm above them, of mean weight, keep its ends finite (Laplace's rule).
+
+    Args:
+        ratio: float64 (n,), of the line.
+        hits, false: float64 (n,), weights; both sums positive.
+        mean: weight of a hit, and of a false alarm.
+        odds: ln of the odds that the weights are at.
+
+    Returns:
+        First and last ratio of the line of each block of equal ratios, and that ratio; ascending.
+    """
+    order = np.argsort(ratio, kind="stable")
+    blocks: list[tuple[float, float, float, float]] = []
+    rows = zip(*(values[order].tolist() for values in (ratio, hits, false)), strict=True)
+    lowest, highest = float(ratio[order[0]]), float(ratio[order[-1]])
+    for place, right, wrong in ((lowest, mean[0], 0.0), *rows, (highest, 0.0, mean[1])):
+        first = place
+        while blocks and (blocks[-1][1] == place or blocks[-1][2] * wrong >= right * blocks[-1][3]):
+            first, _, before_right, before_wrong = blocks.pop()
+            right, wrong = right + before_right, wrong + before_wrong
+        blocks.append((first, place, right, wrong))
+    points = []
+    for first, last, right, wrong in blocks:
+        value = float(logarithm(right) - logarithm(wrong)) - odds
+        points += [[first, value], [last, value]]
+    return points
+
+
+def _on_curve(ratio: Floats, points: Floats) -> Floats:
+    """Ratios of the line moved onto the curve, which is straight between its points; a millionth of the line is added, so that
+    the order stays where the curve is flat."""
+    x, y = points.T
+    at = np.searchsorted(x, ratio, "right").clip(1, len(x) - 1)
+    left, right = x[at - 1], x[at]
+    width = right - left
+    part = np.where(width > 0, (ratio - left) / np.where(width > 0, width, 1.0), 0.0).clip(0.0, 1.0)
+    result: Floats = y[at - 1] + (y[at] - y[at - 1]) * part + 1e-6 * ratio
+    return result
+
+
+def _number(model: Json, name: str) -> float:
+    value = model[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}")
+    return float(value)
+
+
+# -- covariates: of the rows that have a score ----------------------------------------------------------------------
+
+Column = Callable[[pa.Table, Mapping[str, Tally]], Floats]
+
+
+def _by_query(table: pa.Table, values: Mapping[str, float]) -> Floats:
+    names, code = coded(table["query_id"])
+    return np.array([values[name] for name in names], np.float64)[code]
+
+
+def _seconds(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    """Mean duration of the examples of each row's query."""
+    microseconds = _by_query(table, ratios(statistics[ExampleLengths.name], "microseconds", "examples"))
+    return np.maximum(microseconds / 1e6, _LEAST)
+
+
+def _duration(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return logarithm(_seconds(table, statistics))
+
+
+def _examples(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    found = statistics[ExampleLengths.name].by_query()
+    return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in found.items()}))
+
+
+def _entropy(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return _by_query(table, ratios(statistics[ExampleEntropies.name], "entropy_sum", "frames"))
+
+
+def _speech(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return _by_query(table, ratios(statistics[ExampleSpeech.name], "voiced", "frames"))
+
+
+def _mean(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return _by_query(table, {name: mean for name, (mean, _) in moments(statistics[CostSums.name]).items()})
+
+
+def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    known = moments(statistics[CostSums.name])
+    return logarithm(np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in known.items()}), _LEAST))
+
+
+def _ranked(table: pa.Table, rank: int) -> Floats:
+    """The score of a rank in its query's list, from 1; of a shorter list the last."""
+    names, code = coded(table["query_id"])
+    scores = scores_of(table)
+    order = np.lexsort((-scores, code))
+    first = np.searchsorted(code[order], np.arange(len(names) + 1))
+    at = np.minimum(first[:-1] + rank - 1, first[1:] - 1)
+    result: Floats = scores[order][at][code]
+    return result
+
+
+def _best(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return _ranked(table, 1)
+
+
+def _gap(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    return _ranked(table, 1) - _ranked(table, _RANK)
+
+
+def _posterior_sum(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    _, code = coded(table["query_id"])
+    whole = np.array(sums(code, checked(scores_of(table))), dtype=object)
+    return logarithm(np.maximum((whole / SUM_UNIT).astype(np.float64), _LEAST))[code]
+
+
+def _length_ratio(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
+    length = np.maximum(table["end"].to_numpy() - table["start"].to_numpy(), _LEAST)
+    return logarithm(length) - logarithm(_seconds(table, statistics))
+
+
+_COVARIATES: dict[Covariate, Column] = {
+    "duration": _duration,
+    "examples": _examples,
+    "entropy": _entropy,
+    "speech": _speech,
+    "mean": _mean,
+    "deviation": _deviation,
+    "best": _best,
+    "gap": _gap,
+    "posterior-sum": _posterior_sum,
+    "length-ratio": _length_ratio,
+}

@@ -1,0 +1,101 @@
+"""m-norm: the scores of a query minus the place where most of its candidates' scores are, over their deviation from it.
+
+The mean of q-norm is drawn by a long tail of poor scores, and by the true occurrences of a frequent query. The mode is
+not: it is the score around which most candidates lie, nearly all of which are non-targets.
+
+It is taken from the counts of all candidates of the query (all examples together) in bins of 1 / 1024: of all windows of half a
+standard deviation the one that holds most, and of equal ones the middle between the first and the last. The deviation is the
+root of the mean square of differences from the mode, over the candidates at or above it (`better`: the side on which decisions
+are made), below it (`worse`) or all. Where nothing deviates, the difference from the mode is kept.
+
+Source: Szöke, Burget, Grézl, Černocký and Ondel 2014, "Calibration and fusion of query-by-example systems - BUT SWS 2013"
+(ICASSP), who put the peak of a query's distribution in the place of its mean; window, bins, and which side the deviation is
+of are this project's choices (docs/concepts/calibration-steps.md has what they are worth).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.q_norm import standardised
+
+Ints = NDArray[np.int64]
+
+
+class MNormOptions(Options):
+    """What the deviation is of."""
+
+    deviation: Literal["better", "worse", "all"] = Field(
+        "better", description="of the candidates above the mode, below it, or all"
+    )
+
+
+class MNorm(Step[MNormOptions, Addable]):
+    """Needs the statistic `score-histogram`, and no references."""
+
+    name = "m-norm"
+    version = 1
+    model = MNormOptions
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Normalised scores; their order within a query stays."""
+        assert statistics is not None  # its entry says that it must come first
+        known = histograms(statistics[ScoreHistogram.name])
+        names, code = coded(table["query_id"])
+        found = []
+        for name in names:
+            bins, counts = known[name]
+            mode = mode_of(bins, counts)
+            found.append((mode, deviation_of(bins, counts, mode, self.options.deviation)))
+        mode, deviation = np.array(found).reshape(-1, 2)[code].T
+        return standardised(scores_of(table), mode, deviation)
+
+
+def mode_of(bins: Ints, counts: Ints) -> float:
+    """The score around which most candidates lie.
+
+    Args:
+        bins: int64 (n,), ascending, of which the score is (bin + 1/2) / BINS.
+        counts: int64 (n,), positive.
+    """
+    number = int(counts.sum())
+    first, second = (
+        int((bins * counts).sum()),
+        sum(b * b * c for b, c in zip(bins.tolist(), counts.tolist(), strict=True)),
+    )
+    # A whole number of bins, from whole numbers: half a window is a quarter of the standard deviation.
+    half = math.isqrt((number * second - first * first) // (16 * number * number))
+    # A window that holds most can be moved until it begins or ends at a bin that holds some.
+    centres = np.unique(np.concatenate([bins + half, bins - half]))
+    upto = np.concatenate([[0], np.cumsum(counts)])
+    held = upto[np.searchsorted(bins, centres + half, "right")] - upto[np.searchsorted(bins, centres - half, "left")]
+    best = centres[held == held.max()]
+    return (int(best[0]) + int(best[-1]) + 1) / (2 * BINS)
+
+
+def deviation_of(bins: Ints, counts: Ints, mode: float, side: Literal["better", "worse", "all"]) -> float:
+    """Root of the mean square of differences from the mode.
+
+    Args:
+        bins, counts: as of `mode_of`.
+        mode: a whole number of halves of bins.
+        side: of which candidates.
+    """
+    twice = round(2 * BINS * mode)
+    if side != "all":
+        kept = 2 * bins + 1 >= twice if side == "better" else 2 * bins + 1 <= twice
+        bins, counts = bins[kept], counts[kept]
+    total = sum((2 * b + 1 - twice) ** 2 * c for b, c in zip(bins.tolist(), counts.tolist(), strict=True))
+    return math.sqrt(total / int(counts.sum())) / (2 * BINS) if len(bins) else 0.0

@@ -1,0 +1,79 @@
+"""rank-norm: how far up a score is among all candidates of its query, whatever the scores are.
+
+With N candidates, of which r are better (of those that share the score's bin, the part that would be above it if they lay
+evenly in it), a score becomes ``-ln((r + 1/2) / (N + 1))``: 0 at the end of the list, and 0.69 more each time that half as
+many are better. Or ``1 - (r + 1/2) / (N + 1)``, the part of the list that is not better.
+
+Ranks are over all candidates, from their counts in bins of 1 / 1024 (statistic `score-histogram`), so they add up over any cut
+of the work. Equal scores have equal ranks, and no score passes another.
+
+Source: the rank among a query's detections as a feature is the ranking-score of Pham et al. 2014, "Discriminative score
+normalization for keyword search decision" (ICASSP). The logarithm is this project's choice: a threshold on it allows each query
+the same number of detections, in ever finer steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.regression import logarithm
+from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+
+
+class RankNormOptions(Options):
+    """How a rank is written."""
+
+    scale: Literal["log", "linear"] = Field(
+        "log", description="minus the logarithm of the part of the candidates that is better, or 1 minus that part"
+    )
+
+
+class RankNorm(Step[RankNormOptions, Addable]):
+    """Needs the statistic `score-histogram`, and no references."""
+
+    name = "rank-norm"
+    version = 1
+    model = RankNormOptions
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Ranks as scores; their order within a query stays."""
+        assert statistics is not None  # its entry says that it must come first
+        known = histograms(statistics[ScoreHistogram.name])
+        names, code = coded(table["query_id"])
+        scores = scores_of(table)
+        result = np.full(len(scores), np.nan)
+        scored = ~np.isnan(scores)
+        for k, name in enumerate(names):
+            mine = scored & (code == k)
+            bins, counts = known[name]
+            part = (ranks(scores[mine], bins, counts) + 0.5) / (int(counts.sum()) + 1)
+            result[mine] = -logarithm(part) if self.options.scale == "log" else 1.0 - part
+        return result
+
+
+def ranks(scores: Floats, bins: np.ndarray, counts: np.ndarray) -> Floats:
+    """How many candidates are better, float64 (n,): those of a bin lie evenly in it.
+
+    Args:
+        scores: float64 (n,), finite.
+        bins, counts: int64 (m,), of `score-histogram`, bins ascending.
+    """
+    places = scores * BINS  # a power of two: exact
+    bin_of = np.floor(places)
+    above = np.concatenate([np.cumsum(counts[::-1])[::-1], [0]])
+    at = np.searchsorted(bins, bin_of, "left")
+    inside = at < len(bins)
+    inside[inside] = bins[at[inside]] == bin_of[inside]
+    here = np.where(inside, counts[np.minimum(at, len(bins) - 1)], 0)
+    better = above[np.searchsorted(bins, bin_of, "right")]
+    result: Floats = better + here * (1.0 - (places - bin_of))
+    return result

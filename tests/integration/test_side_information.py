@@ -1,0 +1,81 @@
+"""Log-likelihood ratios with side information in a run: examples are measured, and fitted values are read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swsdist.errors import ConfigError, UserError
+from swsdist.testing.synthesis import make_corpus
+
+pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")
+
+LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
+
+
+def fitted(folder: Path) -> dict[str, Any]:
+    (path,) = (folder / "calibration").glob("*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_side_information_in_a_run(scene: Any) -> None:
+    done = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]")
+    values = fitted(scene.folder / "run")
+    (llr, prior) = values["steps"]
+    assert (llr["name"], prior["name"], len(llr["models"])) == ("llr", "at-prior", 5)
+    assert {"score", "duration", "speech", "mean", "gap", "length-ratio", "offset", "curve"} == set(llr["models"][0])
+    assert values["trained_on"]["scores"]["calibrate.steps"] == '["q-norm", "llr", "at-prior"]'
+    scores = done.detections()["score"].to_numpy()
+    assert 0 <= scores.min() <= scores.max() <= 1
+    assert np.array_equal(done.detections()["decision"].to_numpy(bool), scores >= 0.5)
+    # The same values from the file, on what it was not fitted on, as one fitted value.
+    again = scene.run(
+        "calibrate.steps=[q-norm, llr, at-prior]",
+        LLR,
+        "report.exports=[]",
+        f"calibrate.fit={scene.folder}/run",
+        run="b",
+    )
+    (one,) = fitted(scene.folder / "b")["steps"][0]["models"]
+    assert one == {"mean_of": llr["models"]} or one == llr["models"][0]
+    assert again.detections()["score"].between(0, 1).all()
+
+
+def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
+    steps = ("calibrate.steps=[m-norm, llr]", LLR, "report.exports=[]")
+    scene.run(*steps, run="a")
+    scene.run(*steps, "reduce.buckets=3", "index.shards=3", run="b")
+    one, other = scene.digest("a"), scene.digest("b")
+    assert one == other
+    assert "described" in one
+
+
+def test_the_entropy_wants_posteriors(scene: Any) -> None:
+    with pytest.raises(UserError, match="the frames of queries have no entropy: mfcc: no posteriors"):
+        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
+    assert not (scene.folder / "run" / "store").exists()
+    with pytest.raises(ConfigError, match="llr gets scores of the kind any"):
+        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [posterior-sum]}}")
+
+
+def test_ranks_of_means(scene: Any, tmp_path: Path) -> None:
+    """Statistics of a mean over examples are of the means."""
+    make_corpus(tmp_path / "corpus", documents=4, queries=4)
+    sets = [
+        f"corpus.{name}={tmp_path}/corpus/{table}.csv"
+        for name, table in (("documents", "docs"), ("queries", "queries"), ("references", "refs"))
+    ]
+    steps = ("corpus.examples=all", "search.examples=mean", "report.exports=[]")
+    ranked = scene.run(*sets, *steps, "calibrate.steps=[rank-norm]").detections()
+    plain = scene.run(*sets, *steps, "calibrate.steps=[q-norm]").detections()
+    key = ["query_id", "doc_id", "start"]
+    both = ranked.merge(plain, on=key, suffixes=("", "_plain"))
+    assert len(both) == len(ranked)
+    for _, group in both.groupby("query_id"):
+        order = group.sort_values("score_plain")["score"].to_numpy()
+        assert (np.diff(order) >= 0).all()

@@ -1,0 +1,291 @@
+"""Steps of calibration against plain computations by hand: m-norm, rank-norm, power, llr, at-prior, and what they ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
+from swsdist.calibrate.procedure import check_steps, make_steps
+from swsdist.calibrate.regression import logarithm
+from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
+from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
+from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
+from swsdist.config.calibration import Calibrate
+from swsdist.errors import ConfigError, UserError
+from swsdist.testing.conformance.calibration import lists, statistics_of
+from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
+
+POINT = Point(trials=200, beta=9.0)
+
+
+def step(name: str, **options: Any) -> Any:
+    (made,) = make_steps([name], {name: options})
+    return made
+
+
+def candidates(scores: Mapping[str, list[float]]) -> pa.Table:
+    rows = [
+        {"query_id": query, "example": 1, "cost": -round(score * 2**20), "scale": 2**20}
+        for query, some in scores.items()
+        for score in some
+    ]
+    rest = {"slot": 0, "doc_id": "d", "channel": 1, "first": 0, "last": 9}
+    return pa.Table.from_pylist([{**rest, **row} for row in rows], CANDIDATES)
+
+
+def detections(scores: Mapping[str, list[float]]) -> pa.Table:
+    rest = {**dict.fromkeys(DETECTIONS.names), "doc_id": "d", "channel": 1, "start": 0.0, "end": 0.5}
+    rows = [{**rest, "query_id": query, "score": score} for query, some in scores.items() for score in some]
+    return pa.Table.from_pylist(rows, DETECTIONS)
+
+
+@given(st.lists(st.floats(1e-300, 1e300), min_size=1))
+def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
+    assert np.allclose(logarithm(values), [math.log(value) for value in values], rtol=4e-16, atol=2e-16)
+    assert logarithm(1.0) == 0.0
+
+
+# -- m-norm and rank-norm -------------------------------------------------------------------------------------------
+
+
+def test_the_histogram_counts_every_candidate_once() -> None:
+    scores = {"a": [0.5, 0.5 + 0.9 / BINS, 0.5 + 1 / BINS, -0.25, -0.25 - 0.5 / BINS], "b": [0.0]}
+    whole = ScoreHistogram().of(candidates(scores))
+    bins, counts = histograms(whole)["a"]
+    assert dict(zip(bins.tolist(), counts.tolist(), strict=True)) == {-257: 1, -256: 1, 512: 2, 513: 1}
+    rows = candidates(scores)
+    assert ScoreHistogram().of(rows.slice(0, 2)) + ScoreHistogram().of(rows.slice(2)) == whole
+
+
+def test_m_norm_by_hand() -> None:
+    """The mode is where the scores crowd, whatever the tail does; the deviation is of those above it."""
+    crowd, tail, best = [-0.5 + k / 4096 for k in range(-8, 9)], [-0.9 + k / 100 for k in range(6)], [-0.4, -0.3]
+    scores = [*crowd, *tail, *best]
+    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": scores}))}
+    bins, counts = histograms(statistics["score-histogram"])["q"]
+    deviation = math.floor(np.std(np.repeat(bins, counts)) / 4)
+    held = {
+        centre: counts[(bins >= centre - deviation) & (bins <= centre + deviation)].sum() for centre in range(-1024, 0)
+    }
+    best_centres = [centre for centre, count in held.items() if count == max(held.values())]
+    mode = (best_centres[0] + best_centres[-1] + 1) / 2 / BINS
+    assert mode_of(bins, counts) == mode
+    assert abs(mode + 0.5) < 0.05
+    middle = (np.repeat(bins, counts) + 0.5) / BINS
+    for side, kept in (("better", middle >= mode), ("worse", middle <= mode), ("all", middle > -9)):
+        expected = math.sqrt(np.mean((middle[kept] - mode) ** 2))
+        assert deviation_of(bins, counts, mode, side) == pytest.approx(expected, rel=1e-12)  # type: ignore[arg-type]
+    found = step("m-norm").apply(detections({"q": [-0.3, -0.5]}), None, statistics, None)
+    above = math.sqrt(np.mean((middle[middle >= mode] - mode) ** 2))
+    assert found == pytest.approx([(-0.3 - mode) / above, (-0.5 - mode) / above], rel=1e-12)
+
+
+def test_the_mode_of_one_candidate_is_its_bin() -> None:
+    assert mode_of(np.array([7]), np.array([3])) == 7.5 / BINS
+    assert deviation_of(np.array([7]), np.array([3]), 7.5 / BINS, "better") == 0.0
+
+
+@given(st.lists(st.integers(-300, 300), min_size=1, max_size=60))
+def test_rank_norm_counts_what_is_better(values: list[int]) -> None:
+    """Of scores at the lower edges of bins all that is better or equal counts as better; order and ties stay."""
+    scores = [value / BINS for value in values]
+    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": scores}))}
+    table = detections({"q": scores})
+    better = np.array([sum(other >= score for other in scores) for score in scores])
+    part = (better + 0.5) / (len(scores) + 1)
+    found = step("rank-norm").apply(table, None, statistics, None)
+    assert np.allclose(found, -np.log(part), rtol=1e-12)
+    assert np.array_equal(np.argsort(found, kind="stable"), np.argsort(scores, kind="stable"))
+    linear = step("rank-norm", scale="linear").apply(table, None, statistics, None)
+    assert np.allclose(linear, 1 - part)
+
+
+def test_inside_of_a_bin_ranks_rise_evenly() -> None:
+    inside = [0.25 / BINS, 0.5 / BINS, 0.75 / BINS]
+    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": [*inside, 3 / BINS]}))}
+    found = step("rank-norm", scale="linear").apply(detections({"q": inside}), None, statistics, None)
+    assert found == pytest.approx([1 - (1 + 3 * (1 - part) + 0.5) / 5 for part in (0.25, 0.5, 0.75)])
+
+
+def test_power_before_sto_is_normalisation_with_gamma() -> None:
+    given = [0.9, 0.4, 0.1, 0.0]
+    raised = step("power", gamma=0.5).apply(detections({"q": given}), None, None, None)
+    assert np.allclose(raised, np.sqrt(given), rtol=1e-14)
+    normalised = step("sto").apply(detections({"q": raised.tolist()}), None, None, POINT)
+    assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
+    with pytest.raises(UserError, match="not probabilities"):
+        step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
+
+
+# -- llr and at-prior -----------------------------------------------------------------------------------------------
+
+
+def aligned() -> pa.Table:
+    """60 detections of four queries, of which one never occurs, and misses."""
+    rng = np.random.default_rng(5)
+    rows: list[dict[str, Any]] = []
+    rest = {**dict.fromkeys(TRIALS.names), "doc_id": "d", "channel": 1}
+    for query, (hits, false, missed) in {"a": (6, 9, 2), "b": (3, 20, 0), "c": (0, 12, 4), "x": (0, 10, 0)}.items():
+        for hit in [True] * hits + [False] * false:
+            score = float(np.round(rng.normal(1.5 if hit else 0.0), 2))
+            true = {"ref_start": 1.0, "ref_end": 1.4} if hit else {}
+            length = float(np.round(rng.uniform(0.2, 0.9), 2))
+            rows.append({**rest, "query_id": query, "start": 1.0, "end": 1.0 + length, "score": score, **true})
+        rows += [{**rest, "query_id": query, "ref_start": 50.0 + k, "ref_end": 50.5 + k} for k in range(missed)]
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+TRUE = {"a": 8, "b": 3, "c": 4, "x": 0}
+
+
+def by_hand(columns: np.ndarray, weights: str, prior: float) -> tuple[np.ndarray, float]:
+    """Slopes and offset of a plain logistic regression with the weights of the page, prior taken off."""
+    rows = [row for row in aligned().to_pylist() if row["score"] is not None]
+    hit = np.array([row["ref_start"] is not None for row in rows])
+    n = np.array([TRUE[row["query_id"]] for row in rows], float)
+    if weights == "queries":
+        weight = np.where(hit, prior / (3 * np.maximum(n, 1)), (1 - prior) / (3 * (POINT.trials - n))) * (n > 0)
+    else:
+        weight = np.where(hit, prior / 15, (1 - prior) / (4 * POINT.trials - 15))
+    model = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000).fit(columns, hit, sample_weight=weight * 1e4)
+    return model.coef_[0], model.intercept_[0] - math.log(prior / (1 - prior))
+
+
+@pytest.mark.parametrize("weights", ["queries", "trials"])
+def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
+    made = step("llr", weights=weights)
+    fitted = made.fit([made.gather(aligned(), None, POINT)])
+    table = aligned()
+    scores = table["score"].drop_null().to_numpy()
+    slopes, offset = by_hand(scores[:, None], weights, 1 / (1 + POINT.beta))
+    assert (fitted["score"], fitted["offset"]) == pytest.approx((slopes[0], offset), rel=5e-3)  # but for the weak prior
+    found = made.apply(table, fitted, None, POINT)
+    assert np.allclose(found[~np.isnan(found)], fitted["offset"] + fitted["score"] * scores)
+    assert np.isnan(found).sum() == 6
+    assert made.threshold(POINT) == pytest.approx(math.log(POINT.beta))
+
+
+def lengths() -> dict[str, Tally]:
+    values = {"a": (2, 800_000), "b": (1, 300_000), "c": (3, 1_500_000), "x": (1, 600_000)}
+    rows = {}
+    for query, (count, whole) in values.items():
+        for k in range(count):
+            rows[query, k + 1, 1] = (1, whole // count, 40)
+    return {"example-lengths": Tally(ExampleLengths.quantities, rows)}
+
+
+def test_side_information_enters_by_its_formula() -> None:
+    made = step("llr", covariates=("duration", "examples", "length-ratio", "best", "gap"), weights="trials")
+    assert made.wants() == ("example-lengths",)
+    fitted = made.fit([made.gather(aligned(), lengths(), POINT)])
+    rows = [row for row in aligned().to_pylist() if row["score"] is not None]
+    seconds = {"a": 0.4, "b": 0.3, "c": 0.5, "x": 0.6}
+    examples = {"a": 2, "b": 1, "c": 3, "x": 1}
+    of = {query: sorted((row["score"] for row in rows if row["query_id"] == query), reverse=True) for query in TRUE}
+    columns = np.array(
+        [
+            [
+                row["score"],
+                math.log(seconds[row["query_id"]]),
+                math.log(examples[row["query_id"]]),
+                math.log((row["end"] - row["start"]) / seconds[row["query_id"]]),
+                of[row["query_id"]][0],
+                of[row["query_id"]][0] - of[row["query_id"]][9],
+            ]
+            for row in rows
+        ]
+    )
+    names = ("score", "duration", "examples", "length-ratio", "best", "gap")
+    found = made.apply(aligned(), fitted, lengths(), POINT)
+    mine = fitted["offset"] + columns @ np.array([fitted[name] for name in names])
+    assert np.allclose(found[~np.isnan(found)], mine)
+    assert all(fitted[name] != 0 for name in names)
+
+
+def test_the_rising_curve_is_isotonic_regression() -> None:
+    made = step("llr", curve="rising", weights="trials")
+    fitted = made.fit([made.gather(aligned(), None, POINT)])
+    line = step("llr", weights="trials")
+    straight = line.apply(aligned(), line.fit([line.gather(aligned(), None, POINT)]), None, POINT)
+    curved = made.apply(aligned(), fitted, None, POINT)
+    there = ~np.isnan(straight)
+    hit = aligned()["ref_start"].is_valid().to_numpy()[there]
+    prior = 1 / (1 + POINT.beta)
+    weight = np.where(hit, prior / 15, (1 - prior) / (4 * POINT.trials - 15))
+    s = straight[there]
+    plain = IsotonicRegression().fit_transform(
+        np.concatenate([[s.min() - 1e-9], s, [s.max() + 1e-9]]),
+        np.concatenate([[1.0], hit, [0.0]]),
+        sample_weight=np.concatenate([[weight[hit].mean()], weight, [weight[~hit].mean()]]),
+    )[1:-1]
+    expected = np.log(plain / (1 - plain)) - math.log(prior / (1 - prior))
+    assert np.allclose(curved[there] - 1e-6 * s, expected, atol=1e-9)
+    # The order within a query stays, although the curve is flat in parts.
+    assert np.array_equal(np.argsort(curved[there], kind="stable"), np.argsort(s, kind="stable"))
+    assert made.average([fitted, fitted]) == fitted
+    other = {**fitted, "offset": fitted["offset"] + 1.0}
+    both = made.apply(aligned(), made.average([fitted, other]), None, POINT)
+    mean = (curved + made.apply(aligned(), other, None, POINT)) / 2
+    assert np.allclose(both[there], mean[there])
+
+
+def test_at_prior_decides_as_the_bayes_threshold() -> None:
+    table = detections({"q": [math.log(POINT.beta) - 0.1, math.log(POINT.beta) + 0.1, 4.0]})
+    at_point = step("at-prior").apply(table, None, None, POINT)
+    assert (at_point >= 0.5).tolist() == [False, True, True]
+    odds = 1 / 119
+    found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
+    assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
+    assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
+    with pytest.raises(ConfigError, match="give one of them"):
+        step("at-prior", vocabulary=120, prior=0.1)
+
+
+# -- what they ask for ----------------------------------------------------------------------------------------------
+
+
+def test_every_covariate_has_its_column() -> None:
+    assert tuple(_COVARIATES) == get_args(Covariate)
+    with pytest.raises(ConfigError, match="a covariate is named twice"):
+        step("llr", covariates=("best", "best"))
+
+
+def test_the_entropy_is_that_of_the_frames() -> None:
+    described = lists("cost").examples
+    tally = ExampleEntropies().of(described)
+    for row in described.rows():
+        p = row["values"].astype(float)
+        frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
+        assert frames == len(p)
+        assert total / 2**32 == pytest.approx(-(p * np.log(p)).sum(), abs=1e-6)
+    with pytest.raises(UserError, match="no entropy: mfcc: no posteriors"):
+        ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
+
+
+def test_speech_is_where_there_is_a_voice() -> None:
+    tally = statistics_of(lists("cost"), ["example-speech"])["example-speech"]
+    parts = {key: voiced / frames for key, (frames, voiced) in tally.values.items()}
+    assert all(0.25 < part < 0.5 for part in parts.values()), parts  # 0.25 or 0.31 s of 1 s, and what rings on
+
+
+def test_a_posterior_sum_is_of_probabilities() -> None:
+    wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
+    with pytest.raises(ConfigError, match="llr gets scores of the kind any") as caught:
+        check_steps(Calibrate.model_validate(wrong), "cost")
+    assert "put logistic before it" in str(caught.value)
+    check_steps(Calibrate.model_validate({**wrong, "steps": ["q-norm", "logistic", "llr"]}), "cost")
+    made = step("llr", covariates=("posterior-sum",))
+    table = detections({"a": [0.5, 0.25], "b": [0.125]})
+    fitted = {"offset": 0.0, "score": 0.0, "posterior-sum": 1.0}
+    assert made.apply(table, fitted, None, POINT) == pytest.approx(np.log([0.75, 0.75, 0.125]))
