@@ -1,6 +1,7 @@
 """The notebooks of this project: run, kept small, and held against what they show.
 
-`python tests/docs/notebook_pages.py` (`make notebooks`) runs all of them, or those that are named, and writes their outputs anew.
+`python tests/docs/notebook_pages.py` (`make notebooks`) runs all of them, or those that are named, and writes their outputs
+anew.
 """
 
 from __future__ import annotations
