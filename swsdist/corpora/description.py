@@ -22,6 +22,7 @@ from swsdist.config import Config
 from swsdist.corpora.heard import Heard, hear
 from swsdist.corpora.spoken import Query, queries_of
 from swsdist.io.corpora.kaldi import demand_permission
+from swsdist.io.corpora.places import Places
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import part_of, read_documents
 from swsdist.io.nist.ctm import ctm_batches
@@ -139,16 +140,19 @@ def describe(
         if named is not None:
             chosen = part_of(table, named, storage).select(["doc_id", "channel"]).to_pylist()
             parts |= {(row["doc_id"], row["channel"]): part for row in chosen}
-    said = _words(corpus.alignments.words, rows, storage, notices) if corpus.alignments.words is not None else {}
+    places = Places(table)
+    said = None
+    if corpus.alignments.words is not None:
+        said = _words(corpus.alignments.words, places, storage, notices)
     documents = {
         (row["doc_id"], row["channel"]): _Document(
             row.get("recording", row["doc_id"]),
             row["speaker"] or None,
             parts.get((row["doc_id"], row["channel"]), ""),
             one,
-            said.get(k) if said else None,
+            None if said is None else said[row["doc_id"], row["channel"]],
         )
-        for k, (row, one) in enumerate(zip(rows, heard, strict=True))
+        for row, one in zip(rows, heard, strict=True)
     }
     known = _vocabulary(documents.values())
     queries = None
@@ -160,8 +164,7 @@ def describe(
         queries = queries_of(
             examples,
             truth.references if truth is not None else None,
-            {(one.recording, key[1]): one.speaker for key, one in documents.items()},
-            {(one.recording, key[1]): one.part for key, one in documents.items()},
+            lambda row: _said_in(row, places, documents),
             known,
             notices,
             storage,
@@ -185,30 +188,32 @@ def _expected(row: Mapping[str, Any]) -> float:
     return float(row["end"] - row["start"] if "start" in row else row["duration"] or 0.0)
 
 
-def _words(
-    path: str, rows: Sequence[Mapping[str, Any]], storage: Mapping[str, object], notices: Notices
-) -> dict[int, Counter[str]]:
-    """The words of each document, by its row; those of a recording belong to the document that their middle is in."""
-    places: dict[Key, list[tuple[float, float, int]]] = {}
-    for k, row in enumerate(rows):
-        span = (row["start"], row["end"]) if "start" in row else (float("-inf"), float("inf"))
-        places.setdefault((row.get("recording", row["doc_id"]), row["channel"]), []).append((*span, k))
-    found: dict[int, Counter[str]] = {k: Counter() for k in range(len(rows))}
+def _said_in(row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]) -> tuple[str | None, str]:
+    """Speaker and part of the document that an occurrence is in; of none: not told."""
+    found = places.holding(row["doc_id"], row["channel"], row["start"], row["end"])
+    if not found:
+        return None, ""
+    one = documents[found[0].doc_id, row["channel"]]
+    return one.speaker, one.part
+
+
+def _words(path: str, places: Places, storage: Mapping[str, object], notices: Notices) -> dict[Key, Counter[str]]:
+    """The words of each document; those of a recording belong to the document that their middle is in."""
+    found: dict[Key, Counter[str]] = {key: Counter() for key in places.documents}
     strange: list[str] = []
     for batch in ctm_batches(path, storage):
         for word in batch.to_pylist():
             middle = word["start"] + word["duration"] / 2
-            there = places.get((word["doc_id"], word["channel"]), ())
-            mine = next((k for start, end, k in there if start <= middle < end), None)
-            if mine is None:
-                strange.append(f"{path}: {word['doc_id']}, {word['start']:g} s")
+            there = places.holding(word["doc_id"], word["channel"], middle, middle)
+            if there:
+                found[there[0].doc_id, word["channel"]][word["word"].lower()] += 1
             else:
-                found[mine][word["word"].lower()] += 1
+                strange.append(f"{path}: {word['doc_id']}, {word['start']:g} s")
     if strange:
         notices.add(
             "words of the alignment lie in no document, and are not counted",
             where=strange[0],
-            remedy="look at the names of the documents",
+            remedy="look at the names of the documents, and at their times",
             count=len(strange),
         )
     return found

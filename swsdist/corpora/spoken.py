@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,8 @@ from swsdist.io.notices import Notices
 
 #: Headers are read side by side.
 _THREADS = 8
+
+SaidIn = Callable[[Mapping[str, Any]], tuple[str | None, str]]
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ class Query:
 def queries_of(
     examples: pa.Table,
     references: pa.Table | None,
-    speakers: Mapping[tuple[str, int], str | None],
-    parts: Mapping[tuple[str, int], str],
+    said_in: SaidIn,
     known: frozenset[str] | None,
     notices: Notices,
     storage: Mapping[str, object] | None = None,
@@ -61,8 +62,7 @@ def queries_of(
     Args:
         examples: QUERIES, all examples.
         references: REFERENCES; None if nothing tells.
-        speakers: by recording and channel.
-        parts: by recording and channel; empty where none is told.
+        said_in: speaker and part of the document that a row of REFERENCES is in; None and empty where they are not told.
         known: words that are said in the part for training, in lower case; None if there is none.
         notices: told of examples that cannot be used.
         storage: options for s3fs.
@@ -83,7 +83,7 @@ def queries_of(
     for row in references.to_pylist() if references is not None else ():
         true.setdefault(row["query_id"], []).append(row)
     return tuple(
-        _query(query_id, mine, None if references is None else true.get(query_id, []), speakers, parts, known)
+        _query(query_id, mine, None if references is None else true.get(query_id, []), said_in, known)
         for query_id, mine in by_query.items()
     )
 
@@ -92,8 +92,7 @@ def _query(
     query_id: str,
     mine: list[tuple[Mapping[str, Any], float | None]],
     true: list[Mapping[str, Any]] | None,
-    speakers: Mapping[tuple[str, int], str | None],
-    parts: Mapping[tuple[str, int], str],
+    said_in: SaidIn,
     known: frozenset[str] | None,
 ) -> Query:
     term = next((row["term"] for row, _ in mine if row["term"]), None)
@@ -102,9 +101,9 @@ def _query(
     by_part: Counter[str] = Counter()
     said: list[str | None] = []
     for row in true or ():
-        key = row["doc_id"], row["channel"]
-        by_part[parts.get(key, "")] += 1
-        said.append(speakers.get(key))
+        speaker, part = said_in(row)
+        by_part[part] += 1
+        said.append(speaker)
     told = bool(own) and true is not None and None not in said
     return Query(
         query_id,

@@ -152,3 +152,42 @@ def test_a_config_is_taken_for_its_corpus(swsdist: Command, here: Path, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
     (tmp_path / "wrong.yaml").write_text("documets: x\n")
     assert "wrong.yaml:1" in swsdist("corpus", "describe", "wrong.yaml", cwd=tmp_path, code=2).err
+
+
+def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    """Segments of a Kaldi data folder: a recording has several speakers, and a word or query belongs to one of them."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "wav.scp").write_text(f"r1 {here}/d3.wav\nr2 {here}/d0.wav\n")
+    (data / "segments").write_text("r1-a r1 0 2\nr1-b r1 2.5 6\nr2-a r2 1 3\n")
+    (data / "utt2spk").write_text("r1-a anna\nr1-b bert\nr2-a anna\n")
+    (tmp_path / "queries.csv").write_text(f"query_id,path,term,speaker\nq,{here}/q.wav,one,bert\n")
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\nq,r1,1.0,1.5\nq,r1,3.0,3.5\nq,r2,1.0,1.3\n")
+    (tmp_path / "words.ctm").write_text("r1 1 1.0 0.5 one\nr1 1 2.2 0.1 lost\nr1 1 3.0 0.5 one\nr2 1 1.0 0.3 one\n")
+    (tmp_path / "c.yaml").write_text(
+        "documents: data\nqueries: queries.csv\nreferences: refs.csv\nalignments: {words: words.ctm}\n"
+        "parts: {train: [r2-a], test: [r1]}\n"
+    )
+    found = told(swsdist, tmp_path, "c.yaml")
+    first, second = found["Recordings"]
+    assert (first["name"], first["documents"], first["speakers"], first["words"]) == ("r1", 2, 2, 2)
+    assert first["seconds"] == pytest.approx(5.5)
+    assert (second["seconds"], second["words"], second["part"]) == (2, 1, "train")
+    assert {row["name"]: (row["seconds"], row["words"]) for row in found["Speakers"]} == {
+        "anna": (4, 2),
+        "bert": (3.5, 1),
+    }
+    (train,), (test,) = found["Queries, train"], found["Queries, test"]
+    assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
+    said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
+    assert "1 words of the alignment lie in no document, and are not counted (first: " in said
+
+
+def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    loud = np.stack([0.01 * rng.normal(size=2 * RATE), np.zeros(2 * RATE)], axis=1)
+    sf.write(tmp_path / "two.wav", loud, RATE)
+    (tmp_path / "c.yaml").write_text("documents: two.wav\n")
+    found = told(swsdist, tmp_path, "c.yaml")
+    (row,) = found["Recordings"]
+    assert (row["documents"], row["recordings"], row["seconds"]) == (2, 1, 4)
