@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-fast lint bench docs environment environment-dev clean
+.PHONY: help demo test test-fast lint bench docs notebooks environment environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
@@ -37,6 +37,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
 	@echo "make docs       write the generated pages anew, and run what the docs show"
+	@echo "make notebooks  run the notebooks, and write what they show anew"
 	@echo "make clean      remove .venv, demo and caches"
 
 demo: $(base)
@@ -60,6 +61,9 @@ docs: $(dev)
 	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
 	"$(bin)/python" -c "from swsdist.report.schema import reference_page; print(reference_page(), end='')" > docs/reference/report-json.md
 	$(pytest) tests/docs $(PYTEST)
+
+notebooks: $(dev)
+	"$(bin)/python" tests/docs/notebook_pages.py
 
 # A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:

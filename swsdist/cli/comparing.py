@@ -8,6 +8,8 @@ import click
 
 from swsdist.cli.options import TaskOptions, task_files, task_options, warn
 from swsdist.cli.outputs import FOLDER, written
+from swsdist.report.pictures import PICTURES
+from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     from swsdist.score.compare.results import ComparisonData
@@ -30,8 +32,9 @@ class _Compared(TaskOptions):
     as_json: bool
     html: str | None
     csv: str | None
-    latex: str | None
+    table: str | None
     det: str | None
+    forest: str | None
 
 
 @click.command()
@@ -50,10 +53,11 @@ class _Compared(TaskOptions):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=written(".html", ".htm"), help="Also write a one-page report.")
 @click.option("--csv", type=FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
-@click.option("--latex", type=written(".tex"), help="Also write the tables as LaTeX.")
+@click.option("--table", type=written(*TABLES), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option(
-    "--det", type=written(".svg", ".csv"), help="Also write the DET curves: .svg a picture, .csv their points."
+    "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curves: .svg, .pdf, .png; .csv their points."
 )
+@click.option("--forest", type=written(*PICTURES), help="Also draw the values with their intervals: .svg, .pdf, .png.")
 def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     """Compare systems: values with intervals, paired tests, breakdowns.
 
@@ -71,8 +75,9 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     from swsdist.chains.search.report.finished import from_run
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
-    from swsdist.report.comparing.formats import text_lines, to_json
+    from swsdist.report.comparing.formats import to_json
     from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables
+    from swsdist.report.tables import text_lines
     from swsdist.score.compare.results import Settings
 
     notices = Notices(strict=options["strict"])
@@ -111,8 +116,10 @@ def _write(data: ComparisonData, options: _Compared) -> None:
     from pathlib import Path
 
     from swsdist.errors import UserError
-    from swsdist.report.comparing.formats import det_table, latex, write_csv_tables
+    from swsdist.report.comparing.formats import det_table, write_csv_tables
     from swsdist.report.comparing.tables import breakdown_tables, measure_tables
+    from swsdist.report.pictures import write_picture
+    from swsdist.report.tables import write_tables
 
     if options["html"]:
         from swsdist.report.comparing.page import render_comparison
@@ -121,18 +128,22 @@ def _write(data: ComparisonData, options: _Compared) -> None:
         print(f"page: {options['html']}", file=sys.stderr)
     if options["csv"]:
         write_csv_tables(data, Path(options["csv"]))
-    if options["latex"]:
+    if options["table"]:
         tables = [table for block in data.blocks for table in measure_tables(data, block)]
-        Path(options["latex"]).write_text(latex([*tables, *breakdown_tables(data)]), encoding="utf-8")
+        write_tables([*tables, *breakdown_tables(data)], options["table"])
+    if options["forest"]:
+        from swsdist.report.comparing.page import forest_plots
+
+        write_picture(forest_plots(data), options["forest"])
     if (det := options["det"]) is None:
         return
     if not data.lines:
         remedy = "name run folders, or lists with --ecf, --rttm and --terms; leave --conditions out"
         raise UserError("no system has a DET curve", where=det, remedy=remedy)
-    if det.lower().endswith(".svg"):
+    if det.lower().endswith(PICTURES):
         from swsdist.report.comparing.page import det_plot
 
-        Path(det).write_text(det_plot(data) or "", encoding="utf-8")
+        write_picture(det_plot(data) or "", det)
     else:
         from swsdist.io.tables import write_csv
 
@@ -160,8 +171,11 @@ class _Figures(TypedDict):
 @click.option("--indexing-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
 @click.option("--searching-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
 @click.option("--lambda", "weight", type=float, help="Weight of indexing in PL; 0.1, or the run's, by default.")
+@click.option("--table", type=written(*TABLES), help="Also write them as a table: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def resources(folder: str | None, weight: float | None, as_json: bool, **given: Unpack[_Figures]) -> int:
+def resources(
+    folder: str | None, weight: float | None, table: str | None, as_json: bool, **given: Unpack[_Figures]
+) -> int:
     """ISF, SSF, PMU and PL of RUN (a run folder), or of numbers given by hand.
 
     A number given beside RUN takes the place of the run's own.
@@ -169,7 +183,8 @@ def resources(folder: str | None, weight: float | None, as_json: bool, **given: 
     import json
     from dataclasses import asdict
 
-    from swsdist.report.resources import from_numbers, resource_lines
+    from swsdist.report.resources import from_numbers, resource_lines, resource_table
+    from swsdist.report.tables import write_tables
 
     found = from_numbers(
         folder,
@@ -181,5 +196,7 @@ def resources(folder: str | None, weight: float | None, as_json: bool, **given: 
         search_peaks_gb=given["searching_gb"],
         weight=weight,
     )
+    if table is not None:
+        write_tables([resource_table(found)], table)
     print(json.dumps(asdict(found), indent=1) if as_json else "\n".join(resource_lines(found)))
     return 0

@@ -1,6 +1,7 @@
 """Where a command writes: files, folders and standard streams. Whether it can is asked before anything is computed.
 
-One type of option for all commands: `type=written(".svg", ".csv")` for a file, `type=FOLDER` for a folder that is made.
+One type of option for all commands: `type=written(*PICTURES)` for a file, of the kinds that its ending can tell,
+`type=FOLDER` for a folder that is made.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ from typing import Any
 import click
 
 from swsdist.errors import UserError
-
-#: How to come to an ending that is not written; vector graphics lose nothing on the way.
-_CONVERT = "write {svg}, and convert it: rsvg-convert -f {kind} -o {path} {svg}, or inkscape {svg} -o {path}"
-_PICTURES = frozenset({".pdf", ".png", ".eps", ".ps"})
+from swsdist.report.pictures import demand_converter
 
 
 class _Written(click.Path):
@@ -37,12 +35,15 @@ class _Written(click.Path):
         """The path, if it can be written.
 
         Raises:
-            UserError: it is of another kind, there is no such folder, or it cannot be written to.
+            UserError: it is of another kind, there is no such folder, it cannot be written to, or a library is missing that
+                writes this kind.
         """
         path = str(value)
         if not (self.allow_dash and path == "-"):
             check_ending(path, self.endings)
             check_place(path)
+            if ".svg" in self.endings:
+                demand_converter(path)
         return path
 
 
@@ -84,10 +85,7 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     *others, last = endings
     known = f"{', '.join(others)} or {last}" if others else last
     what = f"no {ending} is written here" if ending else "its ending does not tell what to write"
-    remedy = f"name a file that ends in {known}"
-    if ending in _PICTURES and ".svg" in endings:
-        remedy = _CONVERT.format(svg=Path(path).with_suffix(".svg"), kind=ending[1:], path=path)
-    raise UserError(f"{what}, only {known}", where=path, remedy=remedy)
+    raise UserError(f"{what}, only {known}", where=path, remedy=f"name a file that ends in {known}")
 
 
 #: What stands for characters of our own on a terminal that lacks them.

@@ -14,7 +14,7 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
 _EVERY = 5.0
-#: Seconds between two lines of a search without a run.
+#: Seconds between two lines of what is no run.
 _SEARCH_EVERY = 30.0
 
 if TYPE_CHECKING:
@@ -191,8 +191,27 @@ def searching(store: Store) -> Iterator[Store]:
 
         return Store(store.folder, store.manifest, watch)
 
+    with _shown("searched") as show:
+        yield watched(show)
+
+
+@contextmanager
+def hearing() -> Iterator[Callable[[float, float], None]]:
+    """Shows how many seconds of recordings have been heard, and of how many (0: not known): a bar, or lines in a log."""
+    with _shown("heard") as show:
+
+        def tell(done: float, total: float) -> None:
+            of = f" of {total / 3600:.2f}" if total else ""
+            show(min(1.0, done / total) if total else 0.0, f"{done / 3600:.2f}{of} h of audio")
+
+        yield tell
+
+
+@contextmanager
+def _shown(verb: str) -> Iterator[Callable[[float, str], None]]:
+    """Shows which part of a work is done, and words for it."""
     if not sys.stderr.isatty():
-        yield watched(_now_and_then())
+        yield _now_and_then(verb)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -201,11 +220,11 @@ def searching(store: Store) -> Iterator[Store]:
     columns = (BarColumn(bar_width=30), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0, words="")
-        yield watched(lambda part, words: bar.update(task, completed=part, words=words))
+        yield lambda part, words: bar.update(task, completed=part, words=words)
 
 
-def _now_and_then() -> Callable[[float, str], None]:
-    """Shows in a log how far a search is, once in a while."""
+def _now_and_then(verb: str) -> Callable[[float, str], None]:
+    """Shows in a log how far a work is, once in a while."""
     began = said = time.monotonic()
 
     def show(part: float, words: str) -> None:
@@ -214,6 +233,6 @@ def _now_and_then() -> Callable[[float, str], None]:
         if now - said >= _SEARCH_EVERY:
             said = now
             left = f", ETA {span((now - began) * (1 - part) / part)}" if 0 < part < 1 else ""
-            print(f"searched {words}{left}", file=sys.stderr, flush=True)
+            print(f"{verb} {words}{left}", file=sys.stderr, flush=True)
 
     return show

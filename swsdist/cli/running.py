@@ -8,6 +8,8 @@ import click
 
 from swsdist.cli.options import allow_commands
 from swsdist.cli.outputs import written
+from swsdist.report.pictures import PICTURES
+from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,22 +99,32 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @click.command()
 @click.argument("folder", metavar="RUN")
 @_SET
-@click.option("--det", type=written(".svg"), help="Also write the DET curve to this SVG file.")
+@click.option("--det", type=written(*PICTURES), help="Also write the DET curve: .svg, .pdf or .png.")
+@click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
+@click.option("--table", type=written(*TABLES), help="Also write measures and resources: .csv, .tex, .md or .json.")
+@click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
 @allow_commands
-def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
+def report(
+    folder: str,
+    sets: tuple[str, ...],
+    det: str | None,
+    histogram: str | None,
+    table: str | None,
+    per_query: str | None,
+) -> int:
     """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
     from pathlib import Path
 
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
-    from swsdist.cli.outputs import check_place
     from swsdist.config import load_config
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
-    from swsdist.report.page import det_plot
+    from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table
+    from swsdist.report.pictures import write_picture
+    from swsdist.report.tables import write_tables
 
-    check_place(det)
     path = folder.rstrip("/")
     outcome = look(load_config(path, sets) if Path(path).is_file() else run_config(path, sets))
     course = outcome.course
@@ -120,11 +132,17 @@ def report(folder: str, sets: tuple[str, ...], det: str | None) -> int:
     if not isinstance(data, ReportData):
         last = list(course.ended)[-1] if course.ended else "nothing"
         raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
-    if det is not None:
-        plot = det_plot(data)
+    for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
+        if place is None:
+            continue
+        plot = made(data)
         if plot is None:
-            raise UserError(f"there is no DET curve: {data.unscored}", remedy="give references (corpus.references)")
-        Path(det).write_text(plot, encoding="utf-8")
+            raise UserError(f"there is no {what}: {data.unscored}", remedy="give references (corpus.references)")
+        write_picture(plot, place)
+    if table is not None:
+        write_tables(paper_tables(data), table)
+    if per_query is not None:
+        write_tables([query_table(data)], per_query)
     return _tell(api.RunResult(outcome, data, outcome.ledger.run.root))
 
 

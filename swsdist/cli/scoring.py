@@ -9,6 +9,8 @@ import click
 
 from swsdist.cli.options import TaskOptions, allow_commands, task_files, task_options, warn
 from swsdist.cli.outputs import written
+from swsdist.report.pictures import PICTURES
+from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from swsdist.score.measures.protocol import Protocol
 
 # The command lines of the evaluations have .txt and .det.
-_CSV = written(".csv", ".txt")
-_DET = written(".svg", ".csv", ".det")
+_TABLE = written(*TABLES, ".txt")
+_DET = written(*PICTURES, ".csv", ".det")
 
 
 class _Scored(TaskOptions):
@@ -44,6 +46,7 @@ class _Scored(TaskOptions):
     all_measures: bool
     det: str | None
     bands: bool
+    measures: str | None
     per_term: str | None
     alignment: str | None
     cache: str | None
@@ -86,11 +89,12 @@ class _Scored(TaskOptions):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
-@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg a picture, .csv its points.")
+@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg, .pdf, .png; .csv its points.")
 @click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
-@click.option("--per-term", type=_CSV, help="Write a row a term to this CSV file.")
+@click.option("--measures", type=written(*TABLES), help="Write all measures: .csv, .tex, .md or .json.")
+@click.option("--per-term", type=_TABLE, help="Write a row a term: .csv (or .txt), .tex, .md or .json.")
 @click.option(
-    "-a", "--alignment", type=_CSV, help="Write what was paired with what to this CSV file, in KWSEval's columns."
+    "-a", "--alignment", type=_TABLE, help="Write what was paired with what, in KWSEval's columns: as --per-term."
 )
 @click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
 def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Unpack[_Scored]) -> int:
@@ -140,7 +144,15 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
     from swsdist.evaluation.reading import read_task
-    from swsdist.report.evaluation import alignment_table, evaluation_json, per_term_table, summary
+    from swsdist.report.evaluation import (
+        alignment_table,
+        evaluation_json,
+        measures_table,
+        per_term_table,
+        summary,
+        table_of,
+    )
+    from swsdist.report.tables import write_tables
 
     task = read_task(**task_files(options), protocol=rules, ecf_filter=options["ecf_filter"], notices=notices)
     result = evaluate(
@@ -154,10 +166,16 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
     if (options["table"] or options["table_file"]) and not stdeval:
         raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
     found = values(result) | (more_values(result) if options["all_measures"] else {})
-    if options["per_term"]:
-        _write_csv(per_term_table(result), options["per_term"])
-    if options["alignment"]:
-        _write_csv(alignment_table(result), options["alignment"])
+    if options["measures"]:
+        write_tables([measures_table(result, found)], options["measures"])
+    for made, caption, place in (
+        (per_term_table, "Terms", options["per_term"]),
+        (alignment_table, "Alignment", options["alignment"]),
+    ):
+        if place is not None and place.lower().endswith((".csv", ".txt")):
+            _write_csv(made(result), place)
+        elif place is not None:
+            write_tables([table_of(made(result), caption)], place)
     if options["det"]:
         from swsdist.report.det_file import write_det
 

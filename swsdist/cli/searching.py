@@ -11,6 +11,7 @@ import click
 
 from swsdist.cli.options import allow_commands
 from swsdist.cli.outputs import FOLDER, written
+from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--no-trim", is_flag=True, help="Search recorded queries whole, with the background around their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--table", type=written(*TABLES), metavar="FILE", help="Also write the hits: .csv, .tex, .md or .json.")
 @click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Also write a page with players.")
 @click.option("--clips", type=FOLDER, metavar="DIR", help="Also write the hits' sound there, as WAV.")
 @click.option(
@@ -55,6 +57,7 @@ def search(
     no_trim: bool,
     as_csv: bool,
     as_json: bool,
+    table: str | None,
     html: str | None,
     clips: str | None,
     calibration: str | None,
@@ -73,7 +76,14 @@ def search(
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
 
-        given = {"--html": html, "--clips": clips, "--calibration": calibration, "--csv": as_csv, "--json": as_json}
+        given = {
+            "--table": table,
+            "--html": html,
+            "--clips": clips,
+            "--calibration": calibration,
+            "--csv": as_csv,
+            "--json": as_json,
+        }
         if wrong := [name for name, value in given.items() if value]:
             raise UserError(
                 f"{wrong[0]} is for queries that are given with --query",
@@ -135,6 +145,7 @@ def search(
     answers, found = _answers(store, asked, found, judge, top)
     for warning in (*way.warnings, *judge.warnings, *_themselves(answers)):
         warn(warning)
+    note = "; scores are standard deviations above the mean of a query's candidates"
     if as_csv or as_json:
         write_data()
     if as_csv:
@@ -146,11 +157,15 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        note = "; scores are standard deviations above the mean of a query's candidates"
         print("\n".join(lines(answers, f"{judge.said}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
+    if table is not None:
+        from swsdist.report.answers.lines import hits_table
+        from swsdist.report.tables import write_tables
+
+        write_tables([hits_table(answers, f"{judge.said}{note}")], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:

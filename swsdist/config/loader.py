@@ -80,6 +80,23 @@ def load_config(
     return _finish(draft, sets)
 
 
+def load_corpus(path: str | Path, sets: Sequence[str] = ()) -> Config:
+    """A corpus file as the corpus of a config of defaults; or a config, if that is what the file is.
+
+    Args:
+        path: the YAML file.
+        sets: as for `load_config`.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it or in `sets` is wrong; all of it is listed.
+    """
+    base = Origin(str(path), Path.cwd(), line=1)
+    values = read(_text(path, "corpus file"), (), Draft(origins={(): base}), base)
+    if isinstance(values, dict) and "corpus" in values:
+        return load_config(path, sets)
+    return _finish(Draft(origins={(): base}, values={"run": ".", "corpus": str(path)}), sets)
+
+
 def _text(path: str | Path, what: str) -> str:
     """The text of a file."""
     try:

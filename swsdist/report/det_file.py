@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
+from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import Squares, bands, det, referenced
 
@@ -26,12 +27,13 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
 
     Args:
         result: what was scored.
-        path: `.svg` for a picture, else CSV: score, pmiss, pfa, value and, with bands, twice the standard errors.
+        path: `.svg`, `.pdf` or `.png` for a picture, else CSV: score, pmiss, pfa, value and, with bands, twice the standard
+            errors.
         pooled: of all terms as one, not term-weighted.
         with_bands: with bands.
 
     Raises:
-        UserError: there is no curve, or no spread of its points is defined.
+        UserError: there is no curve, no spread of its points is defined, or a library is missing that writes it.
     """
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:
@@ -39,8 +41,8 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
-    if path.lower().endswith(".svg"):
-        Path(path).write_text(_picture(result, curve, pooled, errors), encoding="utf-8")
+    if path.lower().endswith(PICTURES):
+        write_picture(_picture(result, curve, pooled, errors), path)
         return
     columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
     if errors is not None:

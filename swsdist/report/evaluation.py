@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
+from swsdist.report.summary import short
+from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
 
@@ -156,3 +158,43 @@ def alignment_table(result: Evaluation) -> pa.Table:
     return pa.table(columns, schema=ALIGNMENT).sort_by(
         [("termid", "ascending"), ("file", "ascending"), ("channel", "ascending")]
     )
+
+
+def table_of(rows: pa.Table, caption: str) -> Table:
+    """Rows as a table for people: names first, numbers with six significant digits.
+
+    Args:
+        rows: any table of plain columns.
+        caption: without a full stop.
+    """
+    texts = [name for name in rows.column_names if not _is_number(rows.schema.field(name).type)]
+    names = [*texts, *(name for name in rows.column_names if name not in texts)]
+    plain = rows.select(names).to_pylist()
+    cells = [[_cell(row[name]) for name in names] for row in plain]
+    return Table(caption, [name.replace("_", " ") for name in names], cells, numbers=len(texts), plain=plain)
+
+
+def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> Table:
+    """The measures of a list, a row each.
+
+    Args:
+        result: what was scored.
+        measures: by name.
+    """
+    task = result.task
+    name = result.system.attributes.get("system_id") or result.system.path
+    note = f"{name}: protocol {task.protocol.name}, beta {task.beta:.4g}, {task.trials} trials a term."
+    plain = [{"measure": key, "value": value} for key, value in measures.items()]
+    return Table(
+        "Measures", ("measure", "value"), [(key, short(v, 6)) for key, v in measures.items()], note, plain=plain
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _cell(value: object) -> str:
+    if value is None or isinstance(value, float):
+        return short(value, 6)
+    return str(value)

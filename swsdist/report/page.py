@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jinja2
 
 from swsdist.report.data import Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
+from swsdist.report.resources import resource_table
 from swsdist.report.summary import CALIBRATIONS, NOTHING, clock, fixed, short, span, summary_rows
+from swsdist.report.tables import Table
 
 #: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
 MOST_QUERIES = 5000
@@ -53,7 +55,7 @@ def render_page(data: ReportData) -> str:
         calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
         det=det_plot(data),
         histogram=histogram_plot(data),
-        queries=_queries(data),
+        queries=_queries(data, MOST_QUERIES),
         hits=data.hits,
         by_query=_by_query(data.hits),
         not_shown=_not_shown(data),
@@ -146,7 +148,27 @@ def _table_of(caption: str, pairs: Mapping[str, str]) -> _Table:
     return _Table(caption, (_Column("what", False), _Column("value", False)), list(pairs.items()))
 
 
-def _queries(data: ReportData) -> _Table:
+def paper_tables(data: ReportData) -> list[Table]:
+    """What a paper says of a run: its measures, if it was scored, and its processing resources."""
+    tables = []
+    if (found := data.measures) is not None:
+        made = _measures(found)
+        names = ("measure", "value", "threshold", "pmiss", "pfa")
+        plain = [dict(zip(names, row, strict=True)) for row in _measure_values(found)]
+        about = f"{data.name}: {data.system}. ATWV: {CALIBRATIONS[found.calibration]}."
+        tables.append(Table(made.caption, [column.title for column in made.columns], made.rows, about, plain=plain))
+    return [*tables, resource_table(data.resources)]
+
+
+def query_table(data: ReportData) -> Table:
+    """A row a query, as on the page, but all of them."""
+    made = _queries(data, len(data.queries))
+    plain = [asdict(row) for row in data.queries]
+    numbers = next(k for k, column in enumerate(made.columns) if column.number)
+    return Table(made.caption, [column.title for column in made.columns], made.rows, numbers=numbers, plain=plain)
+
+
+def _queries(data: ReportData, most: int) -> _Table:
     terms = any(q.term for q in data.queries)
     scored = data.measures is not None
     columns = [_Column("query", False), *([_Column("term", False)] if terms else [])]
@@ -166,14 +188,14 @@ def _queries(data: ReportData) -> _Table:
             _Column("best TWV", help="over thresholds of its own"),
         ]
     rows = []
-    for q in data.queries[:MOST_QUERIES]:
+    for q in data.queries[:most]:
         row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
         row += [*([fixed(q.cut, 2)] if trimmed else []), _whole(q.detections)]
         if scored:
             row += [*map(_whole, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
             row += [fixed(q.twv), fixed(q.best_twv)]
         rows.append(row)
-    note = _cut(len(data.queries), MOST_QUERIES, "per_query of report.json")
+    note = _cut(len(data.queries), most, "per_query of report.json")
     return _Table("Queries", columns, rows, note)
 
 
@@ -291,13 +313,21 @@ def _measures(found: Measures) -> _Table:
     columns = (_Column("measure", False), _Column("value"), _Column("threshold"), _Column("Pmiss"), _Column("Pfa"))
     known = [t for t in found.atwv_thresholds if t is not None]
     limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
-    name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
     rows = [
-        ["MTWV", fixed(found.mtwv), short(found.mtwv_threshold), fixed(found.mtwv_pmiss), fixed(found.mtwv_pfa, 6)],
-        [name, fixed(found.atwv), limits, fixed(found.atwv_pmiss), fixed(found.atwv_pfa, 6)],
-        *(
-            [label, fixed(value), short(threshold), fixed(pmiss), fixed(pfa, 6)]
-            for label, value, threshold, pmiss, pfa in found.rows()
-        ),
+        [label, fixed(value), short(threshold), fixed(pmiss), fixed(pfa, 6)]
+        for label, value, threshold, pmiss, pfa in _measure_values(found)
     ]
+    rows[1][2] = limits
     return _Table("Measures", columns, rows)
+
+
+def _measure_values(found: Measures) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
+    """Name, value, threshold, Pmiss and Pfa of each measure; of several thresholds none."""
+    limits = set(found.atwv_thresholds)
+    limit = next(iter(limits)) if len(limits) == 1 else None
+    name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
+    return [
+        ("MTWV", found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
+        (name, found.atwv, limit, found.atwv_pmiss, found.atwv_pfa),
+        *found.rows(),
+    ]

@@ -9,7 +9,9 @@ from typing import TypedDict, cast
 from swsdist.accounts.factors import Factors, factors
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
+from swsdist.report.data import Resources
 from swsdist.report.summary import fixed, short
+from swsdist.report.tables import Table
 
 #: Names in `report.json`, under `resources`.
 
@@ -101,16 +103,32 @@ def _known(run: str) -> _Given:
     return cast("_Given", known)
 
 
+def resource_table(found: Factors | Resources) -> Table:
+    """The figures as a table: what each is, and its value."""
+    rows = _rows(found)
+    return Table(
+        "Processing resources",
+        ("figure", "", "value"),
+        [(name, note, text) for name, note, text, _ in rows],
+        numbers=2,
+        plain=[{"figure": name, "meaning": note, "value": value} for name, note, _, value in rows],
+    )
+
+
 def resource_lines(found: Factors) -> list[str]:
     """The figures as lines of text: name, value, what it is."""
+    return [f"{name:<10}  {text:>10}  {note}" for name, note, text, _ in _rows(found)]
+
+
+def _rows(found: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
+    """Name, meaning, value as text, and value of each figure."""
     weight = short(found.pl_lambda)
-    rows = [
-        ("ISF", short(found.isf), "CPU s per s of audio"),
-        ("SSF", short(found.ssf), "CPU s per query s and audio s"),
-        ("SSF, hours", short(found.ssf_hours), "the same with all times in hours: 3600 x SSF"),
-        ("PMU index", fixed(found.pmu_index_gb, 3), "GB, highest over nodes"),
-        ("PMU search", fixed(found.pmu_search_gb, 3), "GB, highest over nodes"),
-        ("PL", short(found.pl), f"lambda {weight}, with SSF"),
-        ("PL, hours", short(found.pl_hours), f"lambda {weight}, with SSF in hours"),
+    return [
+        ("ISF", "CPU s per s of audio", short(found.isf), found.isf),
+        ("SSF", "CPU s per query s and audio s", short(found.ssf), found.ssf),
+        ("SSF, hours", "the same with all times in hours: 3600 x SSF", short(found.ssf_hours), found.ssf_hours),
+        ("PMU index", "GB, highest over nodes", fixed(found.pmu_index_gb, 3), found.pmu_index_gb),
+        ("PMU search", "GB, highest over nodes", fixed(found.pmu_search_gb, 3), found.pmu_search_gb),
+        ("PL", f"lambda {weight}, with SSF", short(found.pl), found.pl),
+        ("PL, hours", f"lambda {weight}, with SSF in hours", short(found.pl_hours), found.pl_hours),
     ]
-    return [f"{name:<10}  {value:>10}  {note}" for name, value, note in rows]

@@ -40,7 +40,7 @@ LEVELS = (
     ("kernels", "accounts"),
     ("features", "store", "methods", "reduce", "calibrate", "score"),
     ("pipeline", "report", "evaluation"),
-    ("chains",),
+    ("chains", "corpora"),
     ("testing", "api", "__init__"),
     ("cli",),
 )

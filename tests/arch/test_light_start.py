@@ -66,6 +66,7 @@ def test_the_front_door_is_light(arguments: tuple[str, ...]) -> None:
         "digest",
         "store",
         "store check",
+        "corpus describe",
         "doctor",
         "demo",
     ],

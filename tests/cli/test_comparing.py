@@ -299,7 +299,7 @@ def test_tables_fit_the_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_numbers_for_other_programs(folder: Path) -> None:
-    files = ("--csv", f"{folder}/csv", "--latex", f"{folder}/ab.tex", "--det", f"{folder}/det.csv")
+    files = ("--csv", f"{folder}/csv", "--table", f"{folder}/ab.tex", "--det", f"{folder}/det.csv")
     found = json.loads(lists(folder, "--json", "--by", "ntrue", *files))
     tables = {path.stem: list(csv.DictReader(path.open(newline=""))) for path in (folder / "csv").iterdir()}
     assert set(tables) == {"about", "systems", "pairs", "queries", "breakdowns", "breakdowns_of_differences"}
@@ -315,7 +315,10 @@ def test_numbers_for_other_programs(folder: Path) -> None:
     assert f"one - two & {pair['difference']:+.4f}" in latex
     points = list(csv.DictReader((folder / "det.csv").open(newline="")))
     assert {row["system"] for row in points} == {"one", "two"}
-    lists(folder, "--det", f"{folder}/det.svg")
+    lists(folder, "--det", f"{folder}/det.svg", "--forest", f"{folder}/forest.svg", "--table", f"{folder}/ab.csv")
+    assert "one - two" in (folder / "forest.svg").read_text(encoding="utf-8")
+    shown = list(csv.DictReader((folder / "ab-differences-of-atwv.csv").open(newline="")))
+    assert shown[0]["difference"] == f"{pair['difference']:+.4f}"
     assert "MTWV" in (folder / "det.svg").read_text(encoding="utf-8")
 
 

@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from swsdist.report.comparing.formats import latex, text_lines
-from swsdist.report.comparing.tables import Table, p_value
+from swsdist.report.comparing.tables import p_value
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.svg import Line, Mark, det_svg, shortened
+from swsdist.report.tables import Table, text_lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -70,13 +70,6 @@ def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
     # The label stands beside each block of columns, on as many lines as it takes.
     words = "".join(line[: min(30, width - 20)].strip() for line in lines)
     assert long.replace(" ", "") in words.replace(" ", "")
-
-
-def test_latex_holds_what_latex_would_take_for_its_own() -> None:
-    text = latex([Table("50% of a_b & c", ("name", "value"), [("{x} #1 $~^\\", "–")], "p < 0.05")])
-    assert r"50\% of a\_b \& c. p \textless{} 0.05" in text
-    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} & -- \\" in text
-    assert r"\begin{tabular}{lr}" in text
 
 
 def test_a_legend_beside_the_curves_covers_none() -> None:

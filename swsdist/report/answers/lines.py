@@ -6,7 +6,38 @@ from collections.abc import Iterator, Sequence
 
 from swsdist.report.answers.hits import Answer
 from swsdist.report.summary import clock
+from swsdist.report.tables import Table
 from swsdist.text import shown
+
+
+def hits_table(answers: Sequence[Answer], said: str) -> Table:
+    """Hits of all queries, a row each.
+
+    Args:
+        answers: of all queries.
+        said: what makes a hit likely, in words.
+    """
+    columns = ("query", "document", "channel", "", "rank", "score", "begin", "end")
+    ranked = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
+    rows = []
+    for rank, hit in ranked:
+        channels = " + ".join(map(str, hit.channels))
+        times = f"{hit.score:.3f}", clock(hit.start), clock(hit.end)
+        rows.append((hit.query_id, hit.doc_id, channels, hit.word, str(rank), *times))
+    plain = [
+        {
+            "query_id": hit.query_id,
+            "rank": rank,
+            "doc_id": hit.doc_id,
+            "channels": " ".join(map(str, hit.channels)),
+            "start": hit.start,
+            "end": hit.end,
+            "score": hit.score,
+            "likely": hit.likely,
+        }
+        for rank, hit in ranked
+    ]
+    return Table("Hits", columns, rows, f"Likely: {said}.", numbers=4, plain=plain)
 
 
 def lines(answers: Sequence[Answer], said: str) -> Iterator[str]:

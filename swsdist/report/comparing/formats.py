@@ -1,18 +1,16 @@
-"""A comparison for a terminal, for LaTeX, and for other programs: text of a width, tabulars, JSON, CSV."""
+"""The numbers of a comparison for other programs: JSON, and CSV tables."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from swsdist.report.comparing.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.results import ComparisonData
 
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "swsdist-comparison/1"
 
-#: Letters of a cell of text, and of a heading, in a line; longer ones take several lines.
-_LABEL, _HEADING = 30, 18
-
 #: What columns of a breakdown of differences are called beside the names of the systems.
 _DIFFERENCE = {
     "first": "system_value",
@@ -31,101 +26,6 @@ _DIFFERENCE = {
     "mean": "mean_difference",
     "total": "part_of_difference",
 }
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
-    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-}
-
-
-# -- text -------------------------------------------------------------------------------------------------------------
-
-
-def text_lines(table: Table, width: int = 110) -> list[str]:
-    """A table as lines of plain text of at most so many letters, its caption above and its note below.
-
-    Nothing is cut: long names take several lines, and columns that have no room follow below, beside the first column again.
-
-    Args:
-        table: what to show.
-        width: letters, at least 40.
-    """
-    room = max(width, 40)
-    cells = [
-        [_cell(table, k, text, k_row == 0, room) for k, text in enumerate(row)]
-        for k_row, row in enumerate([table.columns, *table.rows])
-    ]
-    widths = [max(len(line) for row in cells for line in row[k]) for k in range(len(table.columns))]
-    lines = textwrap.wrap(table.caption, room)
-    for k, block in enumerate(_blocks(widths, room)):
-        lines += [""] if k else []
-        for row in cells:
-            for part in range(max(len(row[column]) for column in block)):
-                texts = [row[column][part] if part < len(row[column]) else "" for column in block]
-                shown = [
-                    f"{text:{'>' if column >= table.numbers else '<'}{widths[column]}}"
-                    for column, text in zip(block, texts, strict=True)
-                ]
-                lines.append("  ".join(shown).rstrip())
-    return lines + textwrap.wrap(table.note, room)
-
-
-def _cell(table: Table, column: int, text: str, heading: bool, room: int) -> list[str]:
-    """The lines of a cell."""
-    if column < table.numbers:
-        first = min(_LABEL, max(len(row[0]) for row in [table.columns, *table.rows]))
-        alone = table.numbers == 2 and column == 1
-        most = room - first - 2 if alone else min(_LABEL, room - _HEADING - 2)
-    else:
-        most = _HEADING if heading else room
-    return textwrap.wrap(text, most) or [""]
-
-
-def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Columns that fit beside each other, each block with the first."""
-    blocks = [[0]]
-    for column in range(1, len(widths)):
-        if len(blocks[-1]) > 1 and sum(widths[k] + 2 for k in blocks[-1]) + widths[column] > room:
-            blocks.append([0])
-        blocks[-1].append(column)
-    return blocks
-
-
-def latex(tables: Sequence[Table]) -> str:
-    """Tables as LaTeX, a `table` each with a tabular that takes the package booktabs."""
-    parts = ["% needs \\usepackage{booktabs}"]
-    for table in tables:
-        columns = "".join("l" if k < table.numbers else "r" for k in range(len(table.columns)))
-        rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.rows]
-        head = " & ".join(map(_escaped, table.columns)) + r" \\"
-        caption = f"{table.caption}. {table.note}" if table.note else f"{table.caption}."
-        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
-        parts.append(
-            "\n".join(
-                [
-                    r"\begin{table}",
-                    r"\centering",
-                    rf"\caption{{{_escaped(caption)}}}",
-                    rf"\begin{{tabular}}{{{columns}}}",
-                    *body,
-                    r"\end{tabular}",
-                    r"\end{table}",
-                ]
-            )
-        )
-    return "\n\n".join(parts) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-# -- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def to_json(data: ComparisonData) -> dict[str, object]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables, stars
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
+from swsdist.report.plots.run import beside
 from swsdist.report.plots.svg import Line, Mark, det_svg
 from swsdist.report.summary import fixed
 from swsdist.score.compare.paired import PairRow
@@ -25,8 +26,8 @@ from swsdist.score.compare.results import ComparisonData, DetLine, Measured
 MOST_PAIRS = 15
 #: Systems whose operating points have room in the legend of the DET curves.
 _MOST_MARKED = 8
-#: Pixels of the legend of the DET curves, and of a plot of the page's width.
-_LEGEND, _WIDE = 300, 900
+#: Pixels of the legend of the DET curves, of a plot of the page's width, and of one that stands beside others.
+_LEGEND, _WIDE, _NARROW = 300, 900, 560
 
 
 def render_comparison(data: ComparisonData) -> str:
@@ -49,7 +50,7 @@ def render_comparison(data: ComparisonData) -> str:
         blocks=[
             {
                 "measure": block.measure,
-                "forest": _forest(block, data.units),
+                "forest": _forest(block, data.units, _WIDE),
                 "plots": _plots(block, data.units),
                 "left_out": _left_out(block),
                 "tables": measure_tables(data, block),
@@ -77,7 +78,14 @@ def _marks(line: DetLine) -> tuple[Mark, ...]:
     return tuple(Mark(f"{name} {fixed(at.twv)}", at.pfa, at.pmiss) for name, at in points if at is not None)
 
 
-def _forest(block: Measured, units: str) -> tuple[str, str]:
+def forest_plots(data: ComparisonData) -> str:
+    """Values and differences with their intervals as one picture, the measures beside each other."""
+    plots = [_forest(block, data.units, _NARROW)[1] for block in data.blocks]
+    names = ", ".join(block.measure for block in data.blocks)
+    return beside(plots, title=f"{names}: values and differences with intervals")
+
+
+def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
     """Caption and plot of all values and differences with their intervals."""
     found = block.comparison
     rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in found.systems]
@@ -86,7 +94,7 @@ def _forest(block: Measured, units: str) -> tuple[str, str]:
         for row in found.pairs
     ]
     caption = f"{block.measure} and its differences, intervals over {units}; stars as of the table of differences"
-    return caption, forest_svg(rows, width=_WIDE)
+    return caption, forest_svg(rows, title=block.measure, axis=block.measure, width=width)
 
 
 def _named(row: PairRow) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from swsdist.report.summary import fixed, short
+from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
@@ -19,17 +19,6 @@ from swsdist.score.compare.significance import Wilcoxon
 #: Marks of significance, and below which p they are given.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _DIGITS = 16  # of a digest
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text; the columns from `numbers` on hold numbers."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-    numbers: int = 1
 
 
 def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:

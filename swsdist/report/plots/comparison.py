@@ -28,12 +28,15 @@ class Estimate:
     kind: int = 0
 
 
-def forest_svg(rows: Sequence[Estimate], *, title: str = "Values with intervals", width: int = 640) -> str:
+def forest_svg(
+    rows: Sequence[Estimate], *, title: str = "Values with intervals", axis: str = "value", width: int = 640
+) -> str:
     """Values and their intervals, one under the other; a rule stands at 0.
 
     Args:
         rows: from top to bottom.
         title: for those who cannot see it.
+        axis: what the values are of.
         width: in pixels.
     """
     letters = min(max((len(row.label) for row in rows), default=0), _MOST_LETTERS)
@@ -43,7 +46,7 @@ def forest_svg(rows: Sequence[Estimate], *, title: str = "Values with intervals"
     bottom = 12 + _ROW * max(len(rows), 1)
     frame = _Frame(20 + 6.8 * letters, 12, width - 16, bottom, low - margin, high + margin, 0.0, 1.0)
     ticks = _round_ticks(frame.x0, frame.x1)
-    parts = [*_x_axis(frame, ticks, [f"{tick:.6g}" for tick in ticks], "value")]
+    parts = [*_x_axis(frame, ticks, [f"{tick:.6g}" for tick in ticks], axis)]
     zero = float(frame.x(0.0))
     parts.append(f'<path class="rule" fill="none" stroke="{_INK}" d="M{zero:.1f} {frame.top}V{bottom}"/>')
     for index, row in enumerate(rows):

@@ -1,0 +1,235 @@
+"""The tables that describe a corpus in a paper, as of J. Tejedor et al. 2016: table 1 (recordings), 2 to 5 (queries), 6 (all).
+
+Columns that nothing is known of are left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from swsdist.corpora.description import Description, Group
+from swsdist.corpora.spoken import Query
+from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.tables import Table
+
+#: Queries beside each other, as tables 2 to 5 have them.
+_BESIDE = 3
+#: More recordings than that are not printed.
+_MOST = 30
+
+_SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
+
+
+def tables_of(found: Description) -> list[Table]:
+    """All tables: corpus, recordings, speakers, queries, lengths; those that there is something to tell in."""
+    made = [corpus_table(found), recordings_table(found)]
+    if found.speakers:
+        made.append(speakers_table(found))
+    if found.queries is not None:
+        made += [*query_tables(found), lengths_table(found.queries)]
+    return made
+
+
+def text_tables(found: Description) -> list[Table]:
+    """The same for a terminal, without a table of more recordings than one reads."""
+    tables = tables_of(found)
+    if len(found.recordings) > _MOST:
+        tables.pop(1)
+    return tables
+
+
+def corpus_table(found: Description) -> Table:
+    """Parts of the corpus, and all of it: what there is, and how often queries occur (table 6)."""
+    groups = [*found.parts, found.whole] if found.parts else [found.whole]
+    counts = [_counts(found, group) for group in groups]
+    columns: list[tuple[str, Callable[[int], str]]] = [
+        ("", lambda k: groups[k].name),
+        ("documents", lambda k: str(groups[k].documents)),
+        ("recordings", lambda k: str(groups[k].recordings)),
+        ("h", lambda k: _hours(groups[k].seconds)),
+        ("h of speech", lambda k: _hours(groups[k].speech)),
+        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
+        ("speakers", lambda k: _count(groups[k].speakers)),
+        ("word occ.", lambda k: _whole(groups[k].words)),
+        ("words", lambda k: _whole(groups[k].vocabulary)),
+        ("unknown word occ.", lambda k: _whole(groups[k].unknown_words)),
+        ("queries", lambda k: _whole(counts[k][0])),
+        ("query occ.", lambda k: _whole(counts[k][1])),
+        ("unknown queries", lambda k: _whole(counts[k][2])),
+    ]
+    notes = [f"Protocol {found.protocol}."]
+    if found.parts and found.queries is not None and found.occurs:
+        notes.append("Queries of a part are those that occur in it.")
+    if found.listened:
+        notes.append(_SNR)
+    if found.whole.unknown_words is not None:
+        notes.append("Unknown: not said in the part for training.")
+    elif found.whole.words is not None:
+        notes.append("There is no part for training, so no vocabulary that words could be unknown to.")
+    plain = [
+        {**_plain(group), "queries": count[0], "query_occurrences": count[1], "unknown_queries": count[2]}
+        for group, count in zip(groups, counts, strict=True)
+    ]
+    caption = f"Corpus {found.name}"
+    return _table(caption, columns, len(groups), " ".join(notes), plain)
+
+
+def recordings_table(found: Description) -> Table:
+    """A row a recording, and its parts and all of it below (table 1)."""
+    groups = [*found.recordings, *found.parts, found.whole]
+    columns: list[tuple[str, Callable[[int], str]]] = [
+        ("recording", lambda k: groups[k].name if k < len(found.recordings) else found.whole.name),
+        ("part", lambda k: groups[k].part),
+        ("word occ.", lambda k: _whole(groups[k].words)),
+        ("min", lambda k: _minutes(groups[k].seconds)),
+        ("min of speech", lambda k: _minutes(groups[k].speech)),
+        ("speakers", lambda k: _count(groups[k].speakers)),
+        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
+    ]
+    plain = [_plain(group) for group in found.recordings]
+    return _table("Recordings", columns, len(groups), _SNR if found.listened else "", plain)
+
+
+def speakers_table(found: Description) -> Table:
+    """A row a speaker."""
+    groups = found.speakers
+    columns: list[tuple[str, Callable[[int], str]]] = [
+        ("speaker", lambda k: groups[k].name),
+        ("part", lambda k: groups[k].part),
+        ("recordings", lambda k: str(groups[k].recordings)),
+        ("word occ.", lambda k: _whole(groups[k].words)),
+        ("min", lambda k: _minutes(groups[k].seconds)),
+        ("min of speech", lambda k: _minutes(groups[k].speech)),
+        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
+    ]
+    note = _SNR if found.listened else ""
+    return _table("Speakers", columns, len(groups), note, [_plain(group) for group in groups])
+
+
+def query_tables(found: Description) -> list[Table]:
+    """Queries with their lengths and occurrences, three beside each other (tables 2 to 5); a table a part of the corpus."""
+    queries = found.queries or ()
+    if not (found.parts and found.occurs):
+        return [_queries("Queries", queries, [query.occurrences for query in queries])]
+    made = []
+    for part in found.parts:
+        mine = [query for query in queries if query.by_part.get(part.name)]
+        made.append(_queries(f"Queries, {part.name}", mine, [query.by_part[part.name] for query in mine]))
+    if silent := [query for query in queries if not query.by_part]:
+        made.append(_queries("Queries that occur in no part", silent, [query.occurrences for query in silent]))
+    return made
+
+
+def _queries(caption: str, queries: Sequence[Query], occurrences: Sequence[int | None]) -> Table:
+    cells = [
+        f"{query.term or query.query_id} ({_milliseconds(query.seconds)})" + ("" if count is None else f"–({count})")
+        for query, count in zip(queries, occurrences, strict=True)
+    ]
+    height = -(-len(cells) // _BESIDE)
+    rows = [[cells[k] if k < len(cells) else "" for k in range(row, _BESIDE * height, height)] for row in range(height)]
+    told = any(count is not None for count in occurrences)
+    head = "query (ms)–(occ.)" if told else "query (ms)"
+    plain = [{**asdict(query), "by_part": None} for query in queries]
+    for row, query, count in zip(plain, queries, occurrences, strict=True):
+        row.pop("by_part")
+        row["occurrences"] = count
+        row |= {f"occurrences_{part}": number for part, number in query.by_part.items()}
+    names = list(dict.fromkeys(name for row in plain for name in row))
+    plain = [{name: row.get(name, 0) for name in names} for row in plain]
+    note = "Mean length of a query's examples."
+    return Table(caption, [head] * _BESIDE, rows, note, numbers=_BESIDE, plain=plain)
+
+
+def lengths_table(queries: Sequence[Query]) -> Table:
+    """How queries and their occurrences are spread: least, median, mean, greatest."""
+    spread: list[tuple[str, list[float], int]] = [
+        ("examples of a query", [one.examples for one in queries], 1),
+        ("length of a query (ms)", [1000 * one.seconds for one in queries if one.seconds is not None], 0),
+        ("occurrences of a query", [one.occurrences for one in queries if one.occurrences is not None], 1),
+        ("length of its occurrences (ms)", [1000 * one.spoken for one in queries if one.spoken is not None], 0),
+        ("of these by its own speaker", [one.own_speaker for one in queries if one.own_speaker is not None], 1),
+        ("letters of a query", [len("".join(one.term.split())) for one in queries if one.term], 1),
+        ("words of a query", [len(one.term.split()) for one in queries if one.term], 1),
+    ]
+    rows, plain = [], []
+    for name, values, digits in spread:
+        if not values:
+            continue
+        median, mean = statistics.median(values), statistics.fmean(values)
+        shown = [short(min(values), 6), fixed(median, digits), fixed(mean, digits), short(max(values), 6)]
+        if digits == 0:
+            shown[0], shown[3] = fixed(min(values), 0), fixed(max(values), 0)
+        rows.append([name, str(len(values)), *shown, "" if digits == 0 else short(sum(values), 6)])
+        plain.append(
+            {
+                "what": name,
+                "queries": len(values),
+                "least": min(values),
+                "median": median,
+                "mean": mean,
+                "greatest": max(values),
+                "sum": sum(values),
+            }
+        )
+    columns = ["", "queries", "least", "median", "mean", "greatest", "sum"]
+    return Table("Lengths and occurrences", columns, rows, "", plain=plain)
+
+
+def _counts(found: Description, group: Group) -> tuple[int | None, int | None, int | None]:
+    """Queries of a part that occur in it (of all: all), their occurrences, and how many have unknown words."""
+    if found.queries is None:
+        return None, None, None
+    mine = found.queries
+    occurrences = sum(one.occurrences or 0 for one in mine) if found.occurs else None
+    if group is not found.whole and found.occurs:
+        mine = tuple(one for one in mine if one.by_part.get(group.name))
+        occurrences = sum(one.by_part[group.name] for one in mine)
+    elif group is not found.whole:
+        return None, None, None
+    unknown = [one.unknown for one in mine if one.unknown is not None]
+    return len(mine), occurrences, sum(unknown) if unknown else None
+
+
+def _table(
+    caption: str,
+    columns: Sequence[tuple[str, Callable[[int], str]]],
+    rows: int,
+    note: str,
+    plain: Sequence[dict[str, object]],
+) -> Table:
+    """A table without the columns that hold nothing."""
+    made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
+    kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
+    texts = sum(title in ("", "recording", "speaker", "part") for title, _ in kept)
+    cells = list(zip(*(cells for _, cells in kept), strict=True))
+    return Table(caption, [title for title, _ in kept], cells, note, numbers=texts, plain=plain)
+
+
+def _plain(group: Group) -> dict[str, object]:
+    speakers = group.speakers
+    return {
+        **asdict(group),
+        "speakers": None if speakers is None else len(speakers),
+    }
+
+
+def _count(names: Sequence[str] | None) -> str:
+    return NOTHING if names is None else str(len(names))
+
+
+def _whole(value: int | None) -> str:
+    return NOTHING if value is None else str(value)
+
+
+def _hours(seconds: float | None) -> str:
+    return NOTHING if seconds is None else fixed(seconds / 3600, 3)
+
+
+def _minutes(seconds: float | None) -> str:
+    return NOTHING if seconds is None else fixed(seconds / 60, 2)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return NOTHING if seconds is None else f"{1000 * seconds:.0f}"

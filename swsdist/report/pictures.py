@@ -1,0 +1,90 @@
+"""Pictures as files: SVG, PDF or PNG, as the file's ending says.
+
+All plots are SVG text (`swsdist.report.plots`); PDF and PNG are made of it by vl-convert (extra `figures`), which has a font
+of its own, Liberation Sans, with the letters of Latin, Greek and Cyrillic. A PDF holds lines and letters, not pixels, and the
+part of the font that it shows. Its size is that of the SVG at 96 pixels an inch; a PNG has 300 dots an inch, on white.
+
+The same SVG gives the same bytes wherever no other font is asked for (`docs/decisions/0021-figures-and-tables.md`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from swsdist.errors import UserError
+
+#: What a picture's file ends in.
+PICTURES = (".svg", ".pdf", ".png")
+
+#: Of SVG, as browsers take it; of PDF; of our PNG.
+_SVG_DOTS, _PDF_DOTS, _PNG_DOTS = 96, 72, 300
+_FONT = "Liberation Sans, "
+
+_ROOT = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
+
+
+def demand_converter(path: str) -> None:
+    """Whether a picture of this ending can be written here.
+
+    Raises:
+        UserError: PDF and PNG take a library that is not installed.
+    """
+    ending = Path(path).suffix.lower()
+    if ending in (".pdf", ".png") and importlib.util.find_spec("vl_convert") is None:
+        svg = Path(path).with_suffix(".svg")
+        raise UserError(
+            f"{ending} is written by vl-convert, which is not installed",
+            where=path,
+            remedy=f"pip install 'swsdist[figures]', or write {svg}, and convert it: "
+            f"rsvg-convert -f {ending[1:]} -o {path} {svg}",
+        )
+
+
+def write_picture(svg: str, path: str | Path) -> None:
+    """Write a plot to a file.
+
+    Args:
+        svg: one `<svg>` element with width, height and viewBox, as all plots here are.
+        path: local file; it ends in `.svg`, `.pdf` or `.png`.
+
+    Raises:
+        UserError: it has another ending, or the library that PDF and PNG take is not installed.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in PICTURES:
+        *others, last = PICTURES
+        known = f"{', '.join(others)} or {last}"
+        raise UserError(f"a picture ends in {known}", where=str(path), remedy=f"name a file that ends in {known}")
+    demand_converter(str(path))
+    if ending == ".svg":
+        Path(path).write_text(svg, encoding="utf-8")
+        return
+    import vl_convert
+
+    if ending == ".pdf":
+        data = vl_convert.svg_to_pdf(_with_font(_resized(svg, _PDF_DOTS / _SVG_DOTS)))
+    else:
+        data = vl_convert.svg_to_png(_with_font(_on_white(svg)), scale=_PNG_DOTS / _SVG_DOTS)
+    Path(path).write_bytes(data)
+
+
+def _resized(svg: str, factor: float) -> str:
+    """Another size, of the same content."""
+    size = _ROOT.match(svg)
+    assert size is not None
+    width, height = (factor * int(size[k]) for k in (1, 2))
+    head = size[0].replace(f'width="{size[1]}" height="{size[2]}"', f'width="{width:g}" height="{height:g}"')
+    return head + svg[size.end() :]
+
+
+def _on_white(svg: str) -> str:
+    """The page below it, which a screen may show in any colour."""
+    end = svg.index(">") + 1
+    return f'{svg[:end]}<rect width="100%" height="100%" fill="#ffffff"/>{svg[end:]}'
+
+
+def _with_font(svg: str) -> str:
+    """The font that is the same everywhere comes first."""
+    return svg.replace('font-family="', f'font-family="{_FONT}')

@@ -1,0 +1,248 @@
+"""Tables of results as files: CSV, LaTeX, Markdown or JSON, as the file's ending says; and as text for a terminal.
+
+A table is made once, of text, so that a number has the same digits wherever it is shown. Where it also holds its values
+(`Table.plain`), CSV and JSON hold those, with all their digits.
+
+LaTeX takes the package booktabs, and longtable for a table of more than a page. Names are escaped; letters beyond Latin ones
+take XeLaTeX or LuaLaTeX and a font that has them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from swsdist.errors import UserError
+from swsdist.text import shown
+
+#: What a table's file ends in.
+TABLES = (".csv", ".tex", ".md", ".json")
+
+SCHEMA = "swsdist-tables/1"
+
+#: Stands for a value that does not exist, as in `swsdist.report.summary`.
+_NOTHING = "–"
+#: Letters of a cell of text, and of a heading, in a line; longer ones take several lines.
+_LABEL, _HEADING = 30, 18
+#: Rows that fit on a page of a paper.
+_PAGE = 45
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    '"': r"{\char34}",
+    "–": "--",
+    "…": r"\dots{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+_MARKDOWN = re.compile(r"[\\|`*_<\[\]~]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; the columns from `numbers` on hold numbers.
+
+    Attributes:
+        caption: without a full stop.
+        columns: headings.
+        rows: cells, as many as headings.
+        note: sentences below it.
+        numbers: index of the first column of numbers.
+        plain: the same rows for programs, values by plain names; without them programs get the cells.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    numbers: int = 1
+    plain: Sequence[Mapping[str, object]] = ()
+
+
+def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
+    """Write tables to a file; gives what was written.
+
+    Args:
+        tables: in their order. CSV holds one: of several each has a file of its own, called by its caption (`out.csv` becomes
+            `out-queries.csv`, ...).
+        path: local file; it ends in `.csv`, `.tex`, `.md` or `.json`.
+
+    Raises:
+        UserError: it has another ending.
+    """
+    out = Path(path)
+    ending = out.suffix.lower()
+    if ending == ".csv":
+        return _write_csv(tables, out)
+    makers: dict[str, Callable[[Sequence[Table]], str]] = {".tex": latex, ".md": markdown, ".json": to_json}
+    if ending not in makers:
+        *others, last = TABLES
+        known = f"{', '.join(others)} or {last}"
+        raise UserError(f"a table ends in {known}", where=str(path), remedy=f"name a file that ends in {known}")
+    out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
+    return [out]
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def text_lines(table: Table, width: int = 110) -> list[str]:
+    """A table as lines of plain text of at most so many letters, its caption above and its note below.
+
+    Nothing is cut: long names take several lines, and columns that have no room follow below, beside the first column again.
+
+    Args:
+        table: what to show.
+        width: letters, at least 40.
+    """
+    room = max(width, 40)
+    cells = [
+        [_cell(table, k, text, k_row == 0, room) for k, text in enumerate(row)]
+        for k_row, row in enumerate([table.columns, *table.rows])
+    ]
+    widths = [max(len(line) for row in cells for line in row[k]) for k in range(len(table.columns))]
+    lines = textwrap.wrap(table.caption, room)
+    for k, block in enumerate(_blocks(widths, room)):
+        lines += [""] if k else []
+        for row in cells:
+            for part in range(max(len(row[column]) for column in block)):
+                texts = [row[column][part] if part < len(row[column]) else "" for column in block]
+                written = [
+                    f"{text:{'>' if column >= table.numbers else '<'}{widths[column]}}"
+                    for column, text in zip(block, texts, strict=True)
+                ]
+                lines.append("  ".join(written).rstrip())
+    return lines + textwrap.wrap(table.note, room)
+
+
+def _cell(table: Table, column: int, text: str, heading: bool, room: int) -> list[str]:
+    """The lines of a cell."""
+    if column < table.numbers:
+        first = min(_LABEL, max(len(row[0]) for row in [table.columns, *table.rows]))
+        alone = table.numbers == 2 and column == 1
+        most = room - first - 2 if alone else min(_LABEL, room - _HEADING - 2)
+    else:
+        most = _HEADING if heading else room
+    return textwrap.wrap(text, most) or [""]
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns that fit beside each other, each block with the first."""
+    blocks = [[0]]
+    for column in range(1, len(widths)):
+        if len(blocks[-1]) > 1 and sum(widths[k] + 2 for k in blocks[-1]) + widths[column] > room:
+            blocks.append([0])
+        blocks[-1].append(column)
+    return blocks
+
+
+# -- for papers -------------------------------------------------------------------------------------------------------
+
+
+def latex(tables: Sequence[Table]) -> str:
+    """Tables as LaTeX: a `table` with a tabular each, or a `longtable` where it is longer than a page."""
+    long = any(len(table.rows) > _PAGE for table in tables)
+    parts = [r"% needs \usepackage{booktabs}" + (r" and \usepackage{longtable}" if long else "")]
+    for table in tables:
+        columns = "".join("l" if k < table.numbers else "r" for k in range(len(table.columns)))
+        head = _latex_row(table.columns)
+        rows = [_latex_row(row) for row in table.rows]
+        caption = rf"\caption{{{_escaped(f'{table.caption}. {table.note}' if table.note else f'{table.caption}.')}}}"
+        if len(rows) > _PAGE:
+            lines = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\", r"\toprule", head, r"\midrule"]
+            lines += [r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
+            parts.append("\n".join([*lines, *rows, r"\end{longtable}"]))
+        else:
+            lines = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head]
+            lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    row = " & ".join(map(_escaped, cells)) + r" \\"
+    # After the end of a row, these would belong to it.
+    return f"{{{row[0]}}}{row[1:]}" if row[0] in "[*" else row
+
+
+def _escaped(text: str) -> str:
+    line = shown(text)
+    # Two hyphens would become a dash.
+    pairs = zip(line, f"{line[1:]} ", strict=False)
+    return "".join("-{}" if letter == after == "-" else _LATEX.get(letter, letter) for letter, after in pairs)
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    """Tables as GitHub and Pandoc take them, the caption above and the note below."""
+    parts = []
+    for table in tables:
+        marks = ["---" if k < table.numbers else "---:" for k in range(len(table.columns))]
+        rows = [[_marked(cell) for cell in row] for row in (table.columns, *table.rows)]
+        lines = [f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:])]
+        parts.append(
+            "\n".join([f"**{_marked(table.caption)}**", "", *lines, *(["", _marked(table.note)] * bool(table.note))])
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def _marked(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\g<0>", shown(text))
+
+
+# -- for programs -----------------------------------------------------------------------------------------------------
+
+
+def to_json(tables: Sequence[Table]) -> str:
+    """Tables as JSON: caption, note and rows of each."""
+    found = [{"caption": table.caption, "note": table.note, "rows": _plain(table)} for table in tables]
+    return json.dumps({"schema": SCHEMA, "tables": found}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(table: Table) -> list[dict[str, object]]:
+    """Its rows for programs; None where there is no value."""
+    if table.plain:
+        return [{name: _finite(value) for name, value in row.items()} for row in table.plain]
+    return [
+        {name: None if cell == _NOTHING else cell for name, cell in zip(table.columns, row, strict=True)}
+        for row in table.rows
+    ]
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write_csv(tables: Sequence[Table], out: Path) -> list[Path]:
+    written: list[Path] = []
+    for table in tables:
+        name = re.sub(r"[^a-z0-9]+", "-", table.caption.lower()).strip("-")
+        place = out if len(tables) == 1 else out.with_name(f"{out.stem}-{name}{out.suffix}")
+        if place in written:
+            place = out.with_name(f"{out.stem}-{name}-{len(written)}{out.suffix}")
+        with place.open("w", encoding="utf-8", errors="replace", newline="") as stream:
+            _csv_rows(_plain(table), table.columns, stream)
+        written.append(place)
+    return written
+
+
+def _csv_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], stream: IO[str]) -> None:
+    writer = csv.DictWriter(stream, list(rows[0]) if rows else list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)

@@ -1,0 +1,107 @@
+"""Figures and tables of commands, of the kinds that the files' endings say."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LISTS = ("--references", "corpus/refs.csv", "--seconds", "60", "--protocol", "sws2013")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["tables"][0]["rows"]
+    return found
+
+
+def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    files = ("--det", "det.pdf", "--histogram", "scores.png", "--table", "run.tex", "--per-query", "queries.json")
+    arguments = [str(tmp_path / one) if "." in one else one for one in files]
+    swsdist("report", place / "run", *arguments)
+    assert (tmp_path / "det.pdf").read_bytes().startswith(b"%PDF-")
+    assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+    report = json.loads((place / "run/report.json").read_text(encoding="utf-8"))
+    text = (tmp_path / "run.tex").read_text(encoding="utf-8")
+    assert f"MTWV & {report['measures']['mtwv']:.4f} & " in text
+    assert r"\caption{Processing resources.}" in text
+    queries = rows(tmp_path / "queries.json")
+    assert [row["query_id"] for row in queries] == [row["query_id"] for row in report["per_query"]]
+    assert queries[0]["twv"] == report["per_query"][0]["twv"]
+    swsdist("report", place / "run", "--table", tmp_path / "run.csv")
+    with (tmp_path / "run-measures.csv").open(newline="") as stream:
+        assert float(next(csv.DictReader(stream))["value"]) == report["measures"]["mtwv"]
+    assert (tmp_path / "run-processing-resources.csv").is_file()
+
+
+def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:
+    listed = ("-s", "run/exports/detections.csv")
+    files = ("--measures", tmp_path / "m.json", "--per-term", tmp_path / "t.md", "--alignment", tmp_path / "a.tex")
+    told = json.loads(swsdist("score", *LISTS, *listed, "--json", *files, cwd=place).out)
+    assert {row["measure"]: row["value"] for row in rows(tmp_path / "m.json")} == told["measures"]
+    text = (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert text.count("\n| q00") == 3
+    assert f"| {told['terms'][0]['ntrue']} |" in text
+    assert r"\begin{longtable}" in (tmp_path / "a.tex").read_text(encoding="utf-8")
+    swsdist("score", *LISTS, *listed, "--per-term", tmp_path / "t.json", "--measures", tmp_path / "m.csv", cwd=place)
+    assert rows(tmp_path / "t.json")[0]["twv"] == told["terms"][0]["twv"]
+
+
+def test_resources(swsdist, place: Path, tmp_path: Path) -> None:
+    told = json.loads(swsdist("resources", place / "run", "--json", "--table", tmp_path / "r.json").out)
+    found = {row["figure"]: row["value"] for row in rows(tmp_path / "r.json")}
+    assert (found["ISF"], found["SSF, hours"], found["PL"]) == (told["isf"], told["ssf_hours"], told["pl"])
+    swsdist("resources", "--indexing-cpu", "9", "--audio", "90", "--table", tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| ISF | CPU s per s of audio | 0.1 |" in text
+    assert "| PL |" in text
+    assert text.count("–") >= 5  # what is not known
+
+
+def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
+    query = ("--query", "corpus/queries/q001_1.wav", "--top", "4")
+    told = json.loads(swsdist("search", "run", *query, "--json", "--table", tmp_path / "h.json", cwd=place).out)
+    found = rows(tmp_path / "h.json")
+    assert [(row["doc_id"], row["score"], row["likely"]) for row in found] == [
+        (row["doc_id"], row["score"], row["likely"]) for row in told
+    ]
+    assert [row["rank"] for row in found] == [1, 2, 3, 4]
+    swsdist("search", "run", *query, "--table", tmp_path / "h.tex", cwd=place)
+    text = (tmp_path / "h.tex").read_text(encoding="utf-8")
+    assert r"corpus/queries/q001\_1.wav & " in text
+    assert f"{told[0]['score']:.3f}" in text
+
+
+def test_a_study(swsdist, place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    study = ("kst-study", "run/exports/stdlist.xml", *LISTS)
+    files = ("--out", tmp_path / "s", "--figures", "pdf", "--table", tmp_path / "t.tex")
+    said = swsdist(*study, *files, cwd=place).out
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == [
+        *(f"fig{k}.pdf" for k in range(2, 9)),
+        "study.html",
+        "study.json",
+    ]
+    assert "fig5.pdf" in said
+    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    best = next(line for line in said.splitlines() if line.startswith("STO"))
+    assert " & ".join(best.split()) in text
+    assert "give --out" in swsdist(*study, "--figures", "pdf", cwd=place, code=2).err
+
+
+def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Path, monkeypatch) -> None:
+    from swsdist.report import pictures
+
+    monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
+    for command in (
+        ("report", "run", "--det", "d.pdf"),
+        ("compare", "run", "run", "--det", "d.png"),
+        ("kst-study", "run/exports/stdlist.xml", *LISTS, "--out", "study", "--figures", "png"),
+    ):
+        told = swsdist(*command, cwd=place, code=2).err
+        assert "is written by vl-convert, which is not installed" in told
+        assert "pip install 'swsdist[figures]'" in told
+    assert not (place / "study").exists()

@@ -1,0 +1,193 @@
+"""A corpus described: its numbers are those that one counts by hand, whatever the corpus does not tell."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+from commands import Command, expecting, in_this_process
+
+RATE = 16000
+
+
+@pytest.fixture(scope="module")
+def swsdist() -> Command:
+    return expecting(in_this_process)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four recordings of two speakers: 3, 4, 5 and 6 s, each with a second of a loud hum; words, three queries, parts."""
+    root = tmp_path_factory.mktemp("described")
+    rng = np.random.default_rng(0)
+    rows = ["doc_id,path,speaker"]
+    for k, seconds in enumerate((3, 4, 5, 6)):
+        samples = 0.001 * rng.normal(size=seconds * RATE)
+        t = np.arange(RATE) / RATE
+        harmonics = sum(np.sin(2 * np.pi * 120 * h * t) / h for h in range(1, 12))
+        samples[RATE : 2 * RATE] += 0.1 * harmonics * (0.6 + 0.4 * np.sin(2 * np.pi * 4 * t))
+        sf.write(root / f"d{k}.wav", samples, RATE)
+        rows.append(f"d{k},d{k}.wav,{'anna' if k < 3 else 'otto'}")
+    (root / "docs.csv").write_text("\n".join(rows) + "\n")
+    sf.write(root / "q.wav", 0.1 * rng.normal(size=RATE // 2), RATE)
+    (root / "queries.csv").write_text(
+        "query_id,example,path,doc_id,start,end,speaker,term\n"
+        "a,1,q.wav,,,,anna,one\na,2,,d1,1.0,1.3,anna,one\nb,1,,d3,1.0,1.5,otto,two three\nc,1,q.wav,,,,otto,four\n"
+    )
+    (root / "refs.csv").write_text(
+        "query_id,doc_id,start,end\na,d0,1.0,1.4\na,d2,1.0,1.2\na,d3,1.0,1.6\nb,d3,1.0,1.5\n"
+    )
+    (root / "words.ctm").write_text(
+        "d0 1 1.0 0.4 One\nd0 1 1.4 0.2 two\nd2 1 1.0 0.2 one\nd3 1 1.0 0.6 one\nd3 1 1.6 0.3 three\nd3 1 2.0 0.1 two\n"
+    )
+    (root / "corpus.yaml").write_text(
+        "documents: docs.csv\nqueries: queries.csv\nreferences: refs.csv\nprotocol: sws2013\n"
+        "alignments: {words: words.ctm}\nparts: {train: [d0, d1], test: [d2, d3]}\n"
+    )
+    return root
+
+
+def told(swsdist: Command, here: Path, *more: str) -> dict[str, list[dict[str, object]]]:
+    found = json.loads(swsdist("corpus", "describe", *(more or ("corpus.yaml",)), "--json", cwd=here).out)
+    return {table["caption"]: table["rows"] for table in found["tables"]}
+
+
+def test_what_is_counted(swsdist: Command, here: Path) -> None:
+    found = told(swsdist, here)
+    train, test, whole = found["Corpus corpus"]
+    assert [(row["name"], row["documents"], row["seconds"]) for row in (train, test, whole)] == [
+        ("train", 2, 7),
+        ("test", 2, 11),
+        ("All", 4, 18),
+    ]
+    assert (whole["speakers"], train["speakers"], test["speakers"]) == (2, 1, 2)
+    assert (whole["words"], whole["vocabulary"]) == (6, 3)
+    assert (test["words"], test["unknown_words"]) == (4, 1)  # three is not said in the part for training
+    assert (whole["queries"], whole["query_occurrences"], whole["unknown_queries"]) == (3, 4, 2)
+    assert (test["queries"], test["query_occurrences"], test["unknown_queries"]) == (2, 3, 1)
+    assert (train["queries"], train["query_occurrences"], train["unknown_queries"]) == (1, 1, 0)
+    for row in found["Recordings"]:
+        assert isinstance(row["speech"], float)
+        assert 0.9 <= row["speech"] <= 2.0
+        # Peaks of 20 ms; the hum's power at its loudest is some 0.0078, the noise's 1e-6.
+        assert row["snr"] == pytest.approx(10 * np.log10(0.0078 / 1e-6), abs=2)
+    assert [(row["name"], row["seconds"], row["words"]) for row in found["Speakers"]] == [
+        ("anna", 12, 3),
+        ("otto", 6, 3),
+    ]
+
+
+def test_queries(swsdist: Command, here: Path) -> None:
+    found = told(swsdist, here)
+    (train,) = found["Queries, train"]
+    assert (train["query_id"], train["examples"], train["occurrences"]) == ("a", 2, 1)
+    assert train["seconds"] == pytest.approx((0.5 + 0.3) / 2)
+    assert train["spoken"] == pytest.approx((0.4 + 0.2 + 0.6) / 3)
+    assert (train["own_speaker"], train["unknown"]) == (2, False)  # of all of its occurrences
+    a, b = found["Queries, test"]
+    assert (a["occurrences"], b["occurrences"], b["unknown"], b["own_speaker"]) == (2, 1, True, 1)
+    (silent,) = found["Queries that occur in no part"]
+    assert (silent["query_id"], silent["occurrences"]) == ("c", 0)
+    lengths = {row["what"]: row for row in found["Lengths and occurrences"]}
+    assert lengths["occurrences of a query"]["mean"] == pytest.approx(4 / 3)
+    assert (lengths["letters of a query"]["greatest"], lengths["words of a query"]["greatest"]) == (8, 2)
+
+
+def test_as_text_and_as_tables(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    shown = swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/t.csv", cwd=here).out
+    lines = shown.splitlines()
+    assert lines[0] == "Corpus corpus"
+    row = next(line for line in lines if line.startswith("d3 ")).split()
+    assert row[:4] == ["d3", "test", "3", "0.10"]
+    assert "one (400)–(2)" in shown
+    sums = [line.split()[:4] for line in lines if line.startswith("All ")][1:]
+    assert [row[:3] for row in sums] == [["All", "train", "2"], ["All", "test", "4"], ["All", "6", "0.30"]]
+    with (tmp_path / "t-recordings.csv").open(newline="") as stream:
+        assert [row["name"] for row in csv.DictReader(stream)] == ["d0", "d1", "d2", "d3"]
+    assert len(list(tmp_path.iterdir())) == 7
+    swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/t.tex", "--no-audio", cwd=here)
+    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert "d3 & test & 3 & 0.10 & 1" in text
+    assert "SNR" not in text
+
+
+def test_a_corpus_that_tells_little(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    """A folder of audio, and nothing else."""
+    (tmp_path / "little.yaml").write_text(f"documents: {here}\n")
+    found = told(swsdist, tmp_path, "little.yaml")
+    assert set(found) == {"Corpus little", "Recordings"}
+    (whole,) = found["Corpus little"]
+    assert whole["documents"] == 5
+    assert whole["speakers"] is whole["words"] is whole["queries"] is whole["unknown_words"] is None
+    shown = swsdist("corpus", "describe", "little.yaml", cwd=tmp_path).out
+    assert "speakers" not in shown
+    assert "word" not in shown
+
+
+def test_without_references_and_with_a_broken_recording(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.wav").write_bytes(b"nothing")
+    (tmp_path / "docs.csv").write_text(f"doc_id,path\nd0,{here}/d0.wav\nx,broken.wav\n")
+    (tmp_path / "queries.csv").write_text(f"query_id,path\nq,{here}/q.wav\n")
+    (tmp_path / "c.yaml").write_text("documents: docs.csv\nqueries: queries.csv\n")
+    ended = swsdist("corpus", "describe", "c.yaml", "--table", "c.md", cwd=tmp_path)
+    assert "warning: 1 recordings cannot be used, and a run will reject them (first: " in ended.err
+    assert "broken.wav" in ended.err
+    assert "q (500)" in ended.out
+    assert "(0)" not in ended.out  # that is not known
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "| x | – | – | – |" in text
+    assert "occ." not in text
+    assert "--strict" in swsdist("corpus", "describe", "c.yaml", "--strict", cwd=tmp_path, code=4).err
+
+
+def test_a_config_is_taken_for_its_corpus(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(f"run: run\ncorpus: {here}/corpus.yaml\n")
+    swsdist("corpus", "describe", "config.yaml", "--no-audio", cwd=tmp_path)
+    told_of = swsdist("corpus", "describe", "config.yaml", "--set", "corpus.querys=x", cwd=tmp_path, code=2).err
+    assert "did you mean corpus.queries" in told_of
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+    (tmp_path / "wrong.yaml").write_text("documets: x\n")
+    assert "wrong.yaml:1" in swsdist("corpus", "describe", "wrong.yaml", cwd=tmp_path, code=2).err
+
+
+def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    """Segments of a Kaldi data folder: a recording has several speakers, and a word or query belongs to one of them."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "wav.scp").write_text(f"r1 {here}/d3.wav\nr2 {here}/d0.wav\n")
+    (data / "segments").write_text("r1-a r1 0 2\nr1-b r1 2.5 6\nr2-a r2 1 3\n")
+    (data / "utt2spk").write_text("r1-a anna\nr1-b bert\nr2-a anna\n")
+    (tmp_path / "queries.csv").write_text(f"query_id,path,term,speaker\nq,{here}/q.wav,one,bert\n")
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\nq,r1,1.0,1.5\nq,r1,3.0,3.5\nq,r2,1.0,1.3\n")
+    (tmp_path / "words.ctm").write_text("r1 1 1.0 0.5 one\nr1 1 2.2 0.1 lost\nr1 1 3.0 0.5 one\nr2 1 1.0 0.3 one\n")
+    (tmp_path / "c.yaml").write_text(
+        "documents: data\nqueries: queries.csv\nreferences: refs.csv\nalignments: {words: words.ctm}\n"
+        "parts: {train: [r2-a], test: [r1]}\n"
+    )
+    found = told(swsdist, tmp_path, "c.yaml")
+    first, second = found["Recordings"]
+    assert (first["name"], first["documents"], first["speakers"], first["words"]) == ("r1", 2, 2, 2)
+    assert first["seconds"] == pytest.approx(5.5)
+    assert (second["seconds"], second["words"], second["part"]) == (2, 1, "train")
+    assert {row["name"]: (row["seconds"], row["words"]) for row in found["Speakers"]} == {
+        "anna": (4, 2),
+        "bert": (3.5, 1),
+    }
+    (train,), (test,) = found["Queries, train"], found["Queries, test"]
+    assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
+    said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
+    assert "1 words of the alignment lie in no document, and are not counted (first: " in said
+
+
+def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    loud = np.stack([0.01 * rng.normal(size=2 * RATE), np.zeros(2 * RATE)], axis=1)
+    sf.write(tmp_path / "two.wav", loud, RATE)
+    (tmp_path / "c.yaml").write_text("documents: two.wav\n")
+    found = told(swsdist, tmp_path, "c.yaml")
+    (row,) = found["Recordings"]
+    assert (row["documents"], row["recordings"], row["seconds"]) == (2, 1, 4)

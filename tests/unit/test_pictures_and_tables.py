@@ -1,0 +1,156 @@
+"""Figures and tables for papers: what a file's ending says is what it holds."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from swsdist.errors import UserError
+from swsdist.report.pictures import PICTURES, write_picture
+from swsdist.report.plots.run import Axes, Series, beside, lines_svg
+from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
+
+ODD = r"50% of a_b & {x} #1 $~^\ <q> a--b | `*` " "[q]"
+
+
+def plot(label: str = "Größe") -> str:
+    return lines_svg([Series(label, [0, 1, 2], [0, 1, 0.5])], Axes("alpha", "ATWV"), title="A plot")
+
+
+def table(**more: object) -> Table:
+    rows = [("q_1", "0.1287", "–"), ("[q2]", "1.5", "3")]
+    return Table("50% of all", ("query", "value", "n"), rows, "p < 0.05.", **more)  # type: ignore[arg-type]
+
+
+def streams(data: bytes) -> bytes:
+    """The streams of a PDF, unpacked."""
+    packed = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
+    return b"\n".join(zlib.decompressobj().decompress(one) for one in packed if one[:1] == b"x")
+
+
+def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    write_picture(plot(), tmp_path / "p.pdf")
+    data = (tmp_path / "p.pdf").read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert not re.search(rb"/Subtype\s*/Image\b", data)  # no pixels
+    assert re.search(rb"/BaseFont\s*/[A-Z]{6}\+LiberationSans", data)  # the part of it that is shown
+    assert b"/FontFile" in data
+    width, height = (float(one) for one in re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", data).groups())  # type: ignore[union-attr]
+    told = re.match(r'<svg [^>]*width="(\d+)" height="(\d+)"', plot())
+    assert told is not None
+    assert (width, height) == pytest.approx((int(told[1]) * 0.75, int(told[2]) * 0.75))
+    drawn = streams(data)
+    assert drawn.count(b"BT") >= 10  # letters are letters
+    assert b" l\n" in drawn or b" l " in drawn
+    write_picture(plot(), tmp_path / "again.pdf")
+    assert (tmp_path / "again.pdf").read_bytes() == data
+
+
+def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    write_picture(beside([plot(), plot()], title="Two"), tmp_path / "p.png")
+    data = (tmp_path / "p.png").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, _ = struct.unpack(">II", data[16:24])
+    assert width == pytest.approx(2 * 460 * 300 / 96, abs=2)
+    chunks = b"".join(re.findall(rb"IDAT(.*?)....(?=....(?:IDAT|IEND))", data, re.DOTALL))
+    first = zlib.decompressobj().decompress(chunks, 64)
+    assert first[1:5] == b"\xff\xff\xff\xff"  # the corner: white, and not transparent
+
+
+def test_an_svg_is_as_it_was_made(tmp_path: Path) -> None:
+    write_picture(plot(), tmp_path / "p.SVG")
+    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
+
+
+@pytest.mark.parametrize("name", ["p", "p.eps", "p.svg.gz"])
+def test_no_other_picture(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"ends in \.svg, \.pdf or \.png"):
+        write_picture(plot(), tmp_path / name)
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swsdist.cli.outputs import written
+    from swsdist.report import pictures
+
+    monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
+    path = str(tmp_path / "p.pdf")
+    for call in (lambda: write_picture(plot(), path), lambda: written(*PICTURES).convert(path, None, None)):
+        with pytest.raises(UserError, match="vl-convert, which is not installed") as caught:
+            call()
+        assert "pip install 'swsdist[figures]'" in (caught.value.remedy or "")
+        assert f"rsvg-convert -f pdf -o {path}" in (caught.value.remedy or "")
+    write_picture(plot(), tmp_path / "p.svg")
+
+
+def test_latex_takes_nothing_for_its_own() -> None:
+    text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
+    assert text.startswith("% needs \\usepackage{booktabs}\n")
+    assert (
+        r"50\% of a\_b \& \{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q\textgreater{} "
+        r"a-{}-b \textbar{} \textasciigrave{}*\textasciigrave{}" in text
+    )
+    assert " & -- \\\\\n" in text
+    assert "\n{[}x] * & 1$\\pm$2 \\\\\n" in text  # else the row before it would take it for its own
+    assert r"p \textless{} 0.05\textbackslash{}nnext" in text
+    assert r"\begin{tabular}{lr}" in text
+    left, right = (re.sub(r"\\[{}]", "", text).count(brace) for brace in "{}")
+    assert left == right
+    assert text.count(r"\begin{") == text.count(r"\end{")
+
+
+def test_a_table_of_many_pages(tmp_path: Path) -> None:
+    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
+    assert r"\usepackage{longtable}" in text
+    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
+    assert r"\begin{table}" not in text
+
+
+def test_markdown() -> None:
+    text = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])])
+    lines = text.splitlines()
+    assert lines[:3] == ["**50% of all**", "", "| query | value | n |"]
+    assert lines[3] == "| --- | ---: | ---: |"
+    assert r"| \[q2\] | 1.5 | 3 |" in lines
+    assert r"| x\|y\\nz |" in lines
+    assert lines[7:9] == ["p \\< 0.05.", ""]
+
+
+def test_programs_get_values(tmp_path: Path) -> None:
+    found = json.loads(to_json([table()]))
+    assert found["tables"][0]["rows"] == [
+        {"query": "q_1", "value": "0.1287", "n": None},
+        {"query": "[q2]", "value": "1.5", "n": "3"},
+    ]
+    plain = [{"query_id": "q_1", "value": 0.128712345, "n": None}, {"query_id": "[q2]", "value": float("nan"), "n": 3}]
+    assert json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1] == {
+        "query_id": "[q2]",
+        "value": None,
+        "n": 3,
+    }
+    (path,) = write_tables([table(plain=plain)], tmp_path / "t.csv")
+    rows = list(csv.DictReader(path.open(newline="", encoding="utf-8")))
+    assert rows == [
+        {"query_id": "q_1", "value": "0.128712345", "n": ""},
+        {"query_id": "[q2]", "value": "", "n": "3"},
+    ]
+
+
+def test_several_tables_as_csv_have_a_file_each(tmp_path: Path) -> None:
+    paths = write_tables([table(), table(), Table("Other: b/c", ("a",), [])], tmp_path / "t.csv")
+    assert [path.name for path in paths] == ["t-50-of-all.csv", "t-50-of-all-1.csv", "t-other-b-c.csv"]
+    assert paths[2].read_text(encoding="utf-8") == "a\n"
+
+
+def test_no_other_table(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ends in \.csv, \.tex, \.md or \.json"):
+        write_tables([table()], tmp_path / "t.xlsx")
+    for ending in TABLES:
+        assert write_tables([table()], tmp_path / f"one{ending}") == [tmp_path / f"one{ending}"]
