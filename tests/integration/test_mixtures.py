@@ -95,5 +95,5 @@ def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     for one in features[0]["transforms"]:
         one["options"]["model"] = store.folder.path(store.manifest.models[f"{one['name']}.gmm"])
     scene.run("features=" + json.dumps(features), STREAMS, run="named")
-    assert not any(one.stage == "fit-transforms" for one in scene.receipts("named").values())
+    assert not any(name.startswith("fit-transforms") for name in scene.receipts("named"))
     assert scene.digest("named") == scene.digest()
