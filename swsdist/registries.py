@@ -36,7 +36,9 @@ TRANSFORMS: Registry[Entry] = Registry(
     "features.transforms",
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
+        "gmm": Entry(f"{_T}.gmm:Gmm", 1),
         "log": Entry(f"{_T}.log:Log", 1),
+        "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
         "project": Entry(f"{_T}.project:Project", 1),
     },

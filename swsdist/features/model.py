@@ -59,10 +59,14 @@ class Model:
 
     def save(self, folder: Folder, name: str) -> None:
         """Publish it as a file of a folder; the same model always has the same bytes."""
+        folder.write_bytes(name, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of its file."""
         out = io.BytesIO()
         arrays = {each: _little_endian(self.arrays[each]) for each in sorted(self.arrays)}
         np.savez(out, allow_pickle=False, **{_SETTINGS: np.frombuffer(self._header(), np.uint8)}, **arrays)
-        folder.write_bytes(name, out.getvalue())
+        return out.getvalue()
 
 
 def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:

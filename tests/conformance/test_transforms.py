@@ -11,6 +11,7 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
 from swsdist.features.model import Model
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
@@ -52,10 +53,22 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("project", {}, "features"),
         ("project", {"columns": 2}, "features"),
         ("pca", {"columns": 3}, "features"),
+        ("gmm", {}, "features"),
+        ("gmm", {"values": "logits", "scale": 0.5}, "features"),
+        ("gmm", {"keep": 2, "floor": 0}, "features"),
+        ("mean-variance", {}, "features"),
+        ("mean-variance", {"variance": False, "corpus_frames": 0}, "features"),
     ],
 )
-def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str) -> None:
-    check_transform(name, {"model": model, **options} if name in ("project", "pca") else options, kind=kind)
+def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str, tmp_path: Path) -> None:
+    if name in ("project", "pca"):
+        options = {"model": model, **options}
+    if name in ("gmm", "mean-variance"):
+        of_name = {"gmm": mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))}
+        moments = Model("moments", 1, {"mean": np.ones(6), "deviation": np.full(6, 3.0)})
+        of_name.get(name, moments).save(Folder(str(tmp_path)), "fitted.npz")
+        options = {"model": str(tmp_path / "fitted.npz"), **options}
+    check_transform(name, options, kind=kind)
 
 
 class Mine(Log):

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.features.transforms.fitted import Moments
+from swsdist.features.fitting.mixture import mixture_model
+from swsdist.features.fitting.moments import Moments
+from swsdist.features.model import Model
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
@@ -87,7 +89,9 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     },
     "transform": {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
+        "gmm": (1, "f43199500138ff713d55ffb2ceaea2d3e9e95ec98044af4d16480237311a2540"),
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
+        "mean-variance": (1, "4bf0bc3870ef0b583f2fd40a5601dfb199d945bac90b56aebb9dfaec83b603b1"),
         "pca": (1, "be672585225e14e1f41bec4208281272c293894cc5e2b1b50719f9aafa5a10c2"),
         "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
     },
@@ -182,7 +186,7 @@ def fitted(place: Path) -> str:
 
 
 def of_transform(name: str) -> list[bytes]:
-    """Frames; of logarithms, which differ from machine to machine in their last places, 10000ths."""
+    """Frames; of logarithms and exponentials, which differ from machine to machine in their last places, 10000ths."""
     with TemporaryDirectory() as place:
         shape = Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors")
         options: dict[str, Any] = {"columns": {"keep": ["c4", 0, 1]}, "log": {"floor": 0.001}}.get(name, {})
@@ -192,10 +196,18 @@ def of_transform(name: str) -> list[bytes]:
             options = {"model": f"{place}/model.npz", "columns": 3}
         if name == "pca":
             options = {"model": fitted(Path(place)), "columns": 3}
+        if name == "gmm":
+            means = scenes.posteriors(4, 3, DIMENSION)
+            mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01)).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz"}
+        if name == "mean-variance":
+            known = {"mean": np.full(DIMENSION, 0.25), "deviation": np.full(DIMENSION, 0.5)}
+            Model("moments", 1, known).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz"}
         made = TRANSFORMS[name].load()(**options)
         becomes = made.becomes(shape)
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
-    values = np.rint(frames * 10_000).astype("<i8") if name == "log" else frames.astype("<f4")
+    values = np.rint(frames * 10_000).astype("<i8") if name in ("log", "gmm") else frames.astype("<f4")
     return [repr(becomes).encode(), values.tobytes()]
 
 

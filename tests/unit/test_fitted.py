@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.errors import ConfigError
-from swsdist.features.transforms.fitted import Fitted, Moments, Sums, moments, products
+from swsdist.features.fitting.interface import Fitted
+from swsdist.features.fitting.moments import Moments, Sums, moments, products
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 

@@ -1,9 +1,9 @@
-"""fit-transforms: documents -> models of extractors and transforms that are fitted (PCA), pinned in the store.
+"""fit-transforms: documents -> models of extractors and transforms that are fitted (PCA, GMM), pinned in the store.
 
 It stands in front of index where a config has such a one. Documents are chosen by a hash of their names, up to so many
-hours. A first round adds up their frames, a second the products of their columns, and a third makes the model. Sums are of
-integers, so any cut into tasks gives the same model. A model that the store has is used, for
-documents that come later too.
+hours. In each round tasks add up totals over some minutes of documents each, and one more goes on with their sum, until
+the model is there (`features.fitting`). Totals are of integers, so any cut into tasks gives the same model. The tasks of the
+first round keep the frames for those that follow. A model that the store has is used, for documents that come later too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from swsdist.chains.search.pending import Pending
 from swsdist.chains.search.recordings import document_seconds
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError
+from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
+from swsdist.features.fitting.interface import Document, Fitted, Rounds, Totals
 from swsdist.features.interface import Extractor, Given, use
+from swsdist.features.model import Model, load_model
 from swsdist.features.sources import needs_of_all, planned
-from swsdist.features.transforms.fitted import Fitted, Sums, moments, products
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
@@ -33,43 +35,42 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Receipt, Task
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.store import parquet
-from swsdist.store.writing import whole_recording
+from swsdist.store.writing import heard_recording, whole_recording
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
 
 
-class Summed(NamedTuple):
-    """Sums of a model's documents (`Sums`)."""
+class Added(NamedTuple):
+    """Documents of a model were added up in a round, so many frames."""
 
     model: str
+    round: int
     frames: int
-    sums: list[int]
-    squares: list[int]
 
 
-class Multiplied(NamedTuple):
-    """Products of a model's documents, which are in a file, are of so many frames."""
+class Stepped(NamedTuple):
+    """What a model came to after a round; done: it is the model."""
 
     model: str
-    multiplied: int
-
-
-class Solved(NamedTuple):
-    """A model that was made."""
-
-    model: str
+    step: int
+    done: bool
 
 
 class FitTransforms(Stage):
-    """Three rounds for the models that the store does not have; first those of extractors, then those of transforms."""
+    """Rounds for the models that the store does not have; those of an extractor in the order of the config."""
 
     name = "fit-transforms"
-    version = 1
+    version = 2
     unit = "s"
     rounds = True
     # The model's content is in the fingerprint of all frames that are made with it.
-    tables = {"products": Table(None, None, digested=False), "model": Table(None, None, digested=False)}
+    tables = {
+        "frames": Table(None, None, digested=False),
+        "totals": Table(None, None, digested=False),
+        "known": Table(None, None, digested=False),
+        "model": Table(None, None, digested=False),
+    }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
@@ -80,122 +81,154 @@ class FitTransforms(Stage):
         return inputs.own(SearchInputs).store.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """Of each model: tasks for some minutes of documents in two rounds, and one in the third; extractors' models first."""
-        own, done = inputs.own(SearchInputs), inputs.mine.receipts
-        left = [one for one in own.pending(anew=inputs.redo) if not any(each.parts("model") for each in _of(done, one))]
-        for one in [one for one in left if one.of_extractor] or left:
-            told = {key for each in _of(done, one) for key in each.told}
-            if "multiplied" in told:
-                yield self._solving(inputs, one)
-                continue
-            known: Row = {}
-            if "sums" in told:
-                mean, deviation = _summed(done, one).mean_and_deviation()
-                known = {"mean": mean.tolist(), "deviation": deviation.tolist()}
-            for rows, seconds in _chosen(own, one.transform.hours):
-                payload = {"model": one.file, "features": one.payload, "documents": rows, **known}
-                payload["commands"] = are_permitted()
-                what = "products" if known else "sums"
-                label = f"{what} of {one.track}: {len(rows)} documents"
-                matters = [[row["path"], row["identity"], row["channel"]] for row in rows]
-                yield inputs.task(one.file, matters, known, label=label, work=seconds, payload=payload)
+        """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
+        own = inputs.own(SearchInputs)
+        of_this_round: dict[str, Pending] = {}
+        busy: set[int] = set()
+        for one in own.fitted:
+            ended = any(each.parts("model") for each in _of(inputs, one))
+            if not ended and (inputs.redo or not own.has_model(one)):
+                if one.place[0] not in busy:
+                    of_this_round[one.file] = one
+                busy.add(one.place[0])
+        for one in of_this_round.values():
+            yield from self._next(inputs, one)
 
-    def _solving(self, inputs: Inputs, one: Pending) -> Task:
-        done = inputs.mine.receipts
-        mean, deviation = _summed(done, one).mean_and_deviation()
-        made = [each for each in _of(done, one) if "multiplied" in each.told]
-        payload = {
+    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task]:
+        done = _of(inputs, one)
+        steps = [each for each in done if "step" in each.told]
+        number = len(steps)
+        now = [each for each in done if each.told.get("round") == number]
+        known = steps[-1].parts("known")[0].name if steps else None
+        shared = {
             "model": one.file,
-            "frames": sum(each.tells(Multiplied).multiplied for each in made),
-            "parts": [part.name for each in made for part in each.parts("products")],
-            "mean": mean.tolist(),
-            "deviation": deviation.tolist(),
-            "transform": [one.of_extractor, one.transform.name, one.options],
+            "round": number,
+            "known": known,
+            "fitted": [one.of_extractor, one.fitted.name, one.options],
         }
-        return inputs.task(one.file, payload["parts"], label=f"model of {one.track}", work=1, payload=payload)
+        if now:
+            if not sum(each.tells(Added).frames for each in now):
+                raise DataError(
+                    f"there are no frames that {one.fitted.name} could be fitted on",
+                    where=f"features.transforms of {one.track}",
+                    remedy="look at the documents: swsdist check",
+                )
+            parts = [part.name for each in now for part in each.parts("totals")]
+            label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
+            yield inputs.task(one.file, known, parts, label=label, work=1, payload={**shared, "parts": parts})
+            return
+        if known is not None:
+            first = [each for each in done if each.told.get("round") == 0]
+            for each in first:
+                (frames,) = each.parts("frames")
+                label = f"{one.fitted.name} of {one.track}, round {number + 1}"
+                payload = {**shared, "frames": frames.name}
+                yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
+            return
+        for rows, seconds in _chosen(inputs.own(SearchInputs), one.fitted.hours):
+            payload = {**shared, "features": one.payload, "documents": rows, "commands": are_permitted()}
+            label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
+            matters = [[row["path"], row["identity"], row["channel"], row["speaker"]] for row in rows]
+            yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task, context: Context) -> Done:
-        """Add up, multiply, or solve."""
-        payload = task.payload
+        """Add up, or go on."""
+        payload, folder = task.payload, context.folder(task)
+        of_extractor, name, options = payload["fitted"]
+        fitted: Fitted = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
+        known = None if payload["known"] is None else load_model(folder, payload["known"])
         if "parts" in payload:
-            return self._solve(task, context)
-        with permitted(payload["commands"]):
-            return self._add_up(task, context)
+            return self._go_on(task, folder, fitted.rounds(), known)
+        if "frames" in payload:
+            with folder.open(payload["frames"]) as file:
+                return self._add_up(task, folder, fitted.rounds(), known, read_documents(file))
+        with permitted(payload["commands"]), folder.temporary(".frames") as path:
+            with path.open("wb") as file:
+                documents = _heard(task, context, fitted.rounds(), file)
+                done = self._add_up(task, folder, fitted.rounds(), known, documents)
+            name = f"models/rounds/{task.fingerprint}.frames"
+            output = parquet.describe(path, name)
+            folder.publish(path, name)
+        return Done((*done.outputs, Part("frames", *output)), done.told)
 
-    def _add_up(self, task: Task, context: Context) -> Done:
-        payload, extractor = task.payload, planned(**task.payload["features"])
-        use(extractor, context.granted)
-        if "mean" not in payload:
-            total = Sums(0, [0] * extractor.dimension, [0] * extractor.dimension)
-            for blocks in _documents(payload["documents"], extractor, context):
-                total = total + Sums.of(blocks, extractor.dimension)
-            return Done((), Summed(payload["model"], *total))
-        mean, deviation = np.array(payload["mean"]), np.array(payload["deviation"])
-        whole, frames = np.zeros((len(mean), len(mean)), np.int64), 0
-        for blocks in _documents(payload["documents"], extractor, context):
-            whole += products(blocks, mean, deviation)
-            frames += sum(map(len, blocks))
+    def _add_up(
+        self, task: Task, folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
+    ) -> Done:
+        frames = 0
+
+        def totals() -> Iterator[Totals]:
+            nonlocal frames
+            for document in documents:
+                frames += sum(map(len, document.blocks))
+                yield rounds.totals(known, document)
+
+        total = summed(totals())
+        if not frames:
+            return Done((), Added(task.payload["model"], task.payload["round"], 0))
         out = io.BytesIO()
-        np.save(out, whole, allow_pickle=False)
-        part = context.write(task, "products", out.getvalue(), ".npy", "models/")
-        return Done((part,), Multiplied(payload["model"], frames))
+        write_totals(out, total)
+        part = _published(folder, "totals", f"models/rounds/{task.fingerprint}.totals", out.getvalue())
+        return Done((part,), Added(task.payload["model"], task.payload["round"], frames))
 
-    def _solve(self, task: Task, context: Context) -> Done:
+    def _go_on(self, task: Task, folder: Folder, rounds: Rounds, known: Model | None) -> Done:
         from threadpoolctl import threadpool_limits
 
-        payload, folder = task.payload, context.folder(task)
-        of_extractor, name, options = payload["transform"]
-        transform: Fitted = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
-        parts = [np.load(io.BytesIO(folder.read_bytes(part)), allow_pickle=False) for part in payload["parts"]]
-        total = np.add.reduce(np.stack(parts), axis=0)
-        mean, deviation = np.array(payload["mean"]), np.array(payload["deviation"])
+        payload = task.payload
+        total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload["parts"])
         with threadpool_limits(limits=1):  # in several threads LAPACK rounds differently
-            model = transform.solve(moments(payload["frames"], total, mean, deviation))
-        with folder.temporary(".npz") as path:
-            model.save(Folder(str(path.parent)), path.name)
-            output = parquet.describe(path, payload["model"])
-            folder.publish(path, payload["model"])
-        return Done((Part("model", *output),), Solved(payload["model"]))
+            model, done = rounds.go_on(known, total)
+        table, name = ("model", payload["model"]) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
+        part = _published(folder, table, name, model.to_bytes())
+        return Done((part,), Stepped(payload["model"], payload["round"], done))
 
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models."""
         inputs.own(SearchInputs).forget_sources()
 
 
-def _of(receipts: list[Receipt], one: Pending) -> list[Receipt]:
-    """Those of a model."""
-    return [each for each in receipts if each.told.get("model") == one.file]
+def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
+    """Receipts of a model."""
+    return [each for each in inputs.mine.receipts if each.told.get("model") == one.file]
 
 
-def _summed(receipts: list[Receipt], one: Pending) -> Sums:
-    """Of all documents of a model.
-
-    Raises:
-        DataError: there are no frames.
-    """
-    found = [each.tells(Summed) for each in _of(receipts, one) if "sums" in each.told]
-    total = Sums(*found[0][1:]) if found else Sums(0, [], [])
-    for each in found[1:]:
-        total = total + Sums(*each[1:])
-    if total.frames == 0:
-        raise DataError(
-            f"there are no frames that {one.transform.name} could be fitted on",
-            where=f"features.transforms of {one.track}",
-            remedy="look at the documents: swsdist check",
-        )
-    return total
+def _published(folder: Folder, table: str, name: str, data: bytes) -> Part:
+    with folder.temporary() as path:
+        path.write_bytes(data)
+        output = parquet.describe(path, name)
+        folder.publish(path, name)
+    return Part(table, *output)
 
 
-def _documents(
-    rows: list[dict[str, Any]], extractor: Extractor | Given, context: Context
-) -> Iterator[list[NDArray[np.float32]]]:
-    """Frames of each document that can be read; index tells of the others."""
+def _heard(task: Task, context: Context, rounds: Rounds, file: BinaryIO) -> Iterator[Document]:
+    """Each document that can be read, which is kept in a file too; index tells of the others."""
+    extractor = planned(**task.payload["features"])
+    use(extractor, context.granted)
     folder = Folder(".", context.storage)
-    for row in rows:
+    for row in task.payload["documents"]:
         try:
-            yield list(whole_recording(row, extractor, folder))
+            blocks, speech = _read(row, extractor, folder, rounds.speech)
         except AudioError:
             continue
+        if speech is not None:
+            places = np.cumsum([0, *map(len, blocks)]).tolist()
+            blocks = [block[speech[first:last]] for block, first, last in zip(blocks, places, places[1:], strict=False)]
+        document = Document([block for block in blocks if len(block)], row["speaker"])
+        if document.blocks:
+            write_document(file, document)
+            yield document
+
+
+def _read(
+    row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
+) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
+    """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
+    reading = (heard_recording if listen else whole_recording)(row, extractor, folder)
+    blocks = []
+    while True:
+        try:
+            blocks.append(next(reading))
+        except StopIteration as ended:
+            return blocks, ended.value.speech
 
 
 def _chosen(own: SearchInputs, hours: float) -> Iterator[tuple[list[Row], float]]:

@@ -13,6 +13,7 @@ from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.given import row_for
 from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, known_by_track
+from swsdist.chains.search.pending import named
 from swsdist.chains.search.recordings import document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
@@ -248,7 +249,7 @@ class Index(Stage):
         ]
         shift = frame_shift(own.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
-        models |= {f"{one.transform.name}.{one.track}": one.file for one in own.fitted}
+        models |= named(own.fitted)
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]

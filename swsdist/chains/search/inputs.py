@@ -21,12 +21,11 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
-from swsdist.chains.search.pending import Pending, extractors_of, transforms_of, with_models
+from swsdist.chains.search.pending import Pending, with_models
 from swsdist.chains.search.recordings import document_seconds, identities
 from swsdist.chains.search.settings import describe
 from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
-from swsdist.config.model import Features
 from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.sources import Source, sources_of
@@ -187,22 +186,16 @@ class SearchInputs(ChainInputs):
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
-        return sources_of(with_models(*self._with_extractors, self.store))
-
-    @property
-    def _with_extractors(self) -> tuple[list[Features], list[Pending]]:
-        """The config's features with the models of extractors, and transforms that are fitted to them."""
-        made = with_models(self.config.features, extractors_of(self.config.features), self.store)
-        return made, transforms_of(made)
+        return sources_of(with_models(self.config.features, self.store)[0])
 
     @property
     def fitted(self) -> list[Pending]:
         """Extractors and transforms that the chain fits, as far as it is known what to."""
-        return [*extractors_of(self.config.features), *self._with_extractors[1]]
+        return with_models(self.config.features, self.store)[1]
 
-    def pending(self, anew: bool = False) -> list[Pending]:
-        """Those whose model the store does not have; or all, to be fitted anew."""
-        return [one for one in self.fitted if anew or not self.store.exists(one.file)]
+    def has_model(self, one: Pending) -> bool:
+        """Whether the store does."""
+        return self.store.exists(one.file)
 
     def forget_sources(self) -> None:
         """Models were fitted: extractors are made with them when they are next asked for."""

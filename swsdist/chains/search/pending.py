@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from swsdist.config.model import Features, Transforming
 from swsdist.errors import ConfigError
+from swsdist.features.fitting.interface import Fitted, Learning
 from swsdist.features.interface import Given
 from swsdist.features.registry import create, identity, recipe_fingerprint
-from swsdist.features.transforms.fitted import Fitted, Learning
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.registries import FEATURES, TRANSFORMS
@@ -22,14 +22,14 @@ class Pending(NamedTuple):
         track: that it is of, for people.
         place: number of its extractor in the config, and its own behind it; of an extractor -1.
         payload: what makes the extractor of what it is fitted on (`features.sources.planned`).
-        transform, options: it, and its options, without a model.
-        file: the model's name in the store: of the extractor, the transforms before, and the options.
+        fitted, options: it, and its options, without a model.
+        file: the model's name in the store: of the extractor, the transforms before, and the options that matter.
     """
 
     track: str
     place: tuple[int, int]
     payload: dict[str, object]
-    transform: Fitted
+    fitted: Fitted
     options: dict[str, object]
     file: str
 
@@ -50,7 +50,7 @@ def is_fitted(features: Sequence[Features]) -> bool:
 def _transform(one: Transforming) -> Fitted | None:
     """It, if it is to be fitted."""
     made = TRANSFORMS[one.name].load()
-    if not all(hasattr(made, name) for name in ("solve", "with_model")):
+    if not all(hasattr(made, name) for name in ("rounds", "with_model")):
         return None
     transform: Fitted = made(**one.options)
     return transform if transform.model is None else None
@@ -64,86 +64,75 @@ def _extractor(one: Features) -> Learning | None:
     return made if isinstance(made, Learning) and made.learns else None
 
 
-def extractors_of(features: Sequence[Features]) -> list[Pending]:
-    """Extractors that are fitted."""
-    return [
-        _pending(one, (k, -1), made, one.options, (one.name, made.learns_from(), ()))
-        for k, one in enumerate(features)
-        if (made := _extractor(one)) is not None
-    ]
+def with_models(features: Sequence[Features], store: Folder) -> tuple[list[Features], list[Pending]]:
+    """The same features, with the models that the store has in their places; and all that is fitted, as far as it is known.
 
-
-def transforms_of(features: Sequence[Features]) -> list[Pending]:
-    """Transforms that are fitted; those of extractors that are to be fitted first are left out.
+    What is fitted behind something that is to be fitted first is not known before the model of that is there.
 
     Raises:
-        ConfigError: an extractor has two.
+        ConfigError: the store is on S3.
     """
-    found = []
+    made, found = list(features), []
     for k, one in enumerate(features):
-        places = [(j, made) for j, each in enumerate(one.transforms) if (made := _transform(each)) is not None]
-        if len(places) > 1:
-            raise ConfigError(
-                "an extractor has two transforms that are fitted",
-                where=f"features[{k}].transforms",
-                remedy="leave one out, or name its model",
-            )
-        for j, made in places if _extractor(one) is None else ():
-            before = tuple((each.name, dict(each.options)) for each in one.transforms[:j])
-            found.append(_pending(one, (k, j), made, one.transforms[j].options, (one.name, dict(one.options), before)))
-    return found
+        for j in range(-1, len(one.transforms)):
+            fitted = _extractor(one) if j < 0 else _transform(one.transforms[j])
+            if fitted is None:
+                continue
+            pending = _pending(made[k], (k, j), fitted)
+            found.append(pending)
+            if not store.exists(pending.file):
+                break
+            made[k] = _with_model(made[k], pending, store)
+    return made, found
 
 
-def _pending(
-    one: Features,
-    place: tuple[int, int],
-    made: Fitted,
-    options: dict[str, object],
-    source: tuple[str, dict[str, object], tuple[tuple[str, dict[str, object]], ...]],
-) -> Pending:
-    name, of, before = source
-    extractor = create(name, of, transforms=before)
+def _pending(one: Features, place: tuple[int, int], fitted: Fitted) -> Pending:
+    """Something of an extractor that is fitted; what stands before it has its models."""
+    of, before = (
+        dict(one.options),
+        tuple((each.name, dict(each.options)) for each in one.transforms[: max(place[1], 0)]),
+    )
+    if isinstance(fitted, Learning):
+        of = fitted.learns_from()
+    extractor = create(one.name, of, transforms=before)
     if isinstance(extractor, Given):
         raise ConfigError(
-            f"{made.name} is fitted to what is computed of audio, and the frames of {name} are given",
+            f"{fitted.name} is fitted to what is computed of audio, and the frames of {one.name} are given",
             where="features",
             remedy="fit it where they were made, or name its model",
         )
     recipe = recipe_fingerprint(identity(extractor))
     payload: dict[str, object] = {
-        "name": name,
+        "name": one.name,
         "options": of,
         "recipe": recipe,
         "transforms": [list(x) for x in before],
     }
-    # What an extractor makes of its mean is not in the model's name: recognisers that share their energies share it.
-    described = {"hours": made.hours} if place[1] < 0 else made.with_model("")
-    described = {key: value for key, value in described.items() if key != "model"}
-    named = fingerprint("fit-transforms", 1, recipe, made.name, made.version, described)
-    return Pending(one.track or one.name, place, payload, made, dict(options), f"models/{made.name}-{named}.npz")
+    options = one.options if place[1] < 0 else one.transforms[place[1]].options
+    named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters())
+    return Pending(one.track or one.name, place, payload, fitted, dict(options), f"models/{fitted.name}-{named}.npz")
 
 
-def with_models(features: Sequence[Features], fitted: Sequence[Pending], store: Folder) -> list[Features]:
-    """The same, with the models that the store has in their places.
+def _with_model(one: Features, pending: Pending, store: Folder) -> Features:
+    """An extractor with the model that the store has of it, or of a transform behind it."""
+    if store.local(pending.file) is None:
+        raise ConfigError(
+            f"the model of {pending.fitted.name} lies on S3, and extractors read theirs from a disk",
+            where="index.store",
+            remedy="keep the store on a disk, or name the model: a copy of it on a disk of every machine",
+        )
+    options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
+    if place < 0:
+        return one.model_copy(update={"options": options})
+    transforms = list(one.transforms)
+    transforms[place] = transforms[place].model_copy(update={"options": options})
+    return one.model_copy(update={"transforms": tuple(transforms)})
 
-    Raises:
-        ConfigError: the store is on S3.
-    """
-    made = list(features)
+
+def named(fitted: Sequence[Pending]) -> dict[str, str]:
+    """What the models of a store are pinned as, and their files: `pca.TRACK`, and a second one of a track `pca.2.TRACK`."""
+    found: dict[str, str] = {}
     for one in fitted:
-        if not store.exists(one.file):
-            continue
-        if store.local(one.file) is None:
-            raise ConfigError(
-                f"the model of {one.transform.name} lies on S3, and extractors read theirs from a disk",
-                where="index.store",
-                remedy="keep the store on a disk, or name the model: a copy of it on a disk of every machine",
-            )
-        (k, j), options = one.place, one.transform.with_model(store.path(one.file))
-        if j < 0:
-            made[k] = made[k].model_copy(update={"options": options})
-            continue
-        transforms = list(made[k].transforms)
-        transforms[j] = transforms[j].model_copy(update={"options": options})
-        made[k] = made[k].model_copy(update={"transforms": tuple(transforms)})
-    return made
+        names = (f"{one.fitted.name}{number}.{one.track}" for number in ("", *(f".{k}" for k in range(2, 100))))
+        found[next(name for name in names if name not in found)] = one.file
+    return found

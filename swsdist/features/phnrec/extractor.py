@@ -20,12 +20,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError
+from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind
 from swsdist.features.model import Model, load_model
 from swsdist.features.phnrec.mel import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
-from swsdist.features.transforms.fitted import Moments
 from swsdist.io.filesystem import locate
 
 #: The column that non-speech phones are merged into.
@@ -132,7 +133,7 @@ class Phnrec(BaseModel):
         """Configuration, phones, windows and weights, and the corpus's mean."""
         return [*self.recogniser.files, *([] if self.model is None else [Path(self.model)])]
 
-    # -- what is fitted to the corpus (features.transforms.fitted) --------------------------------------------------------
+    # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
 
     @property
     def learns(self) -> bool:
@@ -148,9 +149,13 @@ class Phnrec(BaseModel):
         """Options of the extractor of what it is fitted on: energies, which are the same whatever is made of them."""
         return {"weights": self.weights, "values": "energies"}
 
-    def solve(self, moments: Moments) -> Model:
-        """The model: mean energies."""
-        return Model("mel-mean", 1, {"mean": moments.mean})
+    def rounds(self) -> Rounds:
+        """By the mean."""
+        return OfMean(lambda mean, deviation: Model("mel-mean", 1, {"mean": mean}))
+
+    def matters(self) -> dict[str, object]:
+        """What it makes of its mean does not matter: recognisers that share their energies share it."""
+        return {"hours": self.hours}
 
     def with_model(self, path: str) -> dict[str, object]:
         """Its options, with the model that was fitted."""

@@ -1,7 +1,8 @@
 """What a transform is, and an extractor with some behind it.
 
-A transform maps each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a query
-and the same frame of a document become the same. What needs the frames around one is an extractor's affair.
+Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
+query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), or that
+it needs the whole recording; then so does the extractor with it behind.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
+from swsdist.features.blocks import regrouped
 from swsdist.features.interface import (
     Batched,
     Extractor,
@@ -28,6 +30,10 @@ from swsdist.features.interface import (
 from swsdist.io.frames.item import Item
 from swsdist.options import Options
 
+#: Frames of a recording that is computed at once, of a chunk of a longer one, and of what two chunks share, where a transform
+#: needs the whole recording and the extractor before it does not.
+_WHOLE = (30_000, 30_000, 1_000)
+
 
 class Shape(NamedTuple):
     """What frames are: names of their columns, and what the numbers are."""
@@ -40,7 +46,9 @@ class Shape(NamedTuple):
 class Transform(Protocol):
     """Frames in, as many frames out.
 
-    A method `files`, paths that its numbers depend on, is optional.
+    Optional are a method `files`, paths that its numbers depend on; and an attribute `context`, frames to either side that a
+    frame depends on, by default 0, or None: on all of the recording. At the ends of what it is given, frames are made of what
+    is there.
 
     Attributes:
         name: its name in configs.
@@ -59,7 +67,8 @@ class Transform(Protocol):
         ...
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame do not depend on the others.
+        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame depend on no others than
+        those of its context.
 
         Raises:
             DataError: the numbers are not what it takes.
@@ -77,6 +86,12 @@ class TransformOptions(Options):
     def describe(self) -> dict[str, object]:
         """All options with their values."""
         return self.model_dump(mode="json")
+
+
+def context_of(transform: Transform) -> int | None:
+    """Frames to either side that a frame depends on; None: all of the recording."""
+    context: int | None = getattr(transform, "context", 0)
+    return context
 
 
 def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Extractor | Given:
@@ -142,7 +157,11 @@ class TransformedExtractor(Transformed):
 
     def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
         super().__init__(inner, transforms)
-        self.context = inner.context
+        contexts = [inner.context, *map(context_of, transforms)]
+        known = [each for each in contexts if each is not None]
+        self.context = sum(known) if len(known) == len(contexts) else None
+        if self.context is None and inner.context is not None:
+            self.whole_frames, self.chunk_frames, self.overlap_frames = _WHOLE
         # What is optional is there or not, as it is of the extractor.
         for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
             if hasattr(inner, optional):
@@ -171,5 +190,8 @@ class TransformedGiven(Transformed):
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Transformed frames of an item."""
-        return map(self._applied, self.inner.read(item, key, storage, seconds))
+        """Transformed frames of an item; all at once, where a transform needs those around one."""
+        blocks = self.inner.read(item, key, storage, seconds)
+        if not any(context_of(each) != 0 for each in self.transforms):
+            return map(self._applied, blocks)
+        return regrouped([self._applied(np.concatenate(list(blocks)))])

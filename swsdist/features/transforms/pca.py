@@ -1,6 +1,6 @@
 """Principal components, whitened or not, fitted to the documents of the corpus before the first is indexed.
 
-A chain fits it (`features.transforms.fitted`), and puts the model in the place of the option `model`; it is then the projection
+A chain fits it (`features.fitting`), and puts the model in the place of the option `model`; it is then the projection
 of that model, with its exact sums (`features.transforms.project`).
 
 Source: the eigenvectors of the covariance by falling eigenvalue; whitened, each is divided by the root of its eigenvalue, so
@@ -18,8 +18,9 @@ from pydantic import Field, PrivateAttr
 
 from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError
+from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import Model
-from swsdist.features.transforms.fitted import Moments
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.features.transforms.project import Project, projection
 
@@ -89,6 +90,14 @@ class Pca(TransformOptions):
             axes = axes / np.sqrt(values)
         deviation = np.sqrt(np.diag(moments.covariance))
         return projection(moments.mean, axes, np.where(deviation > 0, deviation, 1.0))
+
+    def rounds(self) -> Rounds:
+        """By the covariance."""
+        return OfCovariance(self.solve)
+
+    def matters(self) -> dict[str, object]:
+        """All options."""
+        return self.model_dump(mode="json", exclude={"model"})
 
     def with_model(self, path: str) -> dict[str, object]:
         """Its options, with the model that was fitted."""

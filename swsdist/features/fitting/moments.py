@@ -1,4 +1,4 @@
-"""A transform that is fitted to documents first, and what it is fitted on: means and covariances by sums of integers.
+"""Means and covariances of frames, by sums of integers.
 
 Sums are of integers, so they are the same in whatever order, shards or tasks documents are added. First `Sums`: of each
 document the sums of its columns and of their squares, in float64, each rounded to 2^-60. Then, with mean and deviation known,
@@ -8,12 +8,13 @@ block, where every partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.model import Model
 
 _FINE = 1 << 60
@@ -35,45 +36,6 @@ class Moments(NamedTuple):
     frames: int
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
-
-
-@runtime_checkable
-class Fitted(Protocol):
-    """What a transform that is fitted says besides (`features.transforms.interface.Transform`).
-
-    Attributes:
-        name, version: in the name of the model.
-        hours: of documents that it is fitted on, at most.
-        model: the file that was fitted; None: it is not fitted yet.
-    """
-
-    name: str
-    version: int
-    hours: float
-    model: str | None
-
-    def solve(self, moments: Moments) -> Model:
-        """The model."""
-        ...
-
-    def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
-        ...
-
-
-@runtime_checkable
-class Learning(Fitted, Protocol):
-    """What an extractor that is fitted says besides.
-
-    Attributes:
-        learns: whether it is to be fitted.
-    """
-
-    learns: bool
-
-    def learns_from(self) -> dict[str, object]:
-        """Options of the extractor, of the same name, whose frames it is fitted on."""
-        ...
 
 
 class Sums(NamedTuple):
@@ -101,6 +63,29 @@ class Sums(NamedTuple):
             [a + b for a, b in zip(self.sums, other.sums, strict=True)],
             [a + b for a, b in zip(self.squares, other.squares, strict=True)],
         )
+
+    @classmethod
+    def of_document(cls, document: Document) -> Sums:
+        """Of one document."""
+        return cls.of(document.blocks, document.blocks[0].shape[1])
+
+    @classmethod
+    def of_totals(cls, totals: Totals) -> Sums:
+        """What was added up."""
+        return cls(int(totals["frames"][0]), totals["sums"].tolist(), totals["squares"].tolist())
+
+    def totals(self) -> Totals:
+        """To be added up."""
+        return {
+            "frames": np.array([self.frames]),
+            "sums": np.array(self.sums, object),
+            "squares": np.array(self.squares, object),
+        }
+
+    def model(self) -> Model:
+        """Mean and deviation, as what is known after a round."""
+        mean, deviation = self.mean_and_deviation()
+        return Model("moments", 1, {"mean": mean, "deviation": deviation}, {"frames": self.frames})
 
     def mean_and_deviation(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Float64 (columns,) each; a column that does not vary has the deviation 1."""
@@ -130,3 +115,49 @@ def moments(
     """Of the sums of all documents."""
     unit = deviation / _STEPS
     return Moments(frames, mean, total / frames * unit * unit[:, None])
+
+
+class OfMean:
+    """One round, for a model that follows from the mean and deviation of columns."""
+
+    speech = False
+
+    def __init__(self, solve: Callable[[NDArray[np.float64], NDArray[np.float64]], Model]) -> None:
+        self._solve = solve
+
+    def totals(self, known: Model | None, document: Document) -> Totals:
+        """Sums of frames and of their squares."""
+        return Sums.of_document(document).totals()
+
+    def go_on(self, known: Model | None, totals: Totals) -> Step:
+        """The model."""
+        return Step(self._solve(*Sums.of_totals(totals).mean_and_deviation()), True)
+
+
+class OfCovariance:
+    """Two rounds, for a model that follows from the covariance of columns: first `Sums`, then `products`."""
+
+    speech = False
+
+    def __init__(self, solve: Callable[[Moments], Model]) -> None:
+        self._solve = solve
+
+    def totals(self, known: Model | None, document: Document) -> Totals:
+        """Sums of frames, or of products of their columns."""
+        if known is None:
+            return Sums.of_document(document).totals()
+        whole = products(document.blocks, *mean_and_deviation(known))
+        return {"frames": np.array([sum(map(len, document.blocks))]), "products": whole}
+
+    def go_on(self, known: Model | None, totals: Totals) -> Step:
+        """The mean and deviation, or the model."""
+        if known is None:
+            return Step(Sums.of_totals(totals).model(), False)
+        return Step(
+            self._solve(moments(int(totals["frames"][0]), totals["products"], *mean_and_deviation(known))), True
+        )
+
+
+def mean_and_deviation(known: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Those that a model holds: float64 (columns,) each."""
+    return np.asarray(known.arrays["mean"], np.float64), np.asarray(known.arrays["deviation"], np.float64)

@@ -1,0 +1,71 @@
+"""Documents that a model is fitted on, and totals, as files: a row of NumPy's arrays each, read without pickle."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.features.fitting.interface import Document, Totals, added
+
+#: Bytes of a whole number of any size, of those that are added up: 2^511 is more than any sum of frames.
+_BYTES = 64
+
+
+def write_document(file: BinaryIO, document: Document) -> None:
+    """Append a document."""
+    speaker = document.speaker
+    known = [document.labels is not None, speaker is not None]
+    np.save(file, np.array([len(document.blocks), *known], np.int64), allow_pickle=False)
+    for block in document.blocks:
+        np.save(file, block.astype("<f4"), allow_pickle=False)
+    if document.labels is not None:
+        np.save(file, document.labels.astype("<i8"), allow_pickle=False)
+    if speaker is not None:
+        np.save(file, np.frombuffer(speaker.encode(), np.uint8), allow_pickle=False)
+
+
+def read_documents(file: BinaryIO) -> Iterator[Document]:
+    """Documents that were appended, one after the other."""
+    whole = io.BytesIO(file.read())
+    while whole.tell() < whole.getbuffer().nbytes:
+        blocks, labelled, named = np.load(whole, allow_pickle=False).tolist()
+        frames = [np.load(whole, allow_pickle=False) for _ in range(blocks)]
+        labels = np.load(whole, allow_pickle=False) if labelled else None
+        speaker = np.load(whole, allow_pickle=False).tobytes().decode() if named else None
+        yield Document(frames, speaker, labels)
+
+
+def write_totals(file: BinaryIO, totals: Totals) -> None:
+    """Write totals; integers of any size as their bytes."""
+    np.savez(file, allow_pickle=False, **{name: _packed(array) for name, array in totals.items()})
+
+
+def read_totals(file: BinaryIO) -> Totals:
+    """What `write_totals` wrote."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: _unpacked(arrays[name]) for name in arrays.files}
+
+
+def summed(several: Iterable[Totals]) -> Totals:
+    """The sum of all."""
+    total: Totals = {}
+    for one in several:
+        total = added(total, one)
+    return total
+
+
+def _packed(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype != object:
+        return array.astype("<i8")
+    whole = b"".join(int(value).to_bytes(_BYTES, "little", signed=True) for value in array.tolist())
+    return np.frombuffer(whole, np.uint8).reshape(len(array), _BYTES)
+
+
+def _unpacked(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype != np.uint8:
+        return array
+    return np.array([int.from_bytes(row.tobytes(), "little", signed=True) for row in array], object)

@@ -1,0 +1,240 @@
+"""A mixture of Gaussians with diagonal covariances, fitted by expectation and maximisation in rounds of whole numbers.
+
+It begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means lie 0.2
+deviations to either side, until there are enough; `_BETWEEN` rounds follow each split, and so many as are asked for the last.
+Nothing is drawn at random.
+
+Frames are taken in deviations from the mean over all that it is fitted on, in steps of 2^-12, cut off at 32; their squares in
+steps of 2^-12 too. Logarithms of densities are products of these and of whole numbers that stand for means and variances, exact
+in float64 on any BLAS; posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. So a frame's posteriors
+do not depend on the block that it stands in, and the sums do not depend on how documents are cut.
+
+Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting as in
+Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError
+from swsdist.features.fitting.interface import Document, Step, Totals
+from swsdist.features.fitting.moments import Sums
+from swsdist.features.model import Model
+
+Floats = NDArray[np.float64]
+
+_STEPS, _CUT = 1 << 12, 1 << 17
+_POSTERIOR_STEPS, _LIKELIHOOD_STEPS = 1 << 16, 1 << 20
+#: Finest step of what stands for means and variances: 2^-24.
+_FINEST = 24
+#: Frames of a product: 2^16 (a posterior) by 2^22 (a square) by 2^12 would be below 2^53; fewer stay in cache.
+_ROWS = 512
+#: Rounds between two splits.
+_BETWEEN = 2
+#: How far apart the halves of a Gaussian begin, in its deviations.
+_APART = 0.2
+#: A Gaussian of fewer frames stays as it is.
+_FEWEST = 8.0
+
+
+class Mixture:
+    """A mixture of Gaussians, ready to be evaluated.
+
+    Args:
+        mean, deviation: float64 (columns,), taken out of frames first; a step is 2^-12 of a deviation.
+        weights: float64 (components,), which sum to 1.
+        means, variances: float64 (components, columns), in deviations.
+    """
+
+    def __init__(self, mean: Floats, deviation: Floats, weights: Floats, means: Floats, variances: Floats) -> None:
+        self.mean, self.deviation = mean, deviation
+        self.weights, self.means, self.variances = weights, means, variances
+        linear, square = means / variances, -0.5 / variances
+        # The finest step for which all sums of products are below 2^53.
+        most = float((np.abs(linear) * _CUT + np.abs(square) * (_CUT**2 / _STEPS)).sum(axis=1).max())
+        self._bits = min(_FINEST, 52 - math.ceil(math.log2(most)))
+        whole = np.rint(np.concatenate([linear, square], axis=1) * 2.0**self._bits)
+        self._factors = np.ascontiguousarray(whole.T)
+        constant = (means**2 / variances + np.log(2 * np.pi * variances)).sum(axis=1)
+        self._constant = np.log(np.maximum(weights, 1e-300)) - 0.5 * constant
+
+    @property
+    def components(self) -> int:
+        """How many."""
+        return len(self.weights)
+
+    @classmethod
+    def of(cls, model: Model) -> Mixture:
+        """That of a model."""
+        return cls(*(np.asarray(model.arrays[name], np.float64) for name in NAMES))
+
+    def model(self, settings: dict[str, object]) -> Model:
+        """It, as a model."""
+        arrays = (self.mean, self.deviation, self.weights, self.means, self.variances)
+        return Model("gmm", 1, dict(zip(NAMES, arrays, strict=True)), settings)
+
+    def whole(self, frames: NDArray[np.floating[Any]]) -> Floats:
+        """Frames and their squares as whole numbers: float64 (frames, 2 x columns)."""
+        steps = np.rint((frames - self.mean) / self.deviation * _STEPS)
+        np.clip(steps, -_CUT, _CUT, out=steps)
+        return np.concatenate([steps, np.rint(steps**2 / _STEPS)], axis=1)
+
+    def logarithms(self, whole: Floats) -> Floats:
+        """ln of weight and density of each component: float64 (frames, components); of what `whole` made.
+
+        The density is that in deviations from the mean.
+        """
+        made: Floats = (whole @ self._factors) * (2.0**-self._bits / _STEPS) + self._constant
+        return made
+
+    def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
+        """Probabilities of the components: float64 (frames, components), of logarithms times `scale`."""
+        logarithms = self.logarithms(self.whole(frames)) * scale
+        made = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
+        return np.asarray(made / made.sum(axis=1, keepdims=True), np.float64)
+
+
+#: Arrays of a model.
+NAMES = ("mean", "deviation", "weights", "means", "variances")
+
+
+class Expected(NamedTuple):
+    """Sums of posteriors in steps of 2^-16, of these times frames and times squares, and of ln densities in steps of 2^-20."""
+
+    counts: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    likelihood: int
+
+    @classmethod
+    def of(cls, mixture: Mixture, blocks: list[NDArray[np.float32]]) -> Expected:
+        """Of frames."""
+        counts = np.zeros(mixture.components, np.int64)
+        sums = np.zeros((mixture.components, 2 * len(mixture.mean)), np.int64)
+        likelihood = 0
+        for block in blocks:
+            for first in range(0, len(block), _ROWS):
+                whole = mixture.whole(block[first : first + _ROWS])
+                logarithms = mixture.logarithms(whole)
+                most = logarithms.max(axis=1, keepdims=True)
+                made = np.exp(logarithms - most)
+                total = made.sum(axis=1, keepdims=True)
+                posteriors = np.rint(made / total * _POSTERIOR_STEPS)
+                counts += posteriors.sum(axis=0).astype(np.int64)
+                sums += (posteriors.T @ whole).astype(np.int64)
+                likelihood += int(np.rint((most + np.log(total)) * _LIKELIHOOD_STEPS).sum())
+        return cls(counts, sums, likelihood)
+
+
+class MixtureRounds:
+    """How a mixture is fitted.
+
+    Args:
+        components: how many.
+        iterations: rounds after the last split.
+        least_variance: of a component's variance, in parts of the variance of all frames.
+        speech: fit it on frames of speech only.
+    """
+
+    def __init__(self, components: int, iterations: int, least_variance: float, *, speech: bool = True) -> None:
+        self.components, self.iterations, self.least_variance = components, iterations, least_variance
+        self.speech = speech
+
+    def totals(self, known: Model | None, document: Document) -> Totals:
+        """Sums of frames and squares, at first; then of those times posteriors."""
+        if known is None:
+            return Sums.of_document(document).totals()
+        made = Expected.of(Mixture.of(known), document.blocks)
+        frames = sum(map(len, document.blocks))
+        return {"frames": np.array([frames, made.likelihood]), "counts": made.counts, "sums": made.sums}
+
+    def go_on(self, known: Model | None, totals: Totals) -> Step:
+        """The next mixture."""
+        if known is None:
+            sums = Sums.of_totals(totals)
+            if sums.frames < self.components * _FEWEST:
+                raise ConfigError(
+                    f"{self.components} components fitted on {sums.frames} frames",
+                    where="components",
+                    remedy="ask for fewer, or fit on more documents (hours)",
+                )
+            mean, deviation = sums.mean_and_deviation()
+            one = np.ones((1, len(mean)))
+            return self._going_on(Mixture(mean, deviation, np.ones(1), 0 * one, one), [], 0)
+        before = Mixture.of(known)
+        frames, likelihood = totals["frames"].tolist()
+        told: Any = known.settings["likelihoods"]
+        likelihoods = [*told, round(likelihood / _LIKELIHOOD_STEPS / frames, 6)]
+        left: Any = known.settings["left"]
+        return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1)
+
+    def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int) -> Step:
+        """What follows: another round, a split, or the end."""
+        done = left <= 0 and mixture.components == self.components
+        if left <= 0 and not done:
+            mixture = split(mixture, self.components)
+            left = _BETWEEN if mixture.components < self.components else self.iterations
+        elif done and not likelihoods and self.iterations:  # a mixture of one is never split
+            return Step(mixture.model({"likelihoods": likelihoods}), True)
+        settings: dict[str, object] = {"likelihoods": likelihoods}
+        return Step(mixture.model(settings if done else {**settings, "left": left}), done)
+
+    def _maximised(self, before: Mixture, totals: Totals, frames: int) -> Mixture:
+        counts, sums = totals["counts"] / _POSTERIOR_STEPS, totals["sums"] / (_POSTERIOR_STEPS * _STEPS)
+        columns = len(before.mean)
+        enough = (counts >= _FEWEST)[:, None]
+        many = np.maximum(counts, _FEWEST)[:, None]
+        means = np.where(enough, sums[:, :columns] / many, before.means)
+        variances = np.where(enough, sums[:, columns:] / many - means**2, before.variances)
+        weights = np.maximum(counts, 1.0)
+        return Mixture(
+            before.mean, before.deviation, weights / weights.sum(), means, np.maximum(variances, self.least_variance)
+        )
+
+
+def split(mixture: Mixture, most: int) -> Mixture:
+    """Each component in two, but no more than `most` in all: those of the largest weight first."""
+    chosen = np.argsort(-mixture.weights, kind="stable")[: most - mixture.components]
+    away = _APART * np.sqrt(mixture.variances[chosen])
+    weights, means = mixture.weights.copy(), mixture.means.copy()
+    weights[chosen] /= 2
+    means[chosen] -= away
+    return Mixture(
+        mixture.mean,
+        mixture.deviation,
+        np.concatenate([weights, weights[chosen]]),
+        np.concatenate([means, mixture.means[chosen] + away]),
+        np.concatenate([mixture.variances, mixture.variances[chosen]]),
+    )
+
+
+def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
+    """The model of a mixture that was fitted elsewhere; write it with `Model.save`.
+
+    Args:
+        weights: (components,), above 0.
+        means, variances: (components, columns), in the units of the features; variances above 0.
+
+    Raises:
+        ValueError: shapes do not fit, or a number is not what it must be.
+    """
+    given = np.asarray(weights, np.float64), np.asarray(means, np.float64), np.asarray(variances, np.float64)
+    part, centres, widths = given
+    right = part.ndim == 1 and centres.ndim == 2 and centres.shape == widths.shape and len(part) == len(centres) > 0
+    if (
+        not right
+        or not all(np.isfinite(each).all() for each in given)
+        or not (part > 0).all()
+        or not (widths > 0).all()
+    ):
+        raise ValueError(
+            "weights (components,) above 0, means (components, columns), variances the same above 0; all finite"
+        )
+    part = part / part.sum()
+    mean = part @ centres
+    deviation = np.sqrt(part @ (widths + centres**2) - mean**2)
+    return Mixture(mean, deviation, part, (centres - mean) / deviation, widths / deviation**2).model({})
