@@ -31,7 +31,7 @@ FEATURES: Registry[Entry] = Registry(
 
 _T = "swsdist.features.transforms"
 
-#: Frames to other frames, each by itself.
+#: Frames to other frames.
 TRANSFORMS: Registry[Entry] = Registry(
     "transform",
     "swsdist.transforms",
@@ -41,6 +41,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "log": Entry(f"{_T}.log:Log", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
         "project": Entry(f"{_T}.project:Project", 1),
+        "warp": Entry(f"{_T}.warp:Warp", 1),
     },
 )
 

@@ -9,8 +9,8 @@ fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 20
 The paper leaves the edges open. Here i begins with the second coefficient, so that i - 1 is one too: of 39 coefficients there
 are 38 bits. After the last frame of a recording the last frame is taken again, so its phi is 0 and so are its bits.
 
-The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve with the
-first one (C0), and their first and second differences. They are compared as float32, so frames that are equal have no bits.
+The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve and
+C0, with their first and second differences. They are compared as float32, so frames that are equal have no bits.
 """
 
 from __future__ import annotations

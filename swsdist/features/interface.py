@@ -167,7 +167,8 @@ def surroundings(extractor: Extractor) -> int:
     """Frames to either side that a place cut out of a recording is computed with."""
     if extractor.context is not None:
         return extractor.context
-    return extractor.overlap_frames if isinstance(extractor, Whole) else 0
+    transforms: int = getattr(extractor, "reach", 0)
+    return (extractor.overlap_frames if isinstance(extractor, Whole) else 0) + transforms
 
 
 def kind_of(extractor: Framed) -> Kind:

@@ -1,6 +1,7 @@
 """Dynamic time warping of two whole sequences, by steps that Sakoe and Chiba have: alone, or a query in many windows.
 
-`align` and `average`, the mean of frames along a path, are what DTW barycentre averaging is made of. `in_windows` has costs alone.
+`align` and `average`, the mean of frames along a path, are what DTW barycentre averaging is made of. `in_windows` has costs
+alone.
 
 A path goes from the first frames of both to the last of both, by steps (1,1), (1,0) and (0,1), and costs the sum of the
 local distances that it meets (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word

@@ -52,9 +52,16 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("project", {}, "features"),
         ("project", {"columns": 2}, "features"),
         ("pca", {"columns": 3}, "features"),
+        ("warp", {}, "features"),
+        ("warp", {"frames": 7}, "posteriors"),
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str) -> None:
+    if name == "warp":
+        rng = np.random.default_rng(7)
+        arrays = {"mean": rng.normal(size=6), "deviation": rng.uniform(0.1, 3, 6)}
+        Model("warp", 1, arrays).save(Folder(str(Path(model).parent)), "warp.npz")
+        options = {"model": str(Path(model).with_name("warp.npz")), **options}
     check_transform(name, {"model": model, **options} if name in ("project", "pca") else options, kind=kind)
 
 

@@ -25,6 +25,7 @@ from swsdist.features.transforms.fitted import Moments
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
+from swsdist.features.transforms.warp import Warp
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.methods.dtw.query_distances import local_distances
@@ -89,6 +90,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
         "pca": (1, "be672585225e14e1f41bec4208281272c293894cc5e2b1b50719f9aafa5a10c2"),
+        "warp": (1, "61e1971b38b6ecbd4929a76f8bc49cac60368952b5f771c06b1e9d9602ed75e1"),
         "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
     },
 }
@@ -182,7 +184,7 @@ def fitted(place: Path) -> str:
 
 
 def of_transform(name: str) -> list[bytes]:
-    """Frames; of logarithms, which differ from machine to machine in their last places, 10000ths."""
+    """Frames; of logarithms and normal deviates, which differ from machine to machine in their last places, 10000ths."""
     with TemporaryDirectory() as place:
         shape = Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors")
         options: dict[str, Any] = {"columns": {"keep": ["c4", 0, 1]}, "log": {"floor": 0.001}}.get(name, {})
@@ -192,10 +194,14 @@ def of_transform(name: str) -> list[bytes]:
             options = {"model": f"{place}/model.npz", "columns": 3}
         if name == "pca":
             options = {"model": fitted(Path(place)), "columns": 3}
+        if name == "warp":
+            moments = Moments(50, np.arange(DIMENSION) / 8, np.diag(4.0 ** -np.arange(DIMENSION)))
+            Warp().solve(moments).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz", "frames": 21}
         made = TRANSFORMS[name].load()(**options)
         becomes = made.becomes(shape)
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
-    values = np.rint(frames * 10_000).astype("<i8") if name == "log" else frames.astype("<f4")
+    values = np.rint(frames * 10_000).astype("<i8") if name in ("log", "warp") else frames.astype("<f4")
     return [repr(becomes).encode(), values.tobytes()]
 
 

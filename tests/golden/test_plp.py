@@ -1,8 +1,8 @@
 """PLP against HTK, and against the formulas.
 
-`htk_plp.npz` holds 0.42 s of speech and what HCopy of HTK 3.4 makes of them: a part of `test.wav` and `test.wav.plp_htk.1` of Kaldi's
-src/feat/test_data (the recording is free of copyright, says the README there; TARGETKIND PLP_D_A_0, 23 bands from 0 to 8000
-Hz, USEPOWER, Hamming window of 25 ms every 10 ms, COMPRESSFACT 0.33, CEPLIFTER 22, 12 cepstra and C0, which stands last).
+`htk_plp.npz` holds 0.42 s of speech and what HCopy of HTK 3.4 makes of them: a part of `test.wav` and `test.wav.plp_htk.1` of
+Kaldi's src/feat/test_data (the recording is free of copyright, says the README there; TARGETKIND PLP_D_A_0, 23 bands from 0 to
+8000 Hz, USEPOWER, Hamming window of 25 ms every 10 ms, COMPRESSFACT 0.33, CEPLIFTER 22, 12 cepstra and C0, which stands last).
 """
 
 from __future__ import annotations

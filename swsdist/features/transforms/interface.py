@@ -1,12 +1,13 @@
 """What a transform is, and an extractor with some behind it.
 
-A transform maps each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a query
-and the same frame of a document become the same. What needs the frames around one is an extractor's affair.
+A transform maps each frame by itself, or says how many frames around one it looks at (`context`). Blocks, chunks, batches and
+places in a recording are no affair of its own: it is given the frames around that it needs (`Transformed.streamed`), so a
+frame of a query that is a place in a document and the same frame of the document become the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -40,7 +41,8 @@ class Shape(NamedTuple):
 class Transform(Protocol):
     """Frames in, as many frames out.
 
-    A method `files`, paths that its numbers depend on, is optional.
+    A method `files`, paths that its numbers depend on, is optional, and so is the attribute `context`: frames to either side
+    that a frame depends on, by default none.
 
     Attributes:
         name: its name in configs.
@@ -59,7 +61,10 @@ class Transform(Protocol):
         ...
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame do not depend on the others.
+        """Float32 (frames, columns given) to float32 (frames, columns made).
+
+        The bytes of a frame depend on it and on `context` frames to either side alone; beyond the first and the last nothing
+        is.
 
         Raises:
             DataError: the numbers are not what it takes.
@@ -79,6 +84,12 @@ class TransformOptions(Options):
         return self.model_dump(mode="json")
 
 
+def context_of(transform: Transform) -> int:
+    """Frames to either side that a frame depends on: its attribute `context`, by default none."""
+    context: int = getattr(transform, "context", 0)
+    return context
+
+
 def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Extractor | Given:
     """An extractor and the transforms behind it, which is an extractor again, or given frames and these.
 
@@ -90,6 +101,9 @@ def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Ex
 
 class Transformed:
     """What gives frames, and the transforms behind it: their shape, and what they say of themselves.
+
+    Attributes:
+        reach: frames to either side that the transforms look at, beside what the extractor does.
 
     Args:
         inner: of one track.
@@ -118,6 +132,7 @@ class Transformed:
                     remedy="mend the transform: names of columns differ",
                 )
         self.columns, self.kind = shape
+        self.reach = sum(map(context_of, transforms))
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
 
@@ -125,6 +140,20 @@ class Transformed:
         for transform in self.transforms:
             frames = transform.apply(frames)
         return frames
+
+    def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """A recording's frames as the extractor gives them, transformed; in blocks of other sizes.
+
+        A frame has the same bytes however the recording is cut: what lies beyond a block counts.
+
+        Args:
+            blocks: float32 (frames, columns), consecutive, from the first frame of the recording to the last.
+        """
+        made = iter(blocks)
+        for transform in self.transforms:
+            context = context_of(transform)
+            made = _surrounded(transform, context, made) if context else map(transform.apply, made)
+        return made
 
     def describe(self) -> dict[str, object]:
         """Options of the extractor; those of the transforms are theirs."""
@@ -135,6 +164,23 @@ class Transformed:
         return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
 
 
+def _surrounded(
+    transform: Transform, context: int, blocks: Iterator[NDArray[np.float32]]
+) -> Iterator[NDArray[np.float32]]:
+    """Blocks through a transform that looks at so many frames to either side."""
+    held: NDArray[np.float32] | None = None
+    before = 0  # frames at the head of what is held that were given already
+    for block in blocks:
+        held = block if held is None else np.concatenate([held, block])
+        ready = len(held) - context
+        if ready > before:
+            yield transform.apply(held)[before:ready]
+            before = min(ready, context)
+            held = held[ready - before :]
+    if held is not None and len(held) > before:
+        yield transform.apply(held)[before:]
+
+
 class TransformedExtractor(Transformed):
     """An extractor again (`features.interface.Extractor`); arguments and errors as of `Transformed`."""
 
@@ -142,7 +188,7 @@ class TransformedExtractor(Transformed):
 
     def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
         super().__init__(inner, transforms)
-        self.context = inner.context
+        self.context = None if inner.context is None else inner.context + self.reach
         # What is optional is there or not, as it is of the extractor.
         for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
             if hasattr(inner, optional):
@@ -172,4 +218,4 @@ class TransformedGiven(Transformed):
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Transformed frames of an item."""
-        return map(self._applied, self.inner.read(item, key, storage, seconds))
+        return self.streamed(self.inner.read(item, key, storage, seconds))

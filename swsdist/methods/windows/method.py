@@ -1,15 +1,15 @@
 """The method windows: the search of the ALBAYZIN systems "MFCC fingerprint" and "phoneme posteriorgram".
 
 Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section "MFCC
-fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 % overlap; its estimated
-cost is the sum of the least distances of its columns (eq. 3). Of a document the max(100, its seconds) windows of least
-estimate are searched by DTW. Detections that end at least 0.5 s from every better one are kept.
+fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 % overlap; its
+estimated cost is the sum of the least distances of its columns (eq. 3). Of a document the max(100, its seconds) windows of
+least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are kept.
 
 What the paper leaves open, and what is done here:
 
 - The sum of eq. 3 runs to n + N inclusive, one frame more than the window has. Here a window has N frames.
-- Where the last window leaves frames of a document over, one more ends with the document; a document of fewer than N frames is one
-  window.
+- Where the last window leaves frames of a document over, one more ends with the document; a document of fewer than N frames is
+  one window.
 - "A window of the size of the query is employed for this search": the path goes by the steps (1,1), (1,0) and (0,1), each place
   charged once, and may begin and end with any frame of the window (`ends: free`), for windows that lie half a query apart
   hardly ever begin with the word; or it goes from the window's first frame to its last (`ends: pinned`).
@@ -112,7 +112,7 @@ class Windows:
         )
 
     def rescore(self, queries: list[Example], store: Store, spans: pa.Table) -> pa.Table:
-        """The best path in the windows of a span: one begins with it, the others with every half of the query, one ends with it.
+        """The best path in the windows of a span: from its begin every half of the query, and one that ends with it.
 
         A span that is shorter than the query is one window.
         """

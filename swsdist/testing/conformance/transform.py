@@ -1,4 +1,4 @@
-"""Is a transform right? It maps each frame by itself, always to the same bytes, and tells what its frames are."""
+"""Is a transform right? It maps frames alone or with those around, always to the same bytes, and tells what its frames are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
 from swsdist.features.interface import KINDS, Kind, files_of
-from swsdist.features.transforms.interface import Shape, Transform
+from swsdist.features.transforms.interface import Shape, Transform, context_of
 from swsdist.registries import TRANSFORMS
 from swsdist.testing import scenes
 
@@ -61,11 +61,20 @@ def check_transform(
     require(bool(np.isfinite(whole).all()), "not all that it makes is finite")
     require(made.apply(frames).tobytes() == whole.tobytes(), "it makes something else the second time")
     require(made.apply(frames[:0]).shape == (0, len(shape.columns)), "of no frames it does not make none")
-    for first, last in ((0, 1), (7, 8), (3, 20), (0, 131), (131, 200)):
-        alone = made.apply(frames[first:last])
-        require(_same(alone, whole[first:last]), f"frames {first} to {last - 1} by themselves become others")
-    order = np.random.default_rng(1).permutation(200)
-    require(_same(made.apply(frames[order]), whole[order]), "a frame depends on its neighbours")
+    context = context_of(made)
+    require(isinstance(context, int) and context >= 0, f"its context is {context!r}, not 0 or more frames")
+    long = values(4, 3 * context + 200, columns).astype(np.float32)
+    all_of_it = made.apply(long)
+    for first, last in ((0, 1), (7, 8), (3, 20), (0, 131), (131, 200), (context + 9, 2 * context + 31)):
+        begin, end = max(0, first - context), min(last + context, len(long))
+        alone = made.apply(long[begin:end])[first - begin : last - begin]
+        around = f" and {context} around" if context else ""
+        require(
+            _same(alone, all_of_it[first:last]), f"frames {first} to {last - 1}{around} by themselves become others"
+        )
+    if context == 0:
+        order = np.random.default_rng(1).permutation(200)
+        require(_same(made.apply(frames[order]), whole[order]), "a frame depends on its neighbours")
     if shape.kind == "posteriors":
         wrong = np.abs(whole.sum(axis=1, dtype=np.float64) - 1).max() > _TOLERANCE or whole.min() < 0
         require(not wrong, "what it calls posteriors does not sum to 1")
