@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.kernels.alignment import Packed, packed
 from swsdist.kernels.distances.registry import create
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.first_pass import buffering
@@ -100,6 +101,23 @@ def test_a_document_that_is_not_held_at_once(held: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(buffering, "_HELD", held)
     assert found(case, [0, 1, 2]) == wanted
     assert found(case, [2, 0, 1]) == wanted
+
+
+def test_states_of_64_bits_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries of more than 300 frames have them."""
+    assert (packed(45, 45).dtype, packed(300, 300).dtype, packed(600, 600).dtype) == (np.int32, np.int32, np.int64)
+    rng = np.random.default_rng(5)
+    case = {
+        "queries": [rng.integers(0, 4, (count, 3)) for count in (30, 9)],
+        "documents": [rng.integers(0, 4, (count, 3)) for count in (400, 20)],
+        "windows": 30,
+        "candidates": 9,
+        "apart": 3,
+        "block": 100,
+    }
+    wanted = [found({**case, "free": free}, [0, 1]) for free in (False, True)]
+    monkeypatch.setattr("swsdist.methods.windows.search.packed", lambda n, columns: Packed(np.int64, 21))
+    assert [found({**case, "free": free}, [0, 1]) for free in (False, True)] == wanted
 
 
 @settings(max_examples=30, deadline=None)

@@ -7,13 +7,15 @@ kept is known at its end only; until then the fine search is made in all windows
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.alignment import in_windows
+from swsdist.kernels.alignment import in_windows, packed
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.products import aligned
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
@@ -96,10 +98,21 @@ def _fine(held: Held, queries: list[QueryDistances], seen: NDArray[np.int64], li
         columns = np.minimum(query.frames, limits.lengths[document[stretch]] - first)
         paths = np.empty((count, 3), np.int64)
         places = np.column_stack([zero[stretch] + first, columns])
-        in_windows(distances, query.height, query.frames, places, limits.free, np.empty(query.frames, np.int64), paths)
+        _paths(distances, query, places, limits.free, paths)
         paths[:, :2] += first[:, None]
         made.append(np.column_stack([np.full(count, k), document[stretch], best[:count, 1:], paths]))
     return made
+
+
+def _paths(
+    distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, found: NDArray[np.int64]
+) -> None:
+    """The best path of a query in each of some windows; see `kernels.alignment.in_windows`."""
+    n = query.frames
+    state = packed(n, int(places[:, 1].max(initial=1)))
+    column = cast("State", aligned(n * WIDTH, np.dtype(state.dtype)))
+    run = in_windows(state.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
+    run(distances, query.height, n, places, free, state.bits, aligned(n * WIDTH, np.int16), column, found)
 
 
 def settled(rows: _Rows, limits: Limits) -> _Rows:
@@ -145,7 +158,7 @@ def best_in(
     first = np.append(np.arange(0, last, max(1, n // 2)), last)
     places = np.column_stack([first, np.full(len(first), min(n, len(part)))])
     paths = np.empty((len(first), 3), np.int64)
-    in_windows(query(laid.source), query.height, n, places, free, np.empty(n, np.int64), paths)
+    _paths(query(laid.source), query, places, free, paths)
     k = int(np.argmin(paths[:, 2]))
     return int(first[k] + paths[k, 0]), int(first[k] + paths[k, 1]), int(paths[k, 2])
 
