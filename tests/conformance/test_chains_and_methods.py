@@ -82,8 +82,10 @@ def test_dtw(searched: tuple[pa.Table, Store], search: dict[str, Any]) -> None:
     [{}, {"ends": "pinned"}, {"windows": {"least": 2, "per_second": 0.5}, "apart": 0.05}],
     ids=["free", "pinned", "few"],
 )
-def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("examples", ["best", "template"])
+def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], examples: str) -> None:
     search = {"method": "windows", "method_options": options, "distance": "euclidean", "candidates": {"least": 5}}
+    search["examples"] = examples
     assert check_method(Search.model_validate(search), *searched) > 1
 
 
