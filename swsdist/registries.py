@@ -22,6 +22,8 @@ FEATURES: Registry[Entry] = Registry(
     "features.name",
     {
         "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
+        "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 1),
+        "plp": Entry("swsdist.features.plp:Plp", 1),
         "external": Entry("swsdist.features.external:External", 1),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
     },
@@ -29,7 +31,7 @@ FEATURES: Registry[Entry] = Registry(
 
 _T = "swsdist.features.transforms"
 
-#: Frames to other frames, each by itself.
+#: Frames to other frames.
 TRANSFORMS: Registry[Entry] = Registry(
     "transform",
     "swsdist.transforms",
@@ -41,6 +43,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
         "project": Entry(f"{_T}.project:Project", 1),
+        "warp": Entry(f"{_T}.warp:Warp", 1),
     },
 )
 
@@ -51,7 +54,16 @@ CHAINS: Registry[Entry] = Registry(
 
 #: Queries and a store to candidates.
 METHODS: Registry[MethodEntry] = Registry(
-    "method", "swsdist.methods", "search.method", {"dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1)}, MethodEntry
+    "method",
+    "swsdist.methods",
+    "search.method",
+    {
+        "dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1),
+        "windows": MethodEntry(
+            "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
+        ),
+    },
+    MethodEntry,
 )
 
 _D = "swsdist.kernels.distances"

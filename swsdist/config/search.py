@@ -213,7 +213,8 @@ class Search(Section):
     proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
     method_options: dict[str, object] = Field(
-        default_factory=dict, description="options of the method; those of dtw are the keys below"
+        default_factory=dict,
+        description="options of the method: those of windows are in docs/concepts/windows.md, those of dtw are the keys below",
     )
     lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")

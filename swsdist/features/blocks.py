@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import AudioError, ConfigError
-from swsdist.features.interface import Batched, Extractor, Whole, frame_count
+from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
@@ -29,7 +29,10 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
     Raises:
         AudioError: a frame is not finite, or the recording is shorter than one frame.
     """
-    if extractor.context is None:
+    pieces: Iterator[_Array]
+    if isinstance(extractor, Layered) and not extractor.whole:
+        pieces = (_finite(extractor, block) for block in extractor.streamed(in_blocks(extractor.inner, audio)))
+    elif extractor.context is None:
         pieces = _kept(extractor, _chunks(extractor, audio))
     else:
         pieces = _kept(extractor, _windows(extractor, extractor.context, audio))
@@ -141,9 +144,13 @@ def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Arra
     samples = [each[0] for each in stretches]
     made = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
     for frames, (_, first, last) in zip(made, stretches, strict=True):
-        if not np.isfinite(frames).all():
-            raise AudioError(f"features of {extractor.name} are not finite", reason="not-finite")
-        yield frames[first:last]
+        yield _finite(extractor, frames)[first:last]
+
+
+def _finite(extractor: Extractor, frames: _Array) -> _Array:
+    if not np.isfinite(frames).all():
+        raise AudioError(f"features of {extractor.name} are not finite", reason="not-finite")
+    return frames
 
 
 def regrouped(pieces: Iterable[_Array]) -> Iterator[_Array]:

@@ -16,7 +16,7 @@ Frames that somebody else made are not extracted: they are `Given`, and found by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -115,6 +115,23 @@ class Whole(Protocol):
 
 
 @runtime_checkable
+class Layered(Protocol):
+    """An extractor that is another one, and what is done to its frames.
+
+    Attributes:
+        inner: the other one.
+        whole: whether the whole recording is needed for that, and not frames around one only.
+    """
+
+    inner: Extractor
+    whole: bool
+
+    def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """Its frames of a recording, from those of the other one in blocks; where it is not `whole`."""
+        ...
+
+
+@runtime_checkable
 class Batched(Protocol):
     """An extractor that computes several stretches at once.
 
@@ -167,7 +184,8 @@ def surroundings(extractor: Extractor) -> int:
     """Frames to either side that a place cut out of a recording is computed with."""
     if extractor.context is not None:
         return extractor.context
-    return extractor.overlap_frames if isinstance(extractor, Whole) else 0
+    transforms: int = getattr(extractor, "reach", 0)
+    return (extractor.overlap_frames if isinstance(extractor, Whole) else 0) + transforms
 
 
 def kind_of(extractor: Framed) -> Kind:

@@ -108,7 +108,6 @@ class Mfcc(BaseModel):
             float32 (frames, dimension): coefficients, then their slopes, then their curvatures.
         """
         from scipy.fft import dct, rfft
-        from scipy.ndimage import correlate1d
 
         if len(samples) < self.n_fft:
             return np.empty((0, self.dimension), np.float32)
@@ -119,10 +118,26 @@ class Mfcc(BaseModel):
             power = spectrum.real**2 + spectrum.imag**2
             decibels = 10.0 * np.log10(np.maximum(power @ self._mel, 1e-10))
             static[first : first + 512] = dct(decibels, type=2, norm="ortho", axis=1)[:, : self.n_mfcc]
-        columns = [static]
-        for order in range(1, self.deltas + 1):
-            columns.append(correlate1d(static, _delta_weights(self.delta_width, order), axis=0, mode="nearest"))
-        return np.concatenate(columns, axis=1).astype(np.float32)
+        return with_deltas(static, self.deltas, self.delta_width)
+
+
+def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray[np.float32]:
+    """Coefficients and, beside them, their differences.
+
+    Args:
+        static: float64 (frames, n).
+        deltas: 0: none, 1: slopes, 2: slopes and curvatures.
+        width: frames, odd, that a difference is fitted through; at the ends the end frames are repeated.
+
+    Returns:
+        float32 (frames, n * (1 + deltas)).
+    """
+    from scipy.ndimage import correlate1d
+
+    columns = [static]
+    for order in range(1, deltas + 1):
+        columns.append(correlate1d(static, _delta_weights(width, order), axis=0, mode="nearest"))
+    return np.concatenate(columns, axis=1).astype(np.float32)
 
 
 def _delta_weights(width: int, order: int) -> NDArray[np.float64]:

@@ -1,4 +1,7 @@
-"""Dynamic time warping of two whole sequences, and the mean of frames along it: what DTW barycentre averaging is made of.
+"""Dynamic time warping of two whole sequences, by steps that Sakoe and Chiba have: alone, or a query in many windows.
+
+`align` and `average`, the mean of frames along a path, are what DTW barycentre averaging is made of. `in_windows` has costs
+alone.
 
 A path goes from the first frames of both to the last of both, by steps (1,1), (1,0) and (0,1), and costs the sum of the
 local distances that it meets (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word
@@ -9,10 +12,19 @@ is one path, and it is the same on any machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.arithmetic import least
 from swsdist.kernels.compiled import compiled
+from swsdist.kernels.recurrences.packing import State, StateType
+from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
 @compiled("int64(int16[:,::1], int32[:,::1], int32[:,::1])")
@@ -80,3 +92,117 @@ def average(
         counts[i] += 1
         for d in range(frames.shape[1]):
             mean[i, d] = mean[i, d] + (frames[j, d] - mean[i, d]) / counts[i]
+
+
+class Packed(NamedTuple):
+    """How cost and document frames of a path share a state (as in `kernels.recurrences.packing`).
+
+    Attributes:
+        dtype: int32 or int64.
+        bits: that hold the document frames; what is above them is the cost.
+    """
+
+    dtype: StateType
+    bits: int
+
+
+def packed(query_frames: int, columns: int) -> Packed:
+    """The narrowest state that holds any path of a query in windows of so many columns: it meets N + columns - 1 places."""
+    bits = columns.bit_length()
+    largest = (MAX_DISTANCE * (query_frames + columns) + 1) << bits
+    return Packed(np.int32 if largest <= np.iinfo(np.int32).max else np.int64, bits)
+
+
+#: Of a query in windows; `in_windows` says what the arguments are.
+InWindows: TypeAlias = Callable[
+    [NDArray[np.int16], int, int, NDArray[np.int64], bool, int, NDArray[np.int16], State, NDArray[np.int64]], None
+]
+
+
+def _in_windows(
+    distances: NDArray[np.int16],
+    height: int,
+    n: int,
+    windows: NDArray[np.int64],
+    free: bool,
+    bits: int,
+    gathered: NDArray[np.int16],
+    column: State,
+    found: NDArray[np.int64],
+) -> None:
+    like = lanes_of(column)
+    shift, frame = spread(bits, like), spread(1, like)
+    places = np.empty(WIDTH, np.int64)
+    for group in range(0, len(windows), WIDTH):
+        lanes = min(WIDTH, len(windows) - group)
+        longest = np.int64(0)
+        for lane in range(lanes):
+            longest = max(longest, windows[group + lane, 1])
+        for c in range(longest):
+            for lane in range(WIDTH):
+                # A lane without a window, or whose window ends before the longest, goes on with its last column.
+                window = group + min(lane, lanes - 1)
+                t = windows[window, 0] + min(c, windows[window, 1] - 1)
+                places[lane] = t // WIDTH * height * WIDTH + t % WIDTH
+            for i in range(n):
+                for lane in range(WIDTH):
+                    gathered[i * WIDTH + lane] = distances[places[lane] + i * WIDTH]
+            state = load_unsigned(gathered, 0, like) << shift
+            left = load(column, 0)
+            if c == 0 or free:
+                state = state + frame
+            else:
+                state = state + left + frame
+            store(column, 0, state)
+            corner = left
+            if c == 0:
+                for i in range(1, n):
+                    state = state + (load_unsigned(gathered, i * WIDTH, like) << shift)
+                    store(column, i * WIDTH, state)
+            else:
+                for i in range(1, n):
+                    left = load(column, i * WIDTH)
+                    state = least(state, least(corner, left) + frame)
+                    state = state + (load_unsigned(gathered, i * WIDTH, like) << shift)
+                    store(column, i * WIDTH, state)
+                    corner = left
+            for lane in range(lanes):
+                last = windows[group + lane, 1] - 1
+                if c > last or (c < last and not free):
+                    continue
+                end = np.int64(column[(n - 1) * WIDTH + lane])
+                if not free or c == 0 or end < found[group + lane, 2]:
+                    found[group + lane, 1] = c
+                    found[group + lane, 2] = end
+        for k in range(group, group + lanes):
+            found[k, 0] = found[k, 1] + 1 - (found[k, 2] & ((1 << bits) - 1))
+            found[k, 2] >>= bits
+
+
+@cache
+def in_windows(dtype: StateType) -> InWindows:
+    """The compiled search of a query in windows of documents, for a type of state.
+
+    Steps are (1,1), (1,0) and (0,1), and each place is charged once. Of paths of equal cost the one counts that takes fewer
+    document frames, and of these the one that ends first. Sixteen windows are searched side by side.
+
+    Returns:
+        A function of (distances int16 (groups, height, 16), flat, as `methods.dtw.query_distances` makes them; their rows a
+        group; query frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end
+        with any frame of its window, or goes from the first to the last; bits of `packed`; room for 16 distances and for 16
+        states a query frame, aligned; found int64 (many, 3), written: first and last column of the path, counted from the
+        window's first, and its cost).
+    """
+    number = numba.int64
+    signature = numba.void(
+        numba.int16[::1],
+        number,
+        number,
+        numba.int64[:, ::1],
+        numba.boolean,
+        number,
+        numba.int16[::1],
+        numba.from_dtype(np.dtype(dtype))[::1],
+        numba.int64[:, ::1],
+    )
+    return compiled(signature)(_in_windows)

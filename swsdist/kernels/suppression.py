@@ -1,4 +1,4 @@
-"""Greedy suppression of overlapping spans, best first."""
+"""Greedy suppression, best first: of spans that overlap, and of what is too near to a better one."""
 
 from __future__ import annotations
 
@@ -101,3 +101,30 @@ def claim(
             if owner[i] == i:
                 before[i - begin] = newest[cell]
                 newest[cell] = i
+
+
+@compiled("void(int64[::1], int64[::1], int64, boolean[::1])")
+def separated(bounds: NDArray[np.int64], frame: NDArray[np.int64], apart: int, keep: NDArray[np.bool_]) -> None:
+    """Those that lie at least `apart` frames from every better one that is kept.
+
+    Args:
+        bounds: int64 (groups + 1,), rows bounds[g]..bounds[g + 1] compete with each other only, best first.
+        frame: int64 (rows,), 0 or more.
+        apart: at least 1.
+        keep: bool (rows,), is written.
+    """
+    for g in range(len(bounds) - 1):
+        begin, end = bounds[g], bounds[g + 1]
+        highest = np.int64(0)
+        for row in range(begin, end):
+            highest = max(highest, frame[row])
+        # Of what is kept, no two are in one stretch of `apart` frames.
+        kept = np.full(highest // apart + 1, -1, np.int64)
+        for row in range(begin, end):
+            place = frame[row] // apart
+            keep[row] = True
+            for near in range(max(place - 1, 0), min(place + 1, len(kept) - 1) + 1):
+                if kept[near] >= 0 and abs(kept[near] - frame[row]) < apart:
+                    keep[row] = False
+            if keep[row]:
+                kept[place] = frame[row]

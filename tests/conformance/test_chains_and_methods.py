@@ -1,4 +1,4 @@
-"""The chain search and the method dtw pass the suites of their kinds; what is wrong is caught."""
+"""The chain search and the methods dtw and windows pass the suites of their kinds; what is wrong is caught."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from swsdist.chains.search.queries import examples_in
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.entries import MethodEntry
+from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
+from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import Progress, run_stages
@@ -73,6 +75,44 @@ def test_the_search_chain(folder: Path) -> None:
 )
 def test_dtw(searched: tuple[pa.Table, Store], search: dict[str, Any]) -> None:
     assert check_method(Search.model_validate(search), *searched) > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"ends": "pinned"}, {"windows": {"least": 2, "per_second": 0.5}, "apart": 0.05}],
+    ids=["free", "pinned", "few"],
+)
+@pytest.mark.parametrize("examples", ["best", "template"])
+def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], examples: str) -> None:
+    search = {"method": "windows", "method_options": options, "distance": "euclidean", "candidates": {"least": 5}}
+    search["examples"] = examples
+    assert check_method(Search.model_validate(search), *searched) > 1
+
+
+@pytest.mark.parametrize(
+    ("search", "complaint"),
+    [
+        ({"recurrence": "asymmetric"}, "does not look at recurrence"),
+        ({"proposer": {"name": "averaged"}}, "does not look at proposer"),
+        ({"skip_silence": True}, "does not look at skip_silence"),
+        ({"candidate_window": 20}, "does not look at candidate_window"),
+        ({"method_options": {"end": "free"}}, "takes no end"),
+        ({"method_options": {"ends": "loose"}}, "ends of windows: Input should be 'free' or 'pinned'"),
+        ({"method_options": {"apart": 0}}, "apart of windows is more than 0"),
+    ],
+)
+def test_windows_refuses_what_it_does_not_look_at(search: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        create(Search.model_validate({"method": "windows", **search}))
+
+
+def test_what_windows_does_not_look_at_is_no_part_of_its_identity() -> None:
+    one, other = (Search.model_validate({"method": "windows", "lanes": lanes}) for lanes in (16, 32))
+    assert identity(one) == identity(other)
+    assert "recurrence" not in str(identity(one))
+    assert identity(one) != identity(Search.model_validate({"method": "windows", "distance": "euclidean"}))
+    assert identity(one) != identity(Search.model_validate({"method": "windows", "method_options": {"ends": "pinned"}}))
+    assert identity(one) == identity(Search.model_validate({"method": "windows", "method_options": {"ends": "free"}}))
 
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------

@@ -100,6 +100,19 @@ def test_mfcc_with_other_options(options: dict[str, Any]) -> None:
     check_extractor(create("mfcc", options))
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("plp", {"bands": "mel", "rasta": True, "deltas": 1}),
+        ("plp", {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "lifter": 0, "deltas": 0}),
+        ("mfcc-fingerprint", {"deltas": 0}),
+    ],
+    ids=str,
+)
+def test_plp_and_fingerprints_with_other_options(name: str, options: dict[str, Any]) -> None:
+    check_extractor(create(name, options))
+
+
 class Energies(BaseModel):
     """The smallest extractor that is right: log energy of each frame, and its mean over the frames around."""
 

@@ -58,15 +58,21 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("gmm", {"keep": 2, "floor": 0}, "features"),
         ("mean-variance", {}, "features"),
         ("mean-variance", {"variance": False, "corpus_frames": 0}, "features"),
+        ("warp", {}, "features"),
+        ("warp", {"frames": 7}, "posteriors"),
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str, tmp_path: Path) -> None:
     if name in ("project", "pca"):
         options = {"model": model, **options}
-    if name in ("gmm", "mean-variance"):
-        of_name = {"gmm": mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))}
-        moments = Model("moments", 1, {"mean": np.ones(6), "deviation": np.full(6, 3.0)})
-        of_name.get(name, moments).save(Folder(str(tmp_path)), "fitted.npz")
+    known = {"mean": np.linspace(-1, 1, 6), "deviation": np.linspace(0.1, 3, 6)}
+    fitted = {
+        "gmm": mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6))),
+        "mean-variance": Model("moments", 1, known),
+        "warp": Model("warp", 1, known),
+    }
+    if name in fitted:
+        fitted[name].save(Folder(str(tmp_path)), "fitted.npz")
         options = {"model": str(tmp_path / "fitted.npz"), **options}
     check_transform(name, options, kind=kind)
 

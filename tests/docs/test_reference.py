@@ -15,9 +15,12 @@ from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
+from swsdist.features.fingerprint import MfccFingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
+from swsdist.features.plp import Plp
 from swsdist.io.filesystem import Folder
+from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS, DISTANCES
 from swsdist.score import PROTOCOLS
@@ -92,6 +95,31 @@ def test_options_of_mfcc() -> None:
         name: ("null" if field.default is None else str(field.default), field.description)
         for name, field in Mfcc.model_fields.items()
     }
+
+
+def test_options_of_plp() -> None:
+    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "plp"))}
+    assert shown == {
+        name: ("null" if field.default is None else str(field.default), field.description)
+        for name, field in Plp.model_fields.items()
+    }
+
+
+def test_options_of_fingerprints_are_those_of_mfcc_but_for_what_is_told() -> None:
+    shown = [
+        (_plain(name), _plain(default), text)
+        for name, default, text in rows(_section("features.md", "mfcc-fingerprint"))
+    ]
+    assert shown == [
+        (name, str(field.default), field.description)
+        for name, field in MfccFingerprint.model_fields.items()
+        if field.default != Mfcc.model_fields[name].default
+    ]
+
+
+def test_options_of_windows() -> None:
+    table = rows(sections(DOCS / "concepts/windows.md")["Options"])
+    assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
 
 
 def test_options_of_phnrec() -> None:

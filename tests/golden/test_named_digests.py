@@ -93,6 +93,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
         "mean-variance": (1, "4bf0bc3870ef0b583f2fd40a5601dfb199d945bac90b56aebb9dfaec83b603b1"),
         "pca": (1, "be672585225e14e1f41bec4208281272c293894cc5e2b1b50719f9aafa5a10c2"),
+        "warp": (1, "61e1971b38b6ecbd4929a76f8bc49cac60368952b5f771c06b1e9d9602ed75e1"),
         "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
     },
 }
@@ -186,7 +187,7 @@ def fitted(place: Path) -> str:
 
 
 def of_transform(name: str) -> list[bytes]:
-    """Frames; of logarithms and exponentials, which differ from machine to machine in their last places, 10000ths."""
+    """Frames; of logarithms, exponentials and normal deviates, whose last places differ from machine to machine, 10000ths."""
     with TemporaryDirectory() as place:
         shape = Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors")
         options: dict[str, Any] = {"columns": {"keep": ["c4", 0, 1]}, "log": {"floor": 0.001}}.get(name, {})
@@ -204,10 +205,15 @@ def of_transform(name: str) -> list[bytes]:
             known = {"mean": np.full(DIMENSION, 0.25), "deviation": np.full(DIMENSION, 0.5)}
             Model("moments", 1, known).save(Folder(place), "model.npz")
             options = {"model": f"{place}/model.npz"}
+        if name == "warp":
+            known = {"mean": np.arange(DIMENSION) / 8, "deviation": 2.0 ** -np.arange(DIMENSION)}
+            Model("warp", 1, known).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz", "frames": 21}
         made = TRANSFORMS[name].load()(**options)
         becomes = made.becomes(shape)
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
-    values = np.rint(frames * 10_000).astype("<i8") if name in ("log", "gmm") else frames.astype("<f4")
+    rounded = name in ("log", "gmm", "warp")
+    values = np.rint(frames * 10_000).astype("<i8") if rounded else frames.astype("<f4")
     return [repr(becomes).encode(), values.tobytes()]
 
 

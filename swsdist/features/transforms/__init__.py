@@ -1,1 +1,1 @@
-"""Frames to other frames, each by itself: what stands behind an extractor in `features.transforms`, a file each."""
+"""Frames to other frames: what stands behind an extractor in `features.transforms`, a file each."""

@@ -1,13 +1,14 @@
 """What a transform is, and an extractor with some behind it.
 
 Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
-query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), or that
-it needs the whole recording; then so does the extractor with it behind.
+query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), and is
+given them wherever a recording is cut (`Transformed.streamed`). One that needs the whole recording says None; then so does the
+extractor with it behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -68,7 +69,7 @@ class Transform(Protocol):
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame depend on no others than
-        those of its context.
+        those of its context; beyond the first and the last frame nothing is.
 
         Raises:
             DataError: the numbers are not what it takes.
@@ -106,6 +107,10 @@ def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Ex
 class Transformed:
     """What gives frames, and the transforms behind it: their shape, and what they say of themselves.
 
+    Attributes:
+        whole: whether a transform needs the whole recording.
+        reach: else the frames to either side that they look at, beside what the extractor does.
+
     Args:
         inner: of one track.
         transforms: in their order.
@@ -133,6 +138,9 @@ class Transformed:
                     remedy="mend the transform: names of columns differ",
                 )
         self.columns, self.kind = shape
+        contexts = list(map(context_of, transforms))
+        self.whole = None in contexts
+        self.reach = sum(each or 0 for each in contexts)
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
 
@@ -141,6 +149,21 @@ class Transformed:
             frames = transform.apply(frames)
         return frames
 
+    def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """A recording's frames as the extractor gives them, transformed; in blocks of other sizes.
+
+        A frame has the same bytes however the recording is cut: what lies beyond a block counts.
+
+        Args:
+            blocks: float32 (frames, columns), consecutive, from the first frame of the recording to the last.
+        """
+        assert not self.whole
+        made = iter(blocks)
+        for transform in self.transforms:
+            context = context_of(transform)
+            made = _surrounded(transform, context, made) if context else map(transform.apply, made)
+        return made
+
     def describe(self) -> dict[str, object]:
         """Options of the extractor; those of the transforms are theirs."""
         return self.inner.describe()
@@ -148,6 +171,23 @@ class Transformed:
     def files(self) -> list[Path]:
         """Files of all of them."""
         return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
+
+
+def _surrounded(
+    transform: Transform, context: int, blocks: Iterator[NDArray[np.float32]]
+) -> Iterator[NDArray[np.float32]]:
+    """Blocks through a transform that looks at so many frames to either side."""
+    held: NDArray[np.float32] | None = None
+    before = 0  # frames at the head of what is held that were given already
+    for block in blocks:
+        held = block if held is None else np.concatenate([held, block])
+        ready = len(held) - context
+        if ready > before:
+            yield transform.apply(held)[before:ready]
+            before = min(ready, context)
+            held = held[ready - before :]
+    if held is not None and len(held) > before:
+        yield transform.apply(held)[before:]
 
 
 class TransformedExtractor(Transformed):
@@ -190,8 +230,8 @@ class TransformedGiven(Transformed):
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Transformed frames of an item; all at once, where a transform needs those around one."""
+        """Transformed frames of an item; all at once, where a transform needs the whole recording."""
         blocks = self.inner.read(item, key, storage, seconds)
-        if not any(context_of(each) != 0 for each in self.transforms):
-            return map(self._applied, blocks)
-        return regrouped([self._applied(np.concatenate(list(blocks)))])
+        if self.whole:
+            return regrouped([self._applied(np.concatenate(list(blocks)))])
+        return self.streamed(blocks)

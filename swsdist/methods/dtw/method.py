@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError
@@ -17,11 +18,14 @@ from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documen
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
+from swsdist.methods.spans import best_in_spans
 from swsdist.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.types import CANDIDATES
+
+if TYPE_CHECKING:
+    from swsdist.kernels.distances.interface import Distance
 
 #: Of a factor: a group's examples, with so many frames averaged.
 Queries = Callable[[int], list[Example]]
@@ -94,13 +98,8 @@ class Dtw:
         from swsdist.methods.dtw.search import warm
         from swsdist.methods.dtw.shard import engine_settings
 
-        # Which kernels there are does not depend on the dimension, so the columns of each track may be any.
-        given = self._settings
-        last = max(one.columns[1] if one.columns else 1 for one in given.streams) if given.streams else 1
-        settings = given.placed(
-            {term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False
-        )
-        distance = distance_of(settings, max(term.stop or 1 for term in settings.terms()))
+        settings, dimension = self.any_columns()
+        distance = distance_of(settings, dimension)
         warm(engine_settings(settings, distance, 0.01))
         if self._first_pass:
             rescoring = importlib.import_module("swsdist.methods.first_pass.rescoring")
@@ -108,6 +107,13 @@ class Dtw:
             importlib.import_module("swsdist.kernels.postings")
         if settings.examples == "template":
             importlib.import_module("swsdist.methods.query.template")
+
+    def any_columns(self) -> tuple[Search, int]:
+        """The section, and a dimension: which kernels there are depends on neither, so each track may have any columns."""
+        given = self._settings
+        last = max(one.columns[1] if one.columns else 1 for one in given.streams) if given.streams else 1
+        placed = given.placed({term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False)
+        return placed, max(term.stop or 1 for term in placed.terms())
 
     def prepare(self, queries: pa.Table, store: Store) -> Queries:
         """EXAMPLES, normalised and in fixed point; kept, since a template takes time to make."""
@@ -147,52 +153,18 @@ class Dtw:
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
         """The best path of a query's examples that lies inside a span; of equal ones the first example's, and its first end."""
         from swsdist.methods.curve import curve
-        from swsdist.methods.dtw.shard import Documents, engine_settings
-        from swsdist.partition import slot_of
 
-        by_query: dict[str, list[Example]] = {}
-        for example in queries(1):
-            by_query.setdefault(example.query_id, []).append(example)
-        wanted: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
-        for place, span in enumerate(spans.to_pylist()):
-            wanted.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
-        everywhere = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-        shards = sorted({row["shard"] for row in everywhere if (row["doc_id"], row["channel"]) in wanted})
-        found: dict[int, dict[str, Any]] = {}
-        if not shards:
-            return CANDIDATES.empty_table()
-        # Spans are of all frames.
-        documents = Documents(store, shards, self._settings.model_copy(update={"skip_silence": False}))
-        keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
-        settings = engine_settings(self._settings, documents.distance, store.manifest.shift)
-        chosen = np.array([key in wanted for key in keys], np.bool_)
-        for index, blocks in documents.stream(chosen=chosen):
-            frames = np.concatenate(list(blocks))
-            for place, span in wanted[keys[index]]:
-                part = frames[max(0, span["first"]) : span["last"] + 1]
-                for example in by_query.get(span["query_id"], []) if len(part) else []:
-                    of = curve(example.frames, part, documents.distance, settings.recurrence, settings.options)
-                    ends = np.flatnonzero(of.frames > 0)
-                    if not len(ends):
-                        continue
-                    end = int(ends[np.argmin(of.cost[ends])])
-                    scale = len(example.frames) * documents.distance.unit
-                    row = {
-                        "slot": slot_of(example.query_id),
-                        "query_id": example.query_id,
-                        "example": example.example,
-                        "doc_id": span["doc_id"],
-                        "channel": span["channel"],
-                        "first": max(0, span["first"]) + end - int(of.frames[end]) + 1,
-                        "last": max(0, span["first"]) + end,
-                        "cost": int(of.cost[end]),
-                        "scale": scale,
-                    }
-                    best = found.get(place)
-                    # Compared as fractions, which are exact.
-                    if best is None or row["cost"] * best["scale"] < best["cost"] * row["scale"]:
-                        found[place] = row
-        return pa.Table.from_pylist([found[place] for place in sorted(found)], CANDIDATES)
+        settings = self._settings
+
+        def best(example: Example, part: NDArray[np.float32], distance: Distance) -> tuple[int, int, int] | None:
+            of = curve(example.frames, part, distance, settings.recurrence, settings.of_recurrence())
+            ends = np.flatnonzero(of.frames > 0)
+            if not len(ends):
+                return None
+            end = int(ends[np.argmin(of.cost[ends])])
+            return end - int(of.frames[end]) + 1, end, int(of.cost[end])
+
+        return best_in_spans(queries(1), store, spans, settings, best)
 
 
 def _unit(shards: tuple[Shard, ...], matters: str) -> Unit:

@@ -64,15 +64,20 @@ def check_transform(
     require(made.apply(frames).tobytes() == whole.tobytes(), "it makes something else the second time")
     require(made.apply(frames[:0]).shape == (0, len(shape.columns)), "of no frames it does not make none")
     context = context_of(made)
-    for first, last in ((0, 1), (7, 8), (3, 20), (0, 131), (131, 200)):
-        if context is None:
-            break
-        begin, end = max(0, first - context), min(200, last + context)
-        alone = made.apply(frames[begin:end])[first - begin : last - begin]
-        around = f" with {context} around them" if context else " by themselves"
-        require(_same(alone, whole[first:last]), f"frames {first} to {last - 1}{around} become others")
-    order = np.random.default_rng(1).permutation(200)
+    require(
+        context is None or (isinstance(context, int) and context >= 0),
+        f"its context is {context!r}, not 0 or more frames",
+    )
+    if context is not None:
+        long = values(4, 3 * context + 200, columns).astype(np.float32)
+        all_of_it = made.apply(long)
+        for first, last in ((0, 1), (7, 8), (3, 20), (0, 131), (131, 200), (context + 9, 2 * context + 31)):
+            begin, end = max(0, first - context), min(last + context, len(long))
+            alone = made.apply(long[begin:end])[first - begin : last - begin]
+            around = f" with {context} around them" if context else " by themselves"
+            require(_same(alone, all_of_it[first:last]), f"frames {first} to {last - 1}{around} become others")
     if context == 0:
+        order = np.random.default_rng(1).permutation(200)
         require(_same(made.apply(frames[order]), whole[order]), "a frame depends on its neighbours")
     if shape.kind == "posteriors":
         wrong = np.abs(whole.sum(axis=1, dtype=np.float64) - 1).max() > _TOLERANCE or whole.min() < 0

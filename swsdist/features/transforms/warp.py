@@ -1,0 +1,131 @@
+"""Feature warping: each number becomes the normal deviate of its rank among those of its column around it.
+
+Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: among the W frames around it (3 s),
+the one with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. What is added
+to or multiplies a column for a while, a channel or another loudness, changes no rank. Numbers that are equal share the mean of
+their ranks.
+
+A word that was cut out of a recording has no 3 s, and its ranks among itself say nothing: a vowel is the highest of its own
+word as well as of another. So where frames lack, at the ends of a recording and around a short query, the window is filled up
+with numbers as the corpus has them: a normal distribution with the corpus's mean and deviation, of which the share below x is
+known. With n frames there::
+
+    p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
+
+A full window is warped by its ranks alone, and a frame that stands alone by the corpus alone, which is no more than taking out
+its mean and deviation: what is best for short queries. Mean and deviation are fitted to documents (`features.fitting`).
+
+Ranks are integers, so a frame becomes the same in whatever block it is computed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PrivateAttr, field_validator
+
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.moments import OfMean
+from swsdist.features.model import Model, load_model
+from swsdist.features.transforms.interface import Shape, TransformOptions
+from swsdist.io.filesystem import locate
+
+
+class _Corpus(NamedTuple):
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+class Warp(TransformOptions):
+    """Ranks in a sliding window, as normal deviates."""
+
+    frames: Annotated[int, Field(ge=3, le=10_001)] = 301
+    hours: Annotated[float, Field(gt=0, le=100)] = 0.25
+    model: IsPath | None = None
+
+    name: ClassVar[str] = "warp"
+    version: ClassVar[int] = 1
+
+    _loaded: list[_Corpus] = PrivateAttr(default_factory=list)
+
+    @field_validator("frames")
+    @classmethod
+    def _odd(cls, frames: int) -> int:
+        if frames % 2 == 0:
+            raise ValueError(f"{frames} is not odd: a frame, and as many to either side")
+        return frames
+
+    @property
+    def context(self) -> int:
+        """Frames to either side that a frame is ranked among."""
+        return self.frames // 2
+
+    def becomes(self, given: Shape) -> Shape:
+        """Features, under the same names."""
+        if self.model is not None and len(self._corpus().mean) != len(given.columns):
+            raise ConfigError(
+                f"the model is of {len(self._corpus().mean)} columns, and there are {len(given.columns)}",
+                where=f"features.transforms: warp: {self.model}",
+                remedy="name the model that was fitted to these features",
+            )
+        return Shape(given.columns, "features")
+
+    def _corpus(self) -> _Corpus:
+        if self.model is None:
+            raise ConfigError(
+                "the transform warp is not fitted",
+                where="features.transforms: warp, model",
+                remedy="run a chain that fits it (search), or name a model",
+            )
+        if not self._loaded:
+            where = f"features.transforms: warp: {self.model}"
+            try:
+                model = load_model(*locate(self.model))
+            except DataError as error:
+                raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+            found = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
+            right = found[0].ndim == 1 and found[0].shape == found[1].shape and len(found[0]) and (found[1] > 0).all()
+            if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(found).all():
+                raise ConfigError("it is no mean and deviation of columns", where=where, remedy="fit it again")
+            self._loaded.append(_Corpus(*found))
+        return self._loaded[0]
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Float32 (frames, columns) to as many; what is beyond the first and the last frame is not there."""
+        from scipy.special import ndtr, ndtri
+
+        corpus, count = self._corpus(), len(frames)
+        # Frames below less frames above; each pair is compared once.
+        more = np.zeros(frames.shape, np.int16)
+        for k in range(1, min(self.context, count - 1) + 1):
+            earlier, later = frames[:-k], frames[k:]
+            order = (later > earlier).view(np.int8) - (later < earlier).view(np.int8)
+            more[k:] += order
+            more[:-k] -= order
+        place = np.arange(count)[:, None]
+        there = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
+        below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
+        share = ((there + more) / 2 + (self.frames - there) * below) / self.frames
+        made: NDArray[np.float32] = ndtri(share).astype(np.float32)
+        return made
+
+    def rounds(self) -> Rounds:
+        """By the mean and deviation."""
+        return OfMean(lambda mean, deviation: Model("warp", 1, {"mean": mean, "deviation": deviation}))
+
+    def matters(self) -> dict[str, object]:
+        """What the mean is taken of."""
+        return {"hours": self.hours}
+
+    def with_model(self, path: str) -> dict[str, object]:
+        """Its options, with the model that was fitted."""
+        return {**self.describe(), "model": path}
+
+    def files(self) -> list[Path]:
+        """The model."""
+        return [] if self.model is None else [Path(self.model)]

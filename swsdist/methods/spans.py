@@ -1,0 +1,81 @@
+"""The best match of queries inside given spans of documents: what methods of spoken examples share when they rescore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.config.search import Search
+from swsdist.methods.query.example import Example
+from swsdist.partition import slot_of
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+from swsdist.types import CANDIDATES
+
+if TYPE_CHECKING:
+    from swsdist.kernels.distances.interface import Distance  # loads numba
+
+#: Of an example, prepared frames of a span and the distance: first and last frame of the best path in it, and its cost; None
+#: where there is none.
+Best = Callable[[Example, NDArray[np.float32], "Distance"], tuple[int, int, int] | None]
+
+
+def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, search: Search, best: Best) -> pa.Table:
+    """The best path of a query's examples that lies inside a span; of equal ones the first example's.
+
+    Args:
+        examples: of all queries.
+        store: with the documents.
+        spans: SPANS (`swsdist.methods.method`).
+        search: how frames are prepared; spans are of all frames, silence included.
+        best: finds the best path of an example in the frames of a span.
+
+    Returns:
+        CANDIDATES, one for each span that can hold a match, in the order of the spans.
+    """
+    from swsdist.methods.dtw.shard import Documents  # loads numba: planning does without
+
+    by_query: dict[str, list[Example]] = {}
+    for example in examples:
+        by_query.setdefault(example.query_id, []).append(example)
+    wanted: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
+    for place, span in enumerate(spans.to_pylist()):
+        wanted.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
+    everywhere = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    shards = sorted({row["shard"] for row in everywhere if (row["doc_id"], row["channel"]) in wanted})
+    found: dict[int, dict[str, Any]] = {}
+    if not shards:
+        return CANDIDATES.empty_table()
+    documents = Documents(store, shards, search.model_copy(update={"skip_silence": False}))
+    keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
+    chosen = np.array([key in wanted for key in keys], np.bool_)
+    for index, blocks in documents.stream(chosen=chosen):
+        frames = np.concatenate(list(blocks))
+        for place, span in wanted[keys[index]]:
+            begin = max(0, span["first"])
+            part = frames[begin : span["last"] + 1]
+            for example in by_query.get(span["query_id"], []) if len(part) else []:
+                path = best(example, part, documents.distance)
+                if path is None:
+                    continue
+                first, last, cost = path
+                row = {
+                    "slot": slot_of(example.query_id),
+                    "query_id": example.query_id,
+                    "example": example.example,
+                    "doc_id": span["doc_id"],
+                    "channel": span["channel"],
+                    "first": begin + first,
+                    "last": begin + last,
+                    "cost": cost,
+                    "scale": len(example.frames) * documents.distance.unit,
+                }
+                known = found.get(place)
+                # Compared as fractions, which are exact.
+                if known is None or row["cost"] * known["scale"] < known["cost"] * row["scale"]:
+                    found[place] = row
+    return pa.Table.from_pylist([found[place] for place in sorted(found)], CANDIDATES)

@@ -1,0 +1,122 @@
+"""The method windows: the search of the ALBAYZIN systems "MFCC fingerprint" and "phoneme posteriorgram".
+
+Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section "MFCC
+fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 % overlap; its
+estimated cost is the sum of the least distances of its columns (eq. 3). Of a document the max(100, its seconds) windows of
+least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are kept.
+
+What the paper leaves open, and what is done here:
+
+- The sum of eq. 3 runs to n + N inclusive, one frame more than the window has. Here a window has N frames.
+- Where the last window leaves frames of a document over, one more ends with the document; a document of fewer than N frames is
+  one window.
+- "A window of the size of the query is employed for this search": the path goes by the steps (1,1), (1,0) and (0,1), each place
+  charged once, and may begin and end with any frame of the window (`ends: free`), for windows that lie half a query apart
+  hardly ever begin with the word; or it goes from the window's first frame to its last (`ends: pinned`).
+- The cost is divided by the query's frames, so that scores of queries of other lengths can be compared.
+- "Separated" is from end to end; with `ends: pinned` it is the same from begin to begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.config.search import Search
+from swsdist.entries import checked
+from swsdist.errors import ConfigError
+from swsdist.methods.dtw.method import Dtw
+from swsdist.methods.method import Result, Unit
+from swsdist.methods.query.example import Example
+from swsdist.methods.spans import best_in_spans
+from swsdist.methods.windows.options import WindowsOptions
+from swsdist.registries import METHODS
+from swsdist.store.reading import Store
+
+#: Keys of the section `search` that say how another method searches.
+_OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "proposer", "device")
+
+
+class Windows:
+    """As the config's section `search` says: its distances, normalisation, examples and candidates, and `method_options`.
+
+    Raises:
+        ConfigError: an option is not right, or a key is set that this method does not look at.
+    """
+
+    def __init__(self, settings: Search) -> None:
+        where = "search.method_options"
+        self._options = WindowsOptions.model_validate(checked(METHODS, "windows", settings.method_options, where))
+        usual = Search()
+        for key in _OF_OTHERS:
+            if getattr(settings, key) != getattr(usual, key):
+                raise ConfigError(
+                    f"the method windows does not look at {key}",
+                    where=f"search.{key}",
+                    remedy="leave it out, or search with another method (search.method: dtw)",
+                )
+        self._settings = settings
+        # Queries and documents are prepared as they are for dtw.
+        self._dtw = Dtw(settings.model_copy(update={"method": "dtw", "method_options": {}}))
+
+    def matters(self) -> Any:
+        """Distances with versions, options, and what else candidates depend on."""
+        known = self._settings.matters()
+        return [self._options.model_dump(mode="json"), {key: known[key] for key in known if key not in _OF_OTHERS}]
+
+    def plan(self, store: Store) -> Iterator[Unit]:
+        """A unit a shard."""
+        return self._dtw.plan(store)
+
+    def weight(self, queries: int, examples: int, frames: int) -> int:
+        """Frames that are looked for."""
+        return self._dtw.weight(queries, examples, frames)
+
+    def warm(self) -> None:
+        """Load the compiled kernels."""
+        from swsdist.methods.dtw.distance import distance_of
+        from swsdist.methods.windows.search import warm
+
+        warm(distance_of(*self._dtw.any_columns()))
+
+    def prepare(self, queries: pa.Table, store: Store) -> list[Example]:
+        """EXAMPLES, normalised and in fixed point."""
+        return self._dtw.prepare(queries, store)(1)
+
+    def search(self, queries: list[Example], store: Store, shards: tuple[str, ...], buckets: int) -> Result:
+        """Coarse and fine search of some shards."""
+        from swsdist.methods.dtw.shard import Documents, candidate_tables
+        from swsdist.methods.windows.search import Limits, search
+
+        documents = Documents(store, shards, self._settings)
+        lengths = documents.table["frames"].to_numpy()
+        shift, options = store.manifest.shift, self._options
+        limits = Limits(
+            lengths,
+            np.array([options.windows.count(frames * shift) for frames in lengths.tolist()], np.int64),
+            max(1, round(options.apart / shift)),
+            documents.most,
+            options.ends == "free",
+        )
+        found = search(queries, documents.stream(), limits, documents.distance)
+        return Result(
+            (table for _, table in candidate_tables(documents.table, queries, found, documents.distance.unit, buckets)),
+            len(found.cost),
+            sum(len(example.frames) for example in queries) * documents.searched,
+            None,
+            documents.saturated + sum(example.saturated for example in queries),
+        )
+
+    def rescore(self, queries: list[Example], store: Store, spans: pa.Table) -> pa.Table:
+        """The best path in the windows of a span: from its begin every half of the query, and one that ends with it.
+
+        A span that is shorter than the query is one window.
+        """
+        from swsdist.methods.windows.search import best_in
+
+        free = self._options.ends == "free"
+        return best_in_spans(queries, store, spans, self._settings, partial(best_in, free=free))

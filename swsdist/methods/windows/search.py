@@ -1,0 +1,169 @@
+"""Coarse and fine search of a group of queries in documents: arrays in, candidates out.
+
+Documents come as stretches (`methods.first_pass.buffering`), so memory does not grow with a document. Of each stretch the
+distances to a query are computed once, for both searches. Of a document that is longer than a stretch, which windows are
+kept is known at its end only; until then the fine search is made in all windows that may still be.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.alignment import in_windows, packed
+from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.products import aligned
+from swsdist.kernels.recurrences.packing import State
+from swsdist.kernels.suppression import separated
+from swsdist.kernels.vectors import WIDTH
+from swsdist.kernels.windows import column_minima, least_sums
+from swsdist.methods.dtw.found import Found, gathered, pruned
+from swsdist.methods.dtw.query_distances import QueryDistances, Room
+from swsdist.methods.first_pass.buffering import Held, Stretch, stretches, together
+from swsdist.methods.first_pass.interface import Documents
+from swsdist.methods.query.example import Example
+
+#: No sum of distances is larger.
+_ANY = int(np.iinfo(np.int64).max)
+
+#: Columns of rows: of a window (example, document, first frame, estimate), and of the path in it (first and last frame, cost).
+_COLUMNS = 7
+_EXAMPLE, _DOCUMENT, _WINDOW, _ESTIMATE, _FIRST, _LAST, _COST = range(_COLUMNS)
+
+_Rows = NDArray[np.int64]
+
+
+class Limits(NamedTuple):
+    """What is kept of each document.
+
+    Attributes:
+        lengths: int64 (documents,), frames.
+        windows: int64 (documents,), windows of an example that are searched: those of least estimate, earlier ones first.
+        apart: frames, at least, from the end of one candidate to that of another.
+        candidates: int64 (documents,), of an example: those of least cost, earlier ends first.
+        free: whether a path may begin and end anywhere in its window.
+    """
+
+    lengths: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    apart: int
+    candidates: NDArray[np.int64]
+    free: bool
+
+
+def search(examples: list[Example], documents: Documents, limits: Limits, distance: Distance) -> Found:
+    """Candidates of every example in every document.
+
+    Args:
+        examples: at least one frame each, prepared as queries.
+        documents: (index, consecutive blocks of prepared frames).
+        limits: what is kept.
+        distance: that the frames are prepared for.
+    """
+    room = Room(np.int16)
+    queries = [QueryDistances(example.frames, distance, room) for example in examples]
+    longest = max((query.frames for query in queries), default=1)
+    seen = np.zeros(len(limits.lengths), np.int64)  # frames of a document whose windows were taken
+    found: list[_Rows] = []
+    pending = np.empty((0, _COLUMNS), np.int64)
+    parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
+    for held in together(parts, distance):
+        rows = np.concatenate([pending, *_fine(held, queries, seen, limits)])
+        last = held.stretches[-1]
+        going_on = rows[:, _DOCUMENT] == (-1 if last.last else last.document)
+        pending = rows[going_on]
+        found.append(settled(rows[~going_on], limits))
+    return gathered(found, limits.candidates, 1.0)
+
+
+def _fine(held: Held, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:
+    """The best windows of each query in stretches, and the best path in each."""
+    laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
+    document = np.array([part.document for part in held.stretches], np.int64)
+    zero = np.array([base - part.offset for part, base in zip(held.stretches, held.bases, strict=True)], np.int64)
+    stop = np.array([part.offset + len(part.frames) for part in held.stretches], np.int64)
+    table = np.column_stack([zero, limits.lengths[document], seen[document], stop])
+    seen[document] = stop
+    most = np.minimum(limits.windows[document], [len(part.frames) + 2 for part in held.stretches])
+    best = np.empty((int(most.sum()), 3), np.int64)
+    minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
+    made = []
+    for k, query in enumerate(queries):
+        distances = query(laid.source)
+        column_minima(distances, query.height, query.frames, minima)
+        count = least_sums(minima, table, query.frames, most, _ANY, best)
+        stretch, first = best[:count, 0], best[:count, 1]
+        columns = np.minimum(query.frames, limits.lengths[document[stretch]] - first)
+        paths = np.empty((count, 3), np.int64)
+        places = np.column_stack([zero[stretch] + first, columns])
+        _paths(distances, query, places, limits.free, paths)
+        paths[:, :2] += first[:, None]
+        made.append(np.column_stack([np.full(count, k), document[stretch], best[:count, 1:], paths]))
+    return made
+
+
+def _paths(
+    distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, found: NDArray[np.int64]
+) -> None:
+    """The best path of a query in each of some windows; see `kernels.alignment.in_windows`."""
+    n = query.frames
+    state = packed(n, int(places[:, 1].max(initial=1)))
+    column = cast("State", aligned(n * WIDTH, np.dtype(state.dtype)))
+    run = in_windows(state.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
+    run(distances, query.height, n, places, free, state.bits, aligned(n * WIDTH, np.int16), column, found)
+
+
+def settled(rows: _Rows, limits: Limits) -> _Rows:
+    """Candidates of documents all of whose windows are known.
+
+    Args:
+        rows: int64 (windows, 7): example, document, first frame of the window, estimate; first and last frame of the path
+            in it, cost.
+        limits: what is kept.
+
+    Returns:
+        int64 (candidates, 5), columns as in `kernels.peaks`, by example, document, last frame.
+    """
+    group = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
+    order = np.lexsort((rows[:, _WINDOW], rows[:, _ESTIMATE], group))
+    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    chosen = order[rank < limits.windows[rows[order, _DOCUMENT]]]
+    chosen = chosen[np.lexsort((-rows[chosen, _FIRST], rows[chosen, _LAST], rows[chosen, _COST], group[chosen]))]
+    bounds = np.append(np.flatnonzero(np.diff(group[chosen], prepend=-1)), len(chosen))
+    keep = np.empty(len(chosen), np.bool_)
+    separated(bounds, np.ascontiguousarray(rows[chosen, _LAST]), limits.apart, keep)
+    kept = rows[chosen[keep]]
+    frames = kept[:, _LAST] - kept[:, _FIRST] + 1
+    made = np.column_stack([kept[:, _EXAMPLE], kept[:, _DOCUMENT], kept[:, _LAST], frames, kept[:, _COST]])
+    return pruned(made, limits.candidates)
+
+
+def best_in(
+    example: Example, part: NDArray[np.float32], distance: Distance, *, free: bool
+) -> tuple[int, int, int] | None:
+    """The best path in a stretch's windows: one begins with it, the others every half of the query, and one ends with it.
+
+    A stretch that is shorter than the query is one window.
+
+    Returns:
+        First and last frame of the path, and its cost; of equal ones the first window's.
+    """
+    (held,) = together([Stretch(0, 0, part, True)], distance)
+    laid = held.lay(np.array([0], np.int64), np.array([len(part)], np.int64))
+    query = QueryDistances(example.frames, distance, Room(np.int16))
+    n = query.frames
+    last = max(0, len(part) - n)
+    first = np.append(np.arange(0, last, max(1, n // 2)), last)
+    places = np.column_stack([first, np.full(len(first), min(n, len(part)))])
+    paths = np.empty((len(first), 3), np.int64)
+    _paths(query(laid.source), query, places, free, paths)
+    k = int(np.argmin(paths[:, 2]))
+    return int(first[k] + paths[k, 0]), int(first[k] + paths[k, 1]), int(paths[k, 2])
+
+
+def warm(distance: Distance) -> None:
+    """Load the kernels that a search uses, by a search of one frame in one frame."""
+    frame, one = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
+    search([Example("", 1, frame)], [(0, [frame])], Limits(one, one, 1, one, False), distance)

@@ -1,0 +1,152 @@
+"""Feature warping: ranks by hand, against a plain definition, and the same however a recording is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from swsdist.features.transforms.fitted import Moments
+
+from swsdist.errors import ConfigError
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import Extractor, surroundings
+from swsdist.features.model import Model
+from swsdist.features.registry import create
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.warp import Warp
+from swsdist.io.filesystem import Folder
+from swsdist.testing.conformance import check_extractor
+from swsdist.testing.synthesis.recogniser import make_recogniser
+
+NORMAL = NormalDist()
+
+
+def fitted(place: Path, mean: list[float], deviation: list[float], **options: Any) -> Warp:
+    Model("warp", 1, {"mean": np.array(mean), "deviation": np.array(deviation)}).save(Folder(str(place)), "warp.npz")
+    return Warp(model=str(place / "warp.npz"), **options)
+
+
+def column(warp: Warp, values: list[float]) -> list[float]:
+    found: list[float] = warp.apply(np.array(values, np.float32)[:, None])[:, 0].tolist()
+    return found
+
+
+def test_a_full_window_is_warped_by_its_ranks(tmp_path: Path) -> None:
+    warp = fitted(tmp_path, [100.0], [1.0], frames=5)
+    # The middle one is second from below of five: (2 - 1/2) / 5.
+    assert column(warp, [3, 9, 2, -1, 4])[2] == pytest.approx(NORMAL.inv_cdf(0.3), abs=1e-6)
+    # Of five numbers two are equal, ranks 2 and 3, whose mean is 2.5; all five equal have the mean rank 3.
+    assert column(warp, [2, 9, 2, -1, 4])[2] == pytest.approx(NORMAL.inv_cdf(0.4), abs=1e-6)
+    assert column(warp, [7] * 5)[2] == 0.0
+
+
+def test_what_lacks_is_filled_up_by_the_corpus(tmp_path: Path) -> None:
+    warp = fitted(tmp_path, [10.0], [4.0], frames=301)
+    # A frame alone: half a frame is below it, and 300 are as the corpus has them: all but its mean and deviation taken out.
+    assert column(warp, [14.0]) == [pytest.approx(NORMAL.inv_cdf((0.5 + 300 * NORMAL.cdf(1.0)) / 301), abs=1e-6)]
+    assert column(warp, [14.0])[0] == pytest.approx(1.0, abs=0.01)
+    # A query of 40 frames: nearly so too, and its order stays.
+    values = np.linspace(4, 16, 40)
+    found = column(warp, values.tolist())
+    assert np.all(np.diff(found) > 0)
+    assert np.abs(np.array(found) - (values - 10) / 4).max() < 0.25
+    # What is far outside stays finite.
+    assert np.isfinite(column(warp, [1e30, -1e30])).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    values=st.lists(st.integers(-3, 3), min_size=1, max_size=40),
+    half=st.integers(1, 9),
+)
+def test_is_its_definition(tmp_path_factory: pytest.TempPathFactory, values: list[int], half: int) -> None:
+    warp = fitted(tmp_path_factory.mktemp("warp"), [0.5], [2.0], frames=2 * half + 1)
+    expected = []
+    for t, x in enumerate(values):
+        window = values[max(0, t - half) : t + half + 1]
+        below = sum(u < x for u in window) + sum(u == x for u in window) / 2
+        corpus = (warp.frames - len(window)) * NORMAL.cdf((x - 0.5) / 2)
+        expected.append(NORMAL.inv_cdf((below + corpus) / warp.frames))
+    assert column(warp, [float(x) for x in values]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
+    model = Warp().solve(Moments(9, np.array([1.0, 2.0]), np.array([[4.0, 1.0], [1.0, 0.0]])))
+    assert model.arrays["mean"].tolist() == [1, 2]
+    assert model.arrays["deviation"].tolist() == [2, 1]
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not fitted"):
+        Warp().apply(np.zeros((1, 1), np.float32))
+    with pytest.raises(ConfigError, match="of 2 columns, and there are 3"):
+        fitted(tmp_path, [0, 0], [1, 1]).becomes(Shape(("a", "b", "c"), "features"))
+    with pytest.raises(ConfigError, match="no mean and deviation"):
+        fitted(tmp_path, [0, 0], [1, 0]).becomes(Shape(("a", "b"), "features"))
+    with pytest.raises(ConfigError, match="300 is not odd"):
+        create("mfcc", {}, transforms=[("warp", {"frames": 300})])
+
+
+@pytest.fixture
+def warped(tmp_path: Path) -> Extractor:
+    """MFCC, warped."""
+    path = fitted(tmp_path, [0.0] * 39, [20.0] * 39).model
+    made = create("mfcc", {}, transforms=[("warp", {"model": path})])
+    assert isinstance(made, Extractor)
+    return made
+
+
+def test_an_extractor_with_it_is_right(warped: Extractor) -> None:
+    assert warped.context == 4 + 150
+    assert surroundings(warped) == 154
+
+
+def test_a_place_in_a_document_has_the_document_s_frames(warped: Extractor) -> None:
+    rng = np.random.default_rng(3)
+    samples = (rng.normal(size=160 * 9000) * np.linspace(0.01, 0.3, 160 * 9000)).astype(np.float32)
+    whole = np.concatenate(list(in_blocks(warped, [samples])))
+    for piece in (7_001, 300_000):
+        parts = [samples[k : k + piece] for k in range(0, len(samples), piece)]
+        assert np.concatenate(list(in_blocks(warped, parts))).tobytes() == whole.tobytes()
+    # Of a place the audio around it is read as far as its frames look, here over the seam of two blocks.
+    first, count, around = 4080, 45, surroundings(warped)
+    cut = samples[(first - around) * 160 : (first + count + around) * 160 + warped.frame_length]
+    place = np.concatenate(list(in_blocks(warped, [cut])))[around : around + count]
+    np.testing.assert_allclose(place, whole[first : first + count], atol=1e-6)
+
+
+def test_behind_an_extractor_of_whole_recordings_it_sees_beyond_a_chunk(tmp_path: Path) -> None:
+    make_recogniser(str(tmp_path / "weights"))
+    options = {"weights": str(tmp_path / "weights"), "values": "logits"}
+    plain = create("phnrec", options)
+    warp = fitted(tmp_path, [0.0] * plain.dimension, [1.0] * plain.dimension)
+    made = create("phnrec", options, transforms=[("warp", warp.describe())])
+    assert isinstance(plain, Extractor)
+    assert isinstance(made, Extractor)
+    assert made.context is None
+    assert surroundings(made) == 1_000 + 150
+    samples = np.random.default_rng(4).normal(scale=0.1, size=80 * 31_000).astype(np.float32)
+    frames = np.concatenate(list(in_blocks(plain, [samples])))
+    found = np.concatenate(list(in_blocks(made, [samples])))
+    assert found.tobytes() == warp.apply(frames).tobytes()
+
+
+def test_given_frames_are_warped_across_their_blocks(tmp_path: Path) -> None:
+    frames = np.random.default_rng(5).normal(size=(9000, 3)).astype(np.float32)
+    np.save(tmp_path / "a.npy", frames)
+    warp = fitted(tmp_path, [0.0] * 3, [1.0] * 3)
+    options = {"path": str(tmp_path / "a.npy"), "shift": 0.01, "dimension": 3}
+    given = create("external", options, transforms=[("warp", warp.describe())])
+    ((key, item),) = given.items(False, {}).items()  # type: ignore[union-attr]
+    read = np.concatenate(list(given.read(item, key, {})))  # type: ignore[union-attr]
+    assert read.tobytes() == warp.apply(frames).tobytes()
+
+
+@pytest.mark.slow
+def test_the_suite_of_extractors(warped: Extractor) -> None:
+    check_extractor(warped)
