@@ -24,6 +24,7 @@ FEATURES: Registry[Entry] = Registry(
         "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
         "external": Entry("swsdist.features.external:External", 1),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
+        "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
     },
 )
 

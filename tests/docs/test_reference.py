@@ -10,6 +10,7 @@ import click
 import pyarrow as pa
 import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
+from pydantic import BaseModel
 
 from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
@@ -17,6 +18,7 @@ from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
+from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS, DISTANCES
@@ -94,8 +96,9 @@ def test_options_of_mfcc() -> None:
     }
 
 
-def test_options_of_phnrec() -> None:
-    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "phnrec"))}
+@pytest.mark.parametrize(("title", "extractor"), [("phnrec", Phnrec), ("ssl", Ssl)])
+def test_options_of_extractors(title: str, extractor: type[BaseModel]) -> None:
+    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", title))}
     assert shown == {
         name: (
             ""
@@ -105,7 +108,7 @@ def test_options_of_phnrec() -> None:
             else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
             field.description,
         )
-        for name, field in Phnrec.model_fields.items()
+        for name, field in extractor.model_fields.items()
     }
 
 

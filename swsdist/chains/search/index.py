@@ -17,7 +17,7 @@ from swsdist.chains.search.recordings import document_seconds
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
-from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, tracks_of, use
+from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, libraries_of, tracks_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.corpora.kaldi import demand_permission
@@ -252,7 +252,8 @@ class Index(Stage):
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
-        libraries = with_these(libraries, decoders) if new or not libraries else libraries
+        used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
+        libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
         inputs.commits()
         own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(

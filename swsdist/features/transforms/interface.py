@@ -144,7 +144,7 @@ class TransformedExtractor(Transformed):
         super().__init__(inner, transforms)
         self.context = inner.context
         # What is optional is there or not, as it is of the extractor.
-        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
+        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use", "libraries"):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
         if isinstance(inner, Batched):
