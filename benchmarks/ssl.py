@@ -1,4 +1,4 @@
-"""What the extractor `ssl` costs beside torch's own forward pass, what a long recording takes of memory, and what threads change.
+"""What the extractor `ssl` costs beside torch's own forward pass, what long recordings take of memory, what threads change.
 
 A random model of wav2vec 2.0's base size (95 million weights), its sixth layer, and noise; on one core, in one process.
 Needs the extra `ssl`.
