@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from swsdist.config import Config
 from swsdist.config.section import Section
@@ -40,3 +41,13 @@ def other_scores(config: Config, known: object) -> list[str]:
         for key, value in scores_of(config).items()
         if key in known and known[key] != value
     ]
+
+
+def describe(extractor: dict[str, Any]) -> str:
+    """An extractor in one line, with its transforms."""
+
+    def told(one: dict[str, Any]) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
+        return f"{one['name']} version {one['version']} ({options})"
+
+    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))
