@@ -26,6 +26,7 @@ NAMES = (
     "score_nist",
     "score_scale",
     "silence",
+    "ssl",
     "trimming",
 )
 

@@ -26,6 +26,7 @@ FEATURES: Registry[Entry] = Registry(
         "plp": Entry("swsdist.features.plp:Plp", 1),
         "external": Entry("swsdist.features.external:External", 1),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
+        "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
     },
 )
 

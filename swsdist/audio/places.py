@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.audio import ffmpeg
+from swsdist.audio.formats import ffmpeg
 from swsdist.errors import AudioError
 
 #: A place may end so much (s) after its recording, and then ends with it, as in Kaldi's `extract-segments`.

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from swsdist.audio import commands, ffmpeg
+from swsdist.audio import commands
+from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe
 from swsdist.errors import AudioError
 from swsdist.io.filesystem import is_remote

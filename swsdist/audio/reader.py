@@ -1,8 +1,8 @@
 """Recordings as blocks of mono float32 samples, of any length, format and sample rate.
 
 Files are decoded by libsndfile (through soundfile), or, what it does not know, by ffmpeg where there is one
-(`swsdist.audio.ffmpeg`), and resampled by soxr at its quality HQ. A local path and an `s3://` url read alike; but ffmpeg,
-which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory, and
+(`swsdist.audio.formats.ffmpeg`), and resampled by soxr at its quality HQ. A local path and an `s3://` url read alike; but
+ffmpeg, which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory, and
 how it is read in pieces changes no sample: soxr's stream gives the same samples for all cuts of its input (tested).
 
 A place (`start`, `end` in seconds) is cut out at the file's own rate, at the nearest sample, and then resampled as a
@@ -11,7 +11,7 @@ times. Seeking goes through one second of preroll, after which lossy decoders gi
 the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without preroll Opus differed by 5e-3), and to
 1e-7 for MP3.
 
-In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.archives`).
+In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
 
 Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails: its OSError goes
 through, so that the task is tried again. Samples that are not finite, and truncation, may be found only while reading.
@@ -32,10 +32,11 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import archives, commands, ffmpeg, places
+from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
-from swsdist.audio.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
-from swsdist.audio.mpeg import is_mpeg, listening
+from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.formats.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
+from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
@@ -28,6 +28,35 @@ class Parts(Section):
     train: PartOf | None = Field(None, description="list of doc_ids, or a table with a column doc_id")
     development: PartOf | None = Field(None, description="the same")
     test: PartOf | None = Field(None, description="the same")
+
+
+class QueriesFrom(Section):
+    """The corpus that the queries are of, where that is another one: a section, or the path of its corpus file."""
+
+    documents: IsPath | None = Field(
+        None, description="its documents, as corpus.documents: a query's doc_id is looked up in them, and its speaker"
+    )
+    audio: IsPath | None = Field(None, description="as corpus.audio, for these documents")
+    prefer: tuple[str, ...] = Field((), description="as corpus.prefer, for these documents")
+    talkers: IsPath | None = Field(None, description="as corpus.talkers, for these documents")
+    same_speakers: bool = Field(
+        False, description="speakers of one name are the same people in both corpora; by default they never are"
+    )
+    statistics: Literal["theirs", "ours"] = Field(
+        "theirs",
+        description="means and variances that normalise the queries: of these documents (search.queries_by says whether of "
+        "their speaker's), or of all that are searched",
+    )
+    hours: PositiveFloat = Field(
+        0.5, description="of these documents that are taken, at most; and as much of each speaker of a query"
+    )
+
+    @model_validator(mode="after")
+    def _of_documents(self) -> QueriesFrom:
+        given = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
+        if self.documents is None and given:
+            raise ValueError(f"{given[0]} is of documents that the queries are from: name them (documents)")
+        return self
 
 
 #: Named sets of rules of counting.
@@ -58,6 +87,7 @@ class Corpus(Section):
         description="spoken examples of the terms of a TLIST or KWLIST: table or folder, as `queries`; query_id is the term's "
         "id",
     )
+    queries_from: QueriesFrom = QueriesFrom()
     references: IsPath | None = Field(
         None,
         description="table (query_id, doc_id, start, end; optionally channel), or RTTM or CTM, in which the queries' terms are "

@@ -10,6 +10,7 @@ found before anything is raised, and told in one `ConfigError`, a line each:
   stays text.
 - Paths are relative to the file that names them, those of `--set` to the working directory. Urls (s3://...) stay.
 - `corpus:` is a section, or the path of a corpus file with that section's keys; `--set corpus.queries=FILE` wins over both.
+  `corpus.queries_from` may be the path of one, too.
 - A section, or a mapping such as `storage`, that is left empty is as good as absent.
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from swsdist.config.corpus import Corpus
+from swsdist.config.corpus import Corpus, QueriesFrom
 from swsdist.config.model import Config, Features
 from swsdist.config.reading import Draft, Origin, plain, read
 from swsdist.config.section import Section
@@ -236,9 +237,22 @@ def _set(assignment: str, draft: Draft) -> None:
 
 
 def _open_corpus(draft: Draft) -> None:
-    """Where `corpus` is the path of a corpus file, put what the file holds in its place."""
-    place: Place = ("corpus",)
-    named = draft.values.get("corpus")
+    """Where `corpus` is the path of a corpus file, put what the file holds in its place; and so for `corpus.queries_from`."""
+    _open(draft, ("corpus",))
+    corpus = draft.values.get("corpus")
+    if isinstance(corpus, dict) and isinstance(corpus.get("queries_from"), str):
+        _open_queries_from(corpus, draft)
+
+
+def _open(draft: Draft, place: Place) -> None:
+    """Put what a corpus file holds in the place of its path."""
+    above: dict[str, object] = draft.values
+    for part in place[:-1]:
+        below = above[str(part)]
+        assert isinstance(below, dict)
+        above = below
+    name = str(place[-1])
+    named = above.get(name)
     if not isinstance(named, str) or draft.faulty(place):
         return
     path = _absolute(named, draft.origin(place).base)
@@ -257,10 +271,28 @@ def _open_corpus(draft: Draft) -> None:
     values = read(text, place, draft, origin)
     draft.origins[place] = origin
     if isinstance(values, dict) or values is None:
-        draft.values["corpus"] = values or {}
+        above[name] = values or {}
     else:
         draft.complain(place, "a corpus file is a mapping of the keys of the section corpus to values")
-        draft.values["corpus"] = {}
+        above[name] = {}
+
+
+def _open_queries_from(corpus: dict[str, object], draft: Draft) -> None:
+    """Of the corpus file that queries are of: its documents and speakers; and its queries, unless others are named."""
+    place: Place = ("corpus", "queries_from")
+    _open(draft, place)
+    theirs = corpus["queries_from"]
+    if not isinstance(theirs, dict):
+        return
+    if corpus.get("queries") is None:
+        for key in ("queries", "spoken"):
+            if theirs.get(key) is not None:
+                corpus[key], draft.origins["corpus", key] = theirs[key], draft.origin((*place, key))
+    kept = {key: value for key, value in theirs.items() if key in QueriesFrom.model_fields}
+    unknown = [key for key in theirs if key not in kept and key not in Corpus.model_fields]
+    for key in unknown:
+        draft.complain((*place, key), "no such key of a corpus file")
+    corpus["queries_from"] = kept
 
 
 def _from_here(path: str) -> str:

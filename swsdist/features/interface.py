@@ -233,6 +233,13 @@ def files_of(one: object) -> list[Path]:
     return [Path(path) for path in files()] if files is not None else []
 
 
+def libraries_of(extractor: Framed) -> tuple[str, ...]:
+    """Libraries whose version its frames depend on, as pip names them, besides our own: its attribute `libraries`, by default
+    none. A store names their versions."""
+    named: tuple[str, ...] = getattr(extractor, "libraries", ())
+    return tuple(named)
+
+
 def needs_of(extractor: Framed) -> tuple[Needs, ...]:
     """Alternatives of what it needs, the best first: its attribute `needs`, by default one CPU and 1 GB."""
     needs: tuple[Needs, ...] = getattr(extractor, "needs", LEAST)

@@ -23,8 +23,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio import commands, ffmpeg
+from swsdist.audio import commands
 from swsdist.audio.clips import MARKER
+from swsdist.audio.formats import ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.errors import TableError, UserError

@@ -284,6 +284,21 @@ class ScoreHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QueriesFrom:
+    """The corpus that the queries are of, where it is another one than is searched."""
+
+    documents: Annotated[str, _says("path of its documents")]
+    same_speakers: Annotated[bool, _says("speakers of one name are the same people in both")]
+    statistics: Annotated[
+        Literal["theirs", "ours", "none"],
+        _says(
+            "whose means and variances normalise the queries: its own, those of what is searched, or nothing is normalised"
+        ),
+    ]
+    taken_from: Annotated[int, _says("documents of it that these are taken from")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportData:
     """Everything that the report of one run shows."""
 
@@ -303,6 +318,8 @@ class ReportData:
     unscored: str | None = None
     #: What the decision about a query looked at; see `swsdist.steps.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
+    #: None: the queries are of the corpus that is searched, or of none.
+    queries_from: QueriesFrom | None = None
     #: Fingerprint of the tables, queries and config that it shows.
     made_of: str = ""
     #: What was odd, and what was left out.

@@ -22,6 +22,7 @@ from swsdist.report.data import (
     NodeRow,
     NodeType,
     Protocol,
+    QueriesFrom,
     QueryRow,
     RejectedRow,
     ReportData,
@@ -69,6 +70,9 @@ class ReportJson(BaseModel):
         description="what the decision about a query looked at: `own query`, `other queries`, `references`; evaluations that "
         "demand independent decisions allow the first only"
     )
+    queries_from: QueriesFrom | None = Field(
+        description="the corpus that the queries are of; null: the one that is searched"
+    )
     warnings: list[str] = Field(description="what was odd in the inputs, and what was left out")
     isf: float | None = Field(description="indexing speed factor: CPU s per s of audio")
     ssf: float | None = Field(description="searching speed factor: CPU s / (query s x audio s)")
@@ -112,6 +116,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "measures": data.measures,
         "unscored": data.unscored,
         "looked_at": data.looked_at,
+        "queries_from": data.queries_from,
         "warnings": data.warnings,
         **{name: getattr(cost, name) for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb")},
         "pl": cost.pl,

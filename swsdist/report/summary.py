@@ -131,6 +131,7 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
         SummaryRow(
             "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
         ),
+        *_other_corpus(data),
         SummaryRow("detections", str(counts.detections), _references(counts.references)),
         SummaryRow(
             "rejected",
@@ -139,6 +140,19 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
             "warning" if counts.rejected else "plain",
         ),
     ]
+
+
+def _other_corpus(data: ReportData) -> list[SummaryRow]:
+    """Where queries of another corpus come from, and what normalises them."""
+    theirs = data.queries_from
+    if theirs is None:
+        return []
+    how = {
+        "theirs": f"normalised by {theirs.taken_from} documents of it",
+        "ours": "normalised by the documents that are searched",
+        "none": "not normalised",
+    }[theirs.statistics]
+    return [SummaryRow("queries from", theirs.documents, f"another corpus; {how}")]
 
 
 def _speech(part: float | None) -> str:

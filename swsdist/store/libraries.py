@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 
 from swsdist.accounts.hardware import versions
 
 
-def made_with() -> dict[str, str]:
-    """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms."""
+def made_with(more: Iterable[str] = ()) -> dict[str, str]:
+    """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms.
+
+    Args:
+        more: names of others, as pip knows them: what an extractor says (`features.interface.libraries_of`).
+    """
     here = versions()
     names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
-    return {name: here[name] for name in names if name in here}
+    found = {name: here[name] for name in names if name in here}
+    for name in more:
+        try:
+            found.setdefault(name, version(name))
+        except PackageNotFoundError:
+            continue
+    return found
 
 
-def with_these(libraries: Mapping[str, Sequence[str]], ffmpeg: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+def with_these(
+    libraries: Mapping[str, Sequence[str]], ffmpeg: Iterable[str] = (), more: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
     """Versions that a store's parts were made with, and those that are here, where parts were made now.
 
     Args:
         libraries: known before.
         ffmpeg: versions of ffmpeg that decoded something now; it is named where it ever did.
+        more: names of others that frames depend on.
     """
-    made = {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with().items()}
+    made = {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with(more).items()}
     decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
     return {**made, "ffmpeg": decoders} if decoders else made

@@ -94,6 +94,15 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
     return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
 
 
+def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:
+    """Rows of STATISTICS by scope."""
+    columns = ["scope", "name", "frames", "mean", "variance"]
+    return {
+        (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+        for row in table.select(columns).to_pylist()
+    }
+
+
 def _mark(doc_id: str, channel: int, sha256: str) -> int:
     """64 bits that stand for a recording's channel under a name."""
     return stable_hash(f"{doc_id} {channel} {sha256}")

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio import ffmpeg, places
-from swsdist.audio.headers import Foreign
+from swsdist.audio import places
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats.headers import Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import probe, read_blocks, sha256
 from swsdist.errors import AudioError, DataError, UnusableError, UserError

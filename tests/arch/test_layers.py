@@ -52,7 +52,7 @@ AT_HOME = {
     "fsspec": {"swsdist/io/filesystem.py"},
     "s3fs": {"swsdist/io/filesystem.py"},
     "botocore": {"swsdist/io/failures.py"},
-    "imageio_ffmpeg": {"swsdist/audio/ffmpeg.py"},
+    "imageio_ffmpeg": {"swsdist/audio/formats/ffmpeg.py"},
 }
 
 MOST_LINES = 450

@@ -16,19 +16,31 @@ from swsdist.features.model import Model
 from swsdist.features.registry import Extractor, create, frame_count, installed
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor, check_given
+from swsdist.testing.synthesis.encoder import make_encoder
 from swsdist.testing.synthesis.recogniser import make_recogniser
 
 #: Frames that are given need options.
 GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
 
 
-@pytest.mark.parametrize("name", sorted(installed()))
+#: torch is loaded by one process of the tests.
+_NAMES = [
+    pytest.param(name, marks=pytest.mark.xdist_group("ssl")) if name == "ssl" else name for name in sorted(installed())
+]
+
+
+@pytest.mark.parametrize("name", _NAMES)
 def test_installed(name: str, tmp_path: Path) -> None:
     if name not in GIVEN:
         options: dict[str, object] = {}
         if name == "phnrec":
             make_recogniser(str(tmp_path))
             options = {"weights": str(tmp_path)}
+        if name == "ssl":
+            for library in ("torch", "transformers"):
+                pytest.importorskip(library, reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
+            make_encoder(str(tmp_path))
+            options = {"model": str(tmp_path), "layers": [1, 3], "chunk_seconds": 2, "overlap_seconds": 0.5}
         extractor = create(name, options)
         assert isinstance(extractor, Extractor)
         check_extractor(extractor)

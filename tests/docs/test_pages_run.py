@@ -37,6 +37,9 @@ _INSTALLED = (
     "run-on-a-cluster.md",
 )
 
+#: Libraries of an extra that tests are run without, too.
+_NEEDS = {"use-self-supervised-models.md": ("torch", "transformers")}
+
 PAGES = [page for page in pages() if any(block.language in RUN and not block.not_run for block in blocks(page))]
 
 
@@ -103,6 +106,9 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run(page: Path, folder: Path, environment: dict[str, str]) -> None:
+    for library in _NEEDS.get(page.name, ()):
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f"needs {library}: pip install 'swsdist[ssl]'")
     for block in blocks(page):
         if block.language in RUN and not block.not_run:
             run_block(block, page, folder, environment)

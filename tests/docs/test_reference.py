@@ -10,6 +10,7 @@ import click
 import pyarrow as pa
 import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
+from pydantic import BaseModel
 
 from swsdist import types
 from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
@@ -19,6 +20,7 @@ from swsdist.features.fingerprint import MfccFingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.plp import Plp
+from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
@@ -122,8 +124,9 @@ def test_options_of_windows() -> None:
     assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
 
 
-def test_options_of_phnrec() -> None:
-    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "phnrec"))}
+@pytest.mark.parametrize(("title", "extractor"), [("phnrec", Phnrec), ("ssl", Ssl)])
+def test_options_of_extractors(title: str, extractor: type[BaseModel]) -> None:
+    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", title))}
     assert shown == {
         name: (
             ""
@@ -133,7 +136,7 @@ def test_options_of_phnrec() -> None:
             else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
             field.description,
         )
-        for name, field in Phnrec.model_fields.items()
+        for name, field in extractor.model_fields.items()
     }
 
 
@@ -202,7 +205,7 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
 
 
 def test_recordings_and_why_one_is_rejected() -> None:
-    from swsdist.audio.headers import CHANNELS, RATES, REASONS
+    from swsdist.audio.formats.headers import CHANNELS, RATES, REASONS
     from swsdist.io.corpus import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")

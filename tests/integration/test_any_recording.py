@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import ffmpeg
+from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.index import Index
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder

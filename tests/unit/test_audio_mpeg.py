@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import mpeg
+from swsdist.audio.formats import mpeg
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.errors import AudioError
 

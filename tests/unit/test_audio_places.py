@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import ffmpeg, places
+from swsdist.audio import places
+from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.errors import AudioError
 from swsdist.features.registry import create

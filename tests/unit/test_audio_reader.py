@@ -14,8 +14,9 @@ import pytest
 import soundfile
 import soxr
 
-from swsdist.audio import ffmpeg, reader
-from swsdist.audio.headers import REASONS
+from swsdist.audio import reader
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats.headers import REASONS
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.errors import AudioError
 from swsdist.io.filesystem import Folder

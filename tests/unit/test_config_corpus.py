@@ -133,3 +133,67 @@ def test_configs_of_ours(name: str) -> None:
     folder = f"{ROOT.parent}/shared/data/mboshi/{name.removeprefix('mboshi-')}"
     assert config.corpus.queries == f"{folder}/queries.csv"
     assert config.corpus.alignments.phones == f"{folder}/phones.ctm"
+
+
+# -- queries of another corpus ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def across(here: Path) -> Path:
+    """Beside it, in field/, the corpus that the queries are of."""
+    (here / "field").mkdir()
+    (here / "field" / "their.yaml").write_text(
+        "documents: d.csv\nqueries: q.csv\ntalkers: who.csv\nprefer: [wav]\nreferences: r.csv\nprotocol: sws2012\n"
+    )
+    (here / "data" / "across.yaml").write_text(
+        "documents: docs.csv\nqueries_from: ../field/their.yaml\nreferences: across.csv\n"
+    )
+    return here
+
+
+def test_queries_of_another_corpus_file(across: Path) -> None:
+    config = load_config("systems/plain.yaml", corpus="data/across.yaml")
+    corpus, theirs = config.corpus, config.corpus.queries_from
+    assert (corpus.documents, corpus.references) == (f"{across}/data/docs.csv", f"{across}/data/across.csv")
+    assert corpus.queries == f"{across}/field/q.csv"
+    assert (theirs.documents, theirs.talkers) == (f"{across}/field/d.csv", f"{across}/field/who.csv")
+    assert (theirs.prefer, theirs.statistics, theirs.same_speakers) == (("wav",), "theirs", False)
+    assert config.score.protocol == "sws2013"
+    (across / "dumped.yaml").write_text(dump_config(config))
+    assert load_config("dumped.yaml") == config
+    # Without one, what is written can be read, too.
+    plain = load_config("systems/plain.yaml")
+    assert plain.corpus.queries_from.documents is None
+    (across / "dumped.yaml").write_text(dump_config(plain))
+    assert load_config("dumped.yaml") == plain
+
+
+def test_other_queries_win_and_sets_work_into_it(across: Path) -> None:
+    (across / "data" / "across.yaml").write_text("documents: docs.csv\nqueries: own.csv\n")
+    sets = [
+        "corpus.queries_from=field/their.yaml",
+        "corpus.queries_from.hours=2",
+        "corpus.queries_from.statistics=ours",
+    ]
+    corpus = load_config("systems/plain.yaml", sets, corpus="data/across.yaml").corpus
+    assert corpus.queries == f"{across}/data/own.csv"
+    assert (corpus.queries_from.hours, corpus.queries_from.statistics) == (2, "ours")
+    assert corpus.queries_from.documents == f"{across}/field/d.csv"
+    written = {"run": "r", "corpus": {"documents": "d", "queries": "q", "queries_from": {"documents": "e"}}}
+    assert config_from_dict(written, across).corpus.queries_from.documents == f"{across}/e"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("queries_from: gone.yaml", "data/across.yaml:2: corpus.queries_from: gone.yaml: cannot read the corpus file"),
+        ("queries_from: {hours: 2}", "hours is of documents that the queries are from: name them"),
+        ("queries_from: odd.yaml", "data/odd.yaml:1: corpus.queries_from.document: no such key of a corpus file"),
+        ("queries_from: {documents: d, hour: 2}", "corpus.queries_from.hour: no such key"),
+        ("queries_from: s3://x/y.yaml", "a corpus file lies on a local disk"),
+    ],
+)
+def test_what_is_wrong_with_it(across: Path, line: str, complaint: str) -> None:
+    (across / "data" / "odd.yaml").write_text("document: d.csv\n")
+    (across / "data" / "across.yaml").write_text(f"documents: docs.csv\n{line}\n")
+    assert complaint in told("systems/plain.yaml", corpus="data/across.yaml")

@@ -14,8 +14,9 @@ import pytest
 import scipy.signal
 import soundfile
 
-from swsdist.audio import ffmpeg, reader
+from swsdist.audio import reader
 from swsdist.audio.clips import write_clip
+from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.errors import AudioError
 from swsdist.io.corpus import endings_read, read_documents

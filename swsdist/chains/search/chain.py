@@ -5,15 +5,16 @@
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
 
-A first pass that reads an index of its own has the stage that makes it in front of search, transforms that are fitted have
-the stage that fits them in front of index, and where steps of calibration want to know something of queries, `describe` stands
-in front of normalise.
+A first pass that reads an index of its own has the stage that makes it in front of search, queries of another corpus the stage
+that takes its means and variances; transforms that are fitted have the stage that fits them in front of index, and where steps
+of calibration want to know something of queries, `describe` stands in front of normalise.
 """
 
 from __future__ import annotations
 
 from swsdist.calibrate.procedure import check_steps, sides_wanted
 from swsdist.calibrate.statistics import made
+from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.align import Align
 from swsdist.chains.search.check import check
 from swsdist.chains.search.decide import Decide
@@ -27,6 +28,7 @@ from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.pending import is_fitted
 from swsdist.chains.search.queries import Queries
+from swsdist.chains.search.query_statistics import QueryStatistics
 from swsdist.chains.search.reduce import Reduce
 from swsdist.chains.search.report.notices import notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
@@ -71,12 +73,15 @@ def build(config: Config, ledger: Ledger) -> Chain:
     stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
     first = [Step(one.name, one, "index", {"shards": "index:features"}) for one in _made(stage)]
     fitted = [Step("fit-transforms", FitTransforms(), "index")] if is_fitted(config.features) else []
+    theirs = [Step("query-statistics", QueryStatistics(), "search")] if takes_theirs(config) else []
+    normalised_by = {"theirs": "query-statistics:query_statistics"} if theirs else {}
     steps = (
         *fitted,
         Step("index", Index(), "index"),
         Step("queries", Queries(), "search"),
+        *theirs,
         *first,
-        Step("search", Search(), "search", {**_QUERIES, "shards": "index:features"}),
+        Step("search", Search(), "search", {**_QUERIES, "shards": "index:features", **normalised_by}),
         Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
         *described,
         Step("normalise", Normalise(), "search", {"detections": "reduce:detections", **known}),

@@ -149,6 +149,8 @@ class _Checking:
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} are text" if texts else ""
+        if self._own.theirs is not None:
+            text += f"; of another corpus, {self._own.theirs.config.corpus.documents}"
         method = self._own.config.search.method
         if texts and not lengths and METHODS[method].queries == "spoken":
             text += f", and the method {method} takes spoken ones: give recordings of them (corpus.spoken, or the column path)"

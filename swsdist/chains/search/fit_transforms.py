@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import Row, SearchInputs
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.pending import Pending
-from swsdist.chains.search.recordings import document_seconds
+from swsdist.chains.search.recordings import Row, document_seconds
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
@@ -233,7 +233,7 @@ def _read(
 
 def _chosen(own: SearchInputs, hours: float) -> Iterator[tuple[list[Row], float]]:
     """Documents that are fitted on, in parts of some minutes, each with its seconds."""
-    rows = sorted(own.wanted.values(), key=lambda row: _order(row["doc_id"], row["channel"]))
+    rows = in_random_order(own.wanted.values())
     lengths = document_seconds(rows, own.config.storage)
     source = next(source for source in own.sources if isinstance(source.extractor, Extractor))
     part: list[Row] = []
@@ -248,6 +248,11 @@ def _chosen(own: SearchInputs, hours: float) -> Iterator[tuple[list[Row], float]
             part, seconds = [], 0.0
     if part:
         yield part, seconds
+
+
+def in_random_order(rows: Iterable[Row]) -> list[Row]:
+    """Documents in an order that is told by a hash of their names."""
+    return sorted(rows, key=lambda row: _order(row["doc_id"], row["channel"]))
 
 
 def _order(doc_id: str, channel: int) -> bytes:

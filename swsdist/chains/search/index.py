@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from swsdist.audio import ffmpeg, marks
+from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, known_by_track
+from swsdist.chains.search.inputs import Compared, SearchInputs, State
 from swsdist.chains.search.pending import named
-from swsdist.chains.search.recordings import document_seconds
+from swsdist.chains.search.recordings import Row, document_seconds, known_by_track
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
-from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, tracks_of, use
+from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, libraries_of, tracks_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.corpora.kaldi import demand_permission
@@ -253,7 +254,8 @@ class Index(Stage):
         failed = bool(ended.failures)
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
-        libraries = with_these(libraries, decoders) if new or not libraries else libraries
+        used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
+        libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
         inputs.commits()
         own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
         own.held = State(

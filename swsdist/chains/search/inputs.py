@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.chains.search.across import apart, corpus_of_queries, speakers_meet
 from swsdist.chains.search.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.oddities import (
     demand_channel_1,
@@ -22,7 +23,7 @@ from swsdist.chains.search.oddities import (
     tell_of_speakers,
 )
 from swsdist.chains.search.pending import Pending, with_models
-from swsdist.chains.search.recordings import document_seconds, identities
+from swsdist.chains.search.recordings import Row, document_seconds, identities, known_by_track
 from swsdist.chains.search.settings import describe
 from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
@@ -41,9 +42,6 @@ from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.writing import NO_FILE
-
-#: A row of a table.
-Row = dict[str, Any]
 
 
 class Compared(NamedTuple):
@@ -151,16 +149,22 @@ class SearchInputs(ChainInputs):
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
-        given = self.config.corpus
-        return read_queries(
-            self.config.corpus.queries,
-            self.documents,
-            given.examples,
-            self.config.storage,
-            self.noted,
-            given.spoken,
-            audio=self.from_audio,
+        given, theirs, storage = self.config.corpus, self.theirs, self.config.storage
+        documents, source = (self if theirs is None else theirs).documents, self.config.corpus.queries
+        found = read_queries(
+            source, documents, given.examples, storage, self.noted, given.spoken, audio=self.from_audio
         )
+        return found if theirs is None else apart(found, self.config)
+
+    @cached_property
+    def theirs(self) -> SearchInputs | None:
+        """The documents that the queries are from, where they are of another corpus."""
+        corpus = corpus_of_queries(self.config)
+        if corpus is None:
+            return None
+        made = SearchInputs(self.config.model_copy(update={"corpus": corpus}), self.ledger)
+        made.noted = self.noted
+        return made
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
@@ -199,7 +203,7 @@ class SearchInputs(ChainInputs):
 
     def forget_sources(self) -> None:
         """Models were fitted: extractors are made with them when they are next asked for."""
-        for name in ("sources", "from_audio", "wanted", "examples"):
+        for name in ("sources", "from_audio", "wanted", "examples", "theirs"):
             vars(self).pop(name, None)
 
     @property
@@ -315,7 +319,7 @@ class SearchInputs(ChainInputs):
         corpus, storage = self.config.corpus, self.config.storage
         read = {name for name in ("queries", "references") if name in vars(self) and self.first_look(name)}
         if "queries" in read and corpus.queries is not None:
-            if self.config.search.queries_by == "speaker":
+            if speakers_meet(self.config):
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
             tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
         told = self.tabled and not self.placed
@@ -417,18 +421,3 @@ class SearchInputs(ChainInputs):
         """The store in the state that `index` has left."""
         assert self.manifest is not None  # index has come to its end
         return Store(self.store, self.manifest)
-
-
-def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:
-    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
-
-    Args:
-        tables: DOCUMENTS, or some of its columns, of each track.
-        recipes: fingerprint of the recipe of each track.
-    """
-    found: dict[tuple[str, int], Row] = {}
-    for name, table in tables.items():
-        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
-            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
-            known["identities"].setdefault(recipes[name], row["identity"])
-    return found

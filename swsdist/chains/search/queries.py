@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.audio import ffmpeg, speech
+from swsdist.audio import speech
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
+from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.oddities import seconds_of
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.errors import StoreError, UserError
-from swsdist.features.interface import Columns, Extractor, Given, kind_of, use
+from swsdist.features.interface import Columns, Extractor, Given, kind_of, libraries_of, use
 from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.fingerprint import fingerprint
@@ -224,7 +225,8 @@ class Queries(Stage):
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
         decoders = {known for receipt in inputs.mine.receipts for known in receipt.tells(Extracted).ffmpeg}
-        libraries = with_these({}, decoders)
+        used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
+        libraries = with_these({}, decoders, used_by)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 

@@ -1,18 +1,25 @@
-"""What the files of a corpus are known by, and how long they last, before anything is decoded."""
+"""What the files of a corpus, and documents of a store, are known by; and how long they last, before anything is decoded."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from swsdist.audio import archives, commands, ffmpeg
+import pyarrow as pa
+
+from swsdist.audio import commands
+from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.store.writing import NO_FILE
+
+#: A row of a table.
+Row = dict[str, Any]
 
 
 def identities(paths: list[str], storage: Any) -> list[str]:
@@ -94,3 +101,18 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
         return info.duration if isinstance(info, AudioInfo) else 0.0
 
     return list(map(one, rows))
+
+
+def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:
+    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
+
+    Args:
+        tables: DOCUMENTS, or some of its columns, of each track.
+        recipes: fingerprint of the recipe of each track.
+    """
+    found: dict[tuple[str, int], Row] = {}
+    for name, table in tables.items():
+        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
+            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
+            known["identities"].setdefault(recipes[name], row["identity"])
+    return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.chains.search.across import moved
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Extracted, Searched
@@ -23,6 +24,8 @@ from swsdist.pipeline.task import Done, Task
 from swsdist.registries import METHODS
 from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
+from swsdist.store.statistics import statistics_in
+from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
 
 
@@ -65,6 +68,15 @@ class Search(Stage):
             "search": settings.model_dump(mode="json"),
             "buckets": inputs.config.reduce.buckets,
         }
+        theirs = inputs.parts("theirs")  # of another corpus, and then one file
+        if inputs.has("theirs") and not theirs:
+            raise DataError(
+                "there are no means and variances of the corpus that the queries are of",
+                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
+                remedy="look at what failed in query-statistics, or set corpus.queries_from.statistics: ours",
+            )
+        of_theirs = [theirs[0].sha256] if theirs else []
+        payload |= {"theirs": theirs[0].name} if theirs else {}
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples == 0:
                 continue
@@ -75,6 +87,7 @@ class Search(Stage):
                     inputs.config.reduce.buckets,
                     receipt.fingerprint,
                     unit.matters,
+                    *of_theirs,
                     label=f"{group.examples} examples in {unit.documents} documents",
                     work=weight * unit.frames,
                     payload={**payload, "queries": part.name, "shards": list(unit.shards)},
@@ -129,7 +142,13 @@ def _watch(context: Context, whole: int) -> Callable[[int], None]:
 def _prepared(task: Task, context: Context, method: Method, store: Store) -> Any:
     """A group's queries, ready for the method; they are kept for its next units."""
     payload = task.payload
-    key = payload["queries"], payload["state"], repr(sorted(payload["search"].items()))
+    key = payload["queries"], payload["state"], payload.get("theirs"), repr(sorted(payload["search"].items()))
     if context.memory.get("group") != key:
-        context.memory |= {"group": key, "prepared": method.prepare(read_group(context, payload["queries"]), store)}
+        examples = read_group(context, payload["queries"])
+        if "theirs" in payload:
+            tracks = Tracks(store)
+            settings = Settings.model_validate(payload["search"]).placed(tracks.places)
+            theirs = statistics_in(context.read(payload["theirs"]))
+            examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
+        context.memory |= {"group": key, "prepared": method.prepare(examples, store)}
     return context.memory["prepared"]

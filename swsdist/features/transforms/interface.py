@@ -203,7 +203,7 @@ class TransformedExtractor(Transformed):
         if self.context is None and inner.context is not None:
             self.whole_frames, self.chunk_frames, self.overlap_frames = _WHOLE
         # What is optional is there or not, as it is of the extractor.
-        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
+        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use", "libraries"):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
         if isinstance(inner, Batched):

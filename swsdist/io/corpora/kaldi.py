@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from swsdist.audio import archives, commands
+from swsdist.audio import commands
+from swsdist.audio.formats import archives
 from swsdist.errors import DataError, UserError
 from swsdist.io.compressed import lines
 from swsdist.io.corpora.kaldi_data import records, segment_lines

@@ -11,7 +11,7 @@ from typing import Any
 
 from swsdist import registries
 from swsdist.accounts.hardware import describe, versions
-from swsdist.audio import ffmpeg
+from swsdist.audio.formats import ffmpeg
 from swsdist.errors import SwsdistError
 from swsdist.features.registry import installed
 from swsdist.io.filesystem import Folder

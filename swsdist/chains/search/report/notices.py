@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdist.audio import ffmpeg
+from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
@@ -23,7 +23,7 @@ def notices(course: Course) -> list[str]:
                 f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
             )
     if own.manifest is not None:
-        here = made_with()
+        here = made_with(own.manifest.libraries)
         for name, known in own.manifest.libraries.items():
             if name == "ffmpeg" and (program := ffmpeg.program()) is not None:
                 here = {**here, name: ffmpeg.version(program)}

@@ -13,8 +13,10 @@ import pyarrow as pa
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import read_journals
+from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import scored_rows
 from swsdist.chains.search.told import Bucket, Extracted, Fitted, Measured
@@ -56,6 +58,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         measures=measures,
         unscored=None if measures is not None else _why_unscored(own),
         looked_at=_looked_at(course),
+        queries_from=_queries_from(course),
         warnings=tuple(course.notices()),
         stages=_stages(course, index),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
@@ -65,6 +68,21 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         det=det,
         scores=scores,
         hits=best_hits(course),
+    )
+
+
+def _queries_from(course: Course) -> report.QueriesFrom | None:
+    """Of another corpus, if they are."""
+    theirs = course.config.corpus.queries_from
+    if theirs.documents is None or course.config.corpus.queries is None:
+        return None
+    normalised = any(term.normalise != "none" for term in course.config.search.terms())
+    taken = course.told(QueryStatistics.name, Summed) if takes_theirs(course.config) else []
+    return report.QueriesFrom(
+        documents=theirs.documents,
+        same_speakers=theirs.same_speakers,
+        statistics=theirs.statistics if normalised else "none",
+        taken_from=sum(one.documents for one in taken if one.extractor == 0),
     )
 
 

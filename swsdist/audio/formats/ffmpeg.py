@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.audio.headers import truncated
+from swsdist.audio.formats.headers import truncated
 from swsdist.errors import AudioError
 
 #: Endings of recordings that it is for.

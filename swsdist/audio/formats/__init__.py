@@ -1,0 +1,1 @@
+"""Kinds of files: what their bytes tell, archives, and what ffmpeg decodes."""

@@ -1,0 +1,212 @@
+"""The feature extractor `ssl`: layers of a speech encoder.
+
+A recording of up to `chunk_seconds` is computed at once; a longer one in chunks of that length that share
+`overlap_seconds`, and of what two share the earlier one's frames count, but for the last half. So memory is bounded,
+and a frame depends on the recording and the options alone. What the model normalises over its input (samples to mean 0
+and variance 1; the first convolution of many base models; log mel energies of Whisper), it normalises over a chunk, as
+it did in training over an utterance or a piece of one.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_validator
+
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError
+from swsdist.features.ssl.folder import Encoder, read_encoder
+from swsdist.features.ssl.network import Network
+from swsdist.needs import Needs
+from swsdist.options import Options
+
+_WHERE = "features.options"
+
+
+class Ssl(Options):
+    """A speech encoder; its fields are its options."""
+
+    model: IsPath = Field(description="folder of a model, as the hub of Hugging Face has it, with model.safetensors")
+    layer: NonNegativeInt | None = Field(
+        None, description="the layer whose outputs are the frames; 0: what goes into the first"
+    )
+    layers: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | Literal["all"] | None = Field(
+        None, description="several, in its place: each is a track, layer0, layer1, ...; all: from 0 to the last"
+    )
+    weights: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)] | IsPath | None = Field(
+        None,
+        description="with `layers`: their sum with these weights is the one track; or a JSON file, a list of them",
+    )
+    chunk_seconds: PositiveFloat = Field(30.0, description="s that are computed at once; longer recordings in chunks")
+    overlap_seconds: Annotated[float, Field(ge=0)] = Field(4.0, description="s that two chunks share at least")
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
+    dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="what is computed in")
+
+    name: ClassVar[str] = "ssl"
+    version: ClassVar[int] = 1
+    context: ClassVar[None] = None
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Ssl:
+        # The folder is looked at at once, so that what is wrong is told while a config is checked.
+        for library in self.libraries:
+            if find_spec(library) is None:
+                raise ConfigError(
+                    f"the library {library} is not installed",
+                    where="features.name: ssl",
+                    remedy="pip install 'swsdist[ssl]'",
+                )
+        last = self.encoder.layers
+        if (self.layer is None) == (self.layers is None):
+            raise ValueError(
+                f"name a layer (0 to {last}) or several (layers), and not both; one about two thirds up is a good first guess, "
+                f"layer: {round(last * 2 / 3)}"
+            )
+        if max(self.chosen) > last:
+            raise ValueError(f"there is no layer {max(self.chosen)}: the model has 0 to {last}")
+        if len(set(self.chosen)) < len(self.chosen):
+            raise ValueError("a layer stands there twice")
+        if self.weights is not None and (self.layers is None or len(self._weights) != len(self.chosen)):
+            raise ValueError(
+                f"there are {len(self._weights)} weights, and {len(self.chosen) if self.layers else 'no'} layers"
+            )
+        most = self.encoder.most
+        if most is not None and self.chunk_frames > most:
+            raise ValueError(
+                f"chunk_seconds is {self.chunk_seconds:g}, and {self.encoder.kind} takes "
+                f"{most * self.hop / self.sample_rate:g} s at most"
+            )
+        if self.chunk_frames <= 2 * self.overlap_frames:
+            raise ValueError("overlap_seconds must be less than half of chunk_seconds")
+        return self
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What the model's folder says."""
+        return read_encoder(self.model)
+
+    @cached_property
+    def chosen(self) -> tuple[int, ...]:
+        """The layers that are computed."""
+        if self.layers == "all":
+            return tuple(range(self.encoder.layers + 1))
+        if self.layers is None:
+            return () if self.layer is None else (self.layer,)
+        return tuple(self.layers)
+
+    @cached_property
+    def _weights(self) -> tuple[float, ...]:
+        if self.weights is None:
+            return ()
+        if not isinstance(self.weights, str):
+            return self.weights
+        try:
+            found = json.loads(Path(self.weights).read_bytes())
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"the weights cannot be read ({error})",
+                where=f"{_WHERE}.weights: {self.weights}",
+                remedy="name a JSON file: a list of numbers, one a layer",
+            ) from None
+        numbers = isinstance(found, list) and all(
+            isinstance(one, int | float) and not isinstance(one, bool) and np.isfinite(one) for one in found
+        )
+        if not numbers:
+            raise ConfigError(
+                "it holds no list of numbers",
+                where=f"{_WHERE}.weights: {self.weights}",
+                remedy="give one number a layer",
+            )
+        return tuple(map(float, found))
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz."""
+        return self.encoder.sample_rate
+
+    @property
+    def frame_length(self) -> int:
+        """Samples under a frame."""
+        return self.encoder.frame_length
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self.encoder.hop
+
+    @property
+    def tracks(self) -> tuple[tuple[str, int], ...]:
+        """A track a layer, or one."""
+        width = self.encoder.width
+        if self.layers is None or self.weights is not None:
+            return ((self.name, width),)
+        return tuple((f"layer{layer}", width) for layer in self.chosen)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a frame, of all tracks together."""
+        return sum(width for _, width in self.tracks)
+
+    @property
+    def chunk_frames(self) -> int:
+        """Frames of a chunk."""
+        return max(1, self._frames(self.chunk_seconds))
+
+    @property
+    def whole_frames(self) -> int:
+        """Frames that are computed at once."""
+        return self.chunk_frames
+
+    @property
+    def overlap_frames(self) -> int:
+        """Frames that two chunks share at least."""
+        return self._frames(self.overlap_seconds)
+
+    def _frames(self, seconds: float) -> int:
+        return round(seconds * self.sample_rate / self.hop)
+
+    @property
+    def needs(self) -> tuple[Needs, ...]:
+        """One thread; the weights, twice while they are loaded; and what the convolutions take of a chunk."""
+        memory = 1.0 + 2 * self.encoder.bytes / 1e9 + self.chunk_seconds / 30
+        return (Needs(cpus=1, memory_gb=round(memory, 2), gpus=1.0 if self.device == "cuda" else 0.0),)
+
+    def describe(self) -> dict[str, Any]:
+        """All options with their values."""
+        return self.model_dump(mode="json")
+
+    def files(self) -> list[Path]:
+        """Those of the model, and that of the weights of layers."""
+        return [*self.encoder.files, *([Path(self.weights)] if isinstance(self.weights, str) else [])]
+
+    @cached_property
+    def _network(self) -> Network:
+        return Network(self.model, self.encoder, self.chosen, self.device, self.dtype)
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Layers of a stretch of samples.
+
+        Args:
+            samples: float32 (n,), full scale 1.
+
+        Returns:
+            float32 (frames, dimension): the layer, the layers side by side, or their weighted sum, which is taken in
+            float32 from the first layer to the last.
+        """
+        frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
+        if frames == 0:
+            return np.empty((0, self.dimension), np.float32)
+        made = self._network.hidden(samples, frames)
+        if self.weights is None:
+            return np.ascontiguousarray(np.concatenate(made, axis=1))
+        total = np.zeros_like(made[0])
+        for weight, layer in zip(self._weights, made, strict=True):
+            total += np.float32(weight) * layer
+        return total

@@ -1,0 +1,170 @@
+"""Layers of tiny random models: those of transformers itself, in chunks, in batches of documents, in a run.
+
+One module, for loading torch and transformers takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swsdist
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.blocks import in_blocks
+from swsdist.features.registry import create, identity, made_by, recipe
+from swsdist.features.ssl.extractor import Ssl
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.store.reading import Store
+from swsdist.testing.synthesis.encoder import KINDS, make_encoder
+
+_LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
+torch = pytest.importorskip("torch", reason=_LACKING)
+transformers = pytest.importorskip("transformers", reason=_LACKING)
+
+pytestmark = pytest.mark.xdist_group("ssl")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of each kind; to be read only."""
+    place = tmp_path_factory.mktemp("models")
+    for kind in KINDS:
+        make_encoder(str(place / kind), kind)
+    return place
+
+
+def noise(seconds: float, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).normal(scale=0.1, size=round(seconds * 16000)).astype(np.float32)
+
+
+def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
+    """Hidden states as anybody gets them from transformers."""
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    front = transformers.AutoFeatureExtractor.from_pretrained(folder)
+    inputs = front(samples, sampling_rate=16000, return_tensors="pt")
+    encoder = model.get_encoder() if model.config.is_encoder_decoder else model
+    with torch.inference_mode():
+        states = encoder(inputs[encoder.main_input_name], output_hidden_states=True).hidden_states
+    return [state[0].numpy() for state in states]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
+    sound = noise(1.6)  # whole frames, so that nobody pads
+    wanted = reference(models / kind, sound)
+    every = Ssl(model=str(models / kind), layers="all").extract(sound)
+    count = len(every)
+    assert count == {"whisper": 80}.get(kind, 79)
+    assert every == pytest.approx(np.concatenate([one[:count] for one in wanted], axis=1), abs=1e-5)
+    # Layers above are left out, and no byte differs.
+    for layer in range(4):
+        alone = Ssl(model=str(models / kind), layer=layer).extract(sound)
+        assert alone.tobytes() == every[:, 16 * layer : 16 * layer + 16].tobytes()
+    weights = [0.5, 0.0, -0.25, 2.0]
+    summed = Ssl(model=str(models / kind), layers="all", weights=weights).extract(sound)
+    assert summed == pytest.approx(sum(w * one[:count] for w, one in zip(weights, wanted, strict=True)), abs=1e-5)
+
+
+def test_a_long_recording_in_chunks(models: Path) -> None:
+    """Each chunk is what it is by itself; where audio is cut into blocks does not matter."""
+    one = Ssl(model=str(models / "wav2vec2"), layer=2, chunk_seconds=2, overlap_seconds=0.4)
+    sound = noise(7.3)
+    found = np.concatenate(list(in_blocks(one, np.array_split(sound, 13))))
+    assert len(found) == 1 + (len(sound) - 400) // 320
+    assert found.tobytes() == np.concatenate(list(in_blocks(one, [sound]))).tobytes()
+    chunk, step, kept = 100, 80, 90
+    for k in range(4):
+        alone = one.extract(sound[k * step * 320 : (k * step + chunk - 1) * 320 + 400])
+        first = 10 if k else 0
+        assert found[k * step + first : k * step + kept].tobytes() == alone[first:kept].tobytes()
+    # In the middle of a chunk frames are near those of the whole; at random weights attention is wide.
+    whole = Ssl(model=str(models / "wav2vec2"), layer=2).extract(sound)
+    assert np.corrcoef(found.ravel(), whole.ravel())[0, 1] > 0.9
+
+
+def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) -> None:
+    one = Ssl(model=str(models / "xls-r"), layer=3)
+    before, state, frames = torch.get_num_threads(), torch.random.get_rng_state(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            frames.append(one.extract(noise(3)).tobytes())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert len(set(frames)) == 1
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_other_types(models: Path) -> None:
+    plain = Ssl(model=str(models / "hubert"), layer=2).extract(noise(1))
+    half = Ssl(model=str(models / "hubert"), layer=2, dtype="bfloat16").extract(noise(1))
+    assert half.dtype == np.float32
+    assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
+
+
+def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / "wav2vec2", tmp_path / "moved")
+    (tmp_path / "w.json").write_text("[1, 2]")
+    (tmp_path / "v.json").write_text("[1, 2]")
+    options = {"layers": [1, 2]}
+    one = create("ssl", {"model": str(models / "wav2vec2"), **options, "weights": str(tmp_path / "w.json")})
+    other = create("ssl", {"model": str(tmp_path / "moved"), **options, "weights": str(tmp_path / "v.json")})
+    assert identity(one) == identity(other)
+    assert str(tmp_path) not in str(identity(other))
+    assert made_by(recipe(other)).describe() == other.describe()
+    make_encoder(str(tmp_path / "moved"), seed=1)
+    assert identity(create("ssl", {"model": str(tmp_path / "moved"), **options})) != identity(
+        create("ssl", {"model": str(models / "wav2vec2"), **options})
+    )
+
+
+def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / "wavlm", tmp_path / "part")
+    from safetensors.torch import load_file, save_file
+
+    path = tmp_path / "part" / "model.safetensors"
+    weights = load_file(path)
+    dropped = next(name for name in weights if "layers.1" in name and name.endswith("weight"))
+    save_file({name: value for name, value in weights.items() if name != dropped}, path, {"format": "pt"})
+    with pytest.raises(DataError, match=f"no weights for {dropped}: they would be random"):
+        Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
+    path.write_bytes(b"nonsense")
+    with pytest.raises(DataError, match="transformers cannot load the model"):
+        Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu_is_told(models: Path) -> None:
+    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+        Ssl(model=str(models / "hubert"), layer=2, device="cuda").extract(noise(1))
+
+
+def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
+    """One pass gives both; shards do not matter; queries come through the same code; a store is searched without a run."""
+    options = {"model": str(models / "hubert"), "chunk_seconds": 2, "overlap_seconds": 0.5}
+    features = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layers': [1, 3]}})}"
+    streams = "search.streams=[{track: layer1}, {track: layer3, weight: 2}]"
+    for run, shards in (("one", 1), ("five", 5)):
+        scene.run(features, streams, f"index.shards={shards}", run=run, choice=Choice(until="search"))
+    digest = scene.digest("one")
+    assert digest == scene.digest("five")
+    assert {"features", "features.layer3", "queries"} <= digest.keys()
+    store = Store(Folder(str(scene.folder / "five" / "store")))
+    assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("layer1", 16), ("layer3", 16)]
+    assert store.manifest.tick == pytest.approx(0.02)
+    assert store.manifest.libraries["transformers"] == (transformers.__version__,)
+    alone = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layer': 3}})}"
+    scene.run(alone, run="alone", choice=Choice(until="index"))
+    assert scene.digest("alone")["features"] == digest["features.layer3"]
+    query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
+    found = swsdist.search(f"{scene.folder}/five/store", query, options={"streams": [{"track": "layer3"}]})
+    best = found.iloc[0]
+    assert best["doc_id"] == "d001"
+    assert best["start"] == pytest.approx(0.5, abs=0.05)

@@ -1,0 +1,167 @@
+"""What a model's folder says, told from its JSON files: neither torch nor transformers is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdist.errors import ConfigError
+from swsdist.features.ssl import extractor
+from swsdist.features.ssl.extractor import Ssl
+from swsdist.features.ssl.folder import read_encoder
+
+CONFIG: dict[str, Any] = {
+    "model_type": "wav2vec2",
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
+    "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+}
+FRONT: dict[str, Any] = {"sampling_rate": 16000, "do_normalize": True}
+
+
+def write(folder: Path, config: object = CONFIG, front: object = FRONT) -> str:
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "preprocessor_config.json").write_text(json.dumps(front))
+    (folder / "model.safetensors").write_bytes(b"123")
+    return str(folder)
+
+
+def test_a_folder_of_convolutions(tmp_path: Path) -> None:
+    one = read_encoder(write(tmp_path))
+    assert (one.sample_rate, one.frame_length, one.hop) == (16000, 400, 320)
+    assert (one.layers, one.width, one.most, one.samples, one.bytes) == (3, 16, None, True, 3)
+    assert [path.name for path in one.files] == ["config.json", "preprocessor_config.json", "model.safetensors"]
+    assert "torch" not in sys.modules or "transformers" in sys.modules  # whoever loaded it, it was not this
+
+
+def test_spectra(tmp_path: Path) -> None:
+    whisper = {"model_type": "whisper", "d_model": 8, "encoder_layers": 2, "max_source_positions": 1500}
+    one = read_encoder(write(tmp_path, {**whisper, "is_encoder_decoder": True}, {**FRONT, "hop_length": 160}))
+    assert (one.frame_length, one.hop, one.layers, one.width, one.most) == (320, 320, 2, 8, 1500)
+    stacked = {**CONFIG, "model_type": "wav2vec2-bert"}
+    one = read_encoder(write(tmp_path, stacked, {**FRONT, "stride": 2}))
+    assert (one.frame_length, one.hop, one.most, one.samples) == (560, 320, None, False)
+
+
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00002.safetensors")
+    (tmp_path / "model-00002-of-00002.safetensors").write_bytes(b"12345")
+    named = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": named}))
+    one = read_encoder(folder)
+    assert one.bytes == 3 + 5
+    assert [path.name for path in one.files[2:]] == ["model.safetensors.index.json", *named.values()]
+    (tmp_path / named["b"]).unlink()
+    with pytest.raises(ConfigError, match=r"model-00002-of-00002\.safetensors is not in the folder"):
+        read_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "front", "complaint"),
+    [
+        ({**CONFIG, "model_type": "bert", "conv_kernel": None}, FRONT, "conv_kernel is not there, or not a list"),
+        ({"model_type": "bert", "hidden_size": 3}, FRONT, "of the type bert, and that is no speech encoder"),
+        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, "of the type sew, and that is no"),
+        ({**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True}, FRONT, "of the type speecht5"),
+        ({**CONFIG, "num_hidden_layers": "3"}, FRONT, "num_hidden_layers or encoder_layers is not there"),
+        (CONFIG, {}, "preprocessor_config.json: sampling_rate is not there"),
+        ([], FRONT, "config.json: it is no mapping"),
+    ],
+)
+def test_folders_of_something_else(tmp_path: Path, config: object, front: object, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_encoder(write(tmp_path, config, front))
+    assert complaint in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="none is ever fetched") as caught:
+        read_encoder("facebook/wav2vec2-xls-r-300m")
+    assert "hf download" in str(caught.value.remedy)
+    with pytest.raises(ConfigError, match=r"the folder has no config\.json"):
+        read_encoder(str(tmp_path))
+    folder = write(tmp_path)
+    (tmp_path / "preprocessor_config.json").unlink()
+    with pytest.raises(ConfigError, match=r"the folder has no preprocessor_config\.json"):
+        read_encoder(folder)
+    write(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ConfigError, match="it is not JSON"):
+        read_encoder(folder)
+
+
+def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"the folder has no model\.safetensors"):
+        read_encoder(folder)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"in pytorch_model\.bin only, and what is pickled is run") as caught:
+        read_encoder(folder)
+    assert "save_pretrained" in str(caught.value.remedy)
+
+
+def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path)
+    monkeypatch.setattr(extractor, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="the library torch is not installed") as caught:
+        Ssl(model=folder, layer=1)
+    assert caught.value.remedy == "pip install 'swsdist[ssl]'"
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    one = Ssl(model=folder, layers="all")
+    assert one.tracks == tuple((f"layer{k}", 16) for k in range(4))
+    assert one.dimension == 64
+    assert (one.whole_frames, one.chunk_frames, one.overlap_frames) == (1500, 1500, 200)
+    assert Ssl(model=folder, layers=[3, 1]).tracks == (("layer3", 16), ("layer1", 16))
+    assert Ssl(model=folder, layer=0).tracks == (("ssl", 16),)
+    (tmp_path / "w.json").write_text("[0.5, 0.25, 0, 0.25]")
+    summed = Ssl(model=folder, layers="all", weights=str(tmp_path / "w.json"))
+    assert (summed.tracks, summed.dimension) == ((("ssl", 16),), 16)
+    assert summed.files()[-1] == tmp_path / "w.json"
+    assert Ssl(model=folder, layer=1, device="cuda").needs[0].gpus == 1
+    assert one.needs[0].gpus == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "name a layer (0 to 3) or several"),
+        ({"layer": 1, "layers": [2]}, "and not both"),
+        ({"layer": 4}, "there is no layer 4: the model has 0 to 3"),
+        ({"layers": [1, 4]}, "there is no layer 4"),
+        ({"layers": [1, 1]}, "a layer stands there twice"),
+        ({"layer": 1, "weights": [1.0]}, "there are 1 weights, and no layers"),
+        ({"layers": [1, 2], "weights": [1.0]}, "there are 1 weights, and 2 layers"),
+        ({"layer": 1, "chunk_seconds": 2, "overlap_seconds": 1}, "less than half of chunk_seconds"),
+        ({"layer": 1, "weights": "no.json"}, "the weights cannot be read"),
+        ({"layer": 1, "dtype": "float64"}, "dtype"),
+    ],
+    ids=str,
+)
+def test_options_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], complaint: str
+) -> None:
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    folder = write(tmp_path)
+    with pytest.raises((ConfigError, ValueError), match=re.escape(complaint)):
+        Ssl(model=folder, **options)
+
+
+def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    whisper = {"model_type": "whisper", "d_model": 8, "encoder_layers": 2, "max_source_positions": 1500}
+    folder = write(tmp_path, whisper, {**FRONT, "hop_length": 160})
+    assert Ssl(model=folder, layer=1).chunk_frames == 1500
+    with pytest.raises(ValueError, match="chunk_seconds is 40, and whisper takes 30 s at most"):
+        Ssl(model=folder, layer=1, chunk_seconds=40)
+    (tmp_path / "w.json").write_text('{"a": 1}')
+    with pytest.raises(ConfigError, match="it holds no list of numbers"):
+        Ssl(model=folder, layers="all", weights=str(tmp_path / "w.json"))
