@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.score import Counts, atwv
 from swsdist.types import TRIALS

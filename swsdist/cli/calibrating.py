@@ -196,7 +196,7 @@ def kst_study(
     """
     from pathlib import Path
 
-    from swsdist.calibrate.study import study
+    from swsdist.calibrate.points.study import study
     from swsdist.evaluation.lists import named_paths
     from swsdist.evaluation.study import StudyFile, TaskSection, entries, read_study, steps
     from swsdist.io.notices import Notices

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, ValidationError
 
 from swsdist.calibrate.logistic import Labelled, Logistics, fit_logistics
-from swsdist.calibrate.study import Entry
-from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.points.rescoring import Rescoring
+from swsdist.calibrate.points.study import Entry
 from swsdist.calibrate.threshold import by_fold
 from swsdist.config.section import Section
 from swsdist.errors import ConfigError, UserError
@@ -135,7 +135,9 @@ def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str
         logistics = _logistics(mode, aligned, folds, path)
         mode = logistics.fit
         aligned = logistics.apply(aligned)
-    return Entry(name, task_name, Sweep.of(aligned), task.trials, task.beta, mode)
+    tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
+    found = Rescoring.of_list(aligned, tolerance=tolerance, conventions=task.conventions.name)
+    return Entry(name, task_name, found, task.trials, task.beta, mode)
 
 
 def _logistics(mode: str, aligned: pa.Table, folds: int, path: str) -> Logistics:

@@ -58,7 +58,7 @@ class Machinery:
         return self._journal
 
     def _write_config(self) -> None:
-        if len(self._outcome.courses) == 1:
+        if self._outcome.alone:
             text = dump_config(without_secrets(self._config))
             self.ledger.run.write_bytes("config.yaml", text.encode())
 

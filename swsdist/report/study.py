@@ -15,7 +15,7 @@ import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.study import Breakdown, Studied, Study, Tests
+from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short

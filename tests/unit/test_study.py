@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.study import ALPHAS, Entry, Study, study
-from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
+from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import ConfigError, UserError
 from swsdist.evaluation.lists import named_paths

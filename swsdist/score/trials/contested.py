@@ -1,0 +1,174 @@
+"""Which detections could be paired with an occurrence in more than one way, and how they are paired by other scores.
+
+An alignment (`swsdist.score.trials.align`) looks at scores only where a detection has two occurrences in reach, or an
+occurrence two detections. All other pairs are the same whatever the scores are. So a list that is scored anew, many times, is
+aligned once, and of it only what is contested again: the pairs are those that `align` would make of the whole list.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.score.conventions import conventions_of
+from swsdist.score.trials.align import _best_pairs, _candidates, _group_limits, _groups, _kernel, _keys, _Spans
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class _Sides(NamedTuple):
+    """Detections and references of an aligned list, in the order of `align`; `row` is each detection's row in the list."""
+
+    found: _Spans
+    group: Ints
+    row: Ints
+    true: _Spans
+    true_group: Ints
+    true_row: Ints
+
+
+class _Pairs(NamedTuple):
+    """Pairs that the mid-point rule allows, with their component."""
+
+    dets: Ints
+    refs: Ints
+    part: Ints
+
+
+def _sides(trials: pa.Table, conventions: str) -> _Sides:
+    rules = conventions_of(conventions)
+    row = np.flatnonzero(pc.is_valid(trials["score"]).to_numpy())
+    true_row = np.flatnonzero(pc.is_valid(trials["ref_start"]).to_numpy())
+    detections = trials.take(pa.array(row)).drop_columns(["ref_start", "ref_end", "decision"])
+    references = trials.take(pa.array(true_row)).drop_columns(["start", "end", "score", "decision"])
+    references = references.rename_columns({"ref_start": "start", "ref_end": "end"})
+    found = _Spans.read(detections, "detections", scored=True)
+    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
+    _, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
+    order, true_order = _order(found, group), np.lexsort((true.end, true.start, true_group))
+    return _Sides(
+        found.take(order),
+        group[order],
+        row[order],
+        true.take(true_order),
+        true_group[true_order],
+        true_row[true_order],
+    )
+
+
+def _order(found: _Spans, group: Ints) -> Ints:
+    return np.lexsort((found.end, found.score, found.start, group))
+
+
+def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
+    true = sides.true
+    tail = true.tail if conventions_of(conventions).sums_ends else true.end
+    found = _candidates(sides.found, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
+    return _Pairs(*found)
+
+
+def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
+    """Which rows of an aligned list scores may pair otherwise.
+
+    Args:
+        trials: schema TRIALS, aligned by any scores; all rows of each query.
+        tolerance: s, of the mid-point rule.
+        conventions: name of the program whose rules hold.
+
+    Returns:
+        bool (rows,). Where a group's own scores limit the kernel (KWSEval), all of a group's detections go with one of them.
+    """
+    sides = _sides(trials, conventions)
+    pairs = _pairs(sides, tolerance, conventions)
+    several = np.bincount(pairs.part, minlength=1)[pairs.part] > 1
+    mask = np.zeros(trials.num_rows, dtype=bool)
+    mask[sides.row[pairs.dets[several]]] = True
+    mask[sides.true_row[pairs.refs[several]]] = True
+    if not conventions_of(conventions).list_limits:
+        groups = np.unique(sides.group[pairs.dets[several]])
+        mask[sides.row[np.isin(sides.group, groups)]] = True
+        mask[sides.true_row[np.isin(sides.true_group, groups)]] = True
+    return mask
+
+
+def apart(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
+    """An aligned list in which contested rows are pairs no more, and these rows alone.
+
+    Args:
+        trials: schema TRIALS.
+        mask: of `contested`.
+
+    Returns:
+        The list, a contested hit in it being a false alarm and a miss; and the contested rows as they are.
+    """
+    hit = mask & pc.is_valid(trials["score"]).to_numpy() & pc.is_valid(trials["ref_start"]).to_numpy()
+    hits = trials.filter(pa.array(hit))
+    misses, alarms = hits, hits
+    for name in ("start", "end", "score", "decision"):
+        misses = _emptied(misses, name)
+    for name in ("ref_start", "ref_end"):
+        alarms = _emptied(alarms, name)
+    return pa.concat_tables([trials.filter(pa.array(~hit)), alarms, misses]), trials.filter(pa.array(mask))
+
+
+def _emptied(table: pa.Table, name: str) -> pa.Table:
+    field = table.schema.field(name)
+    return table.set_column(table.schema.get_field_index(name), field, pa.nulls(table.num_rows, field.type))
+
+
+class Contest:
+    """Contested rows, to be paired by one set of scores after the other.
+
+    Args:
+        rows: schema TRIALS, those that `contested` marks; all of each group's.
+        tolerance, conventions: as of `contested`.
+
+    Attributes:
+        row: int64 (C,), of each contested detection its row in `rows`; what `hits` is given and gives is in this order.
+    """
+
+    def __init__(self, rows: pa.Table, *, tolerance: float, conventions: str) -> None:
+        self._sides = sides = _sides(rows, conventions)
+        self._tolerance, self._conventions = tolerance, conventions
+        self._pairs = _pairs(sides, tolerance, conventions)
+        self.row = sides.row
+        begins = np.diff(sides.found.start), np.diff(sides.group)
+        # Only of detections that begin together may other scores change the order.
+        self._ties = bool(((begins[0] == 0) & (begins[1] == 0)).any())
+
+    def hits(self, scores: Floats, low: float | None, high: float | None) -> Bools:
+        """Which of the detections are paired.
+
+        Args:
+            scores: float64 (C,).
+            low, high: least and greatest score of the whole list; None: of each group.
+        """
+        sides, pairs = self._sides._replace(found=self._sides.found._replace(score=scores)), self._pairs
+        order = np.arange(len(scores))
+        if self._ties:
+            order = _order(sides.found, sides.group)
+            sides = sides._replace(found=sides.found.take(order), group=sides.group[order])
+            pairs = _pairs(sides, self._tolerance, self._conventions)
+        rules = conventions_of(self._conventions)
+        true = sides.true
+        lows: Floats | np.float64
+        highs: Floats | np.float64
+        if rules.list_limits:
+            assert low is not None
+            assert high is not None
+            lows, highs = np.float64(low), np.float64(high)
+        else:
+            lows, highs = _group_limits(sides.found.score, sides.group, low, high)
+            lows, highs = lows[sides.group[pairs.dets]], highs[sides.group[pairs.dets]]
+        tail = true.tail if rules.sums_ends else true.end
+        weight = _kernel(sides.found, pairs.dets, true, tail, pairs.refs, lows, highs) + 1
+        chosen = _best_pairs(pairs.dets, pairs.refs, pairs.part, weight)
+        found = np.zeros(len(scores), dtype=bool)
+        found[order[pairs.dets[chosen]]] = True
+        return found
