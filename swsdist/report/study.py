@@ -201,7 +201,7 @@ def remarks(study: Study) -> list[str]:
         return []
     return [
         f"The best alpha of {' and '.join(at_end)} is at an end of what was tried ({first:g} to {last:g}): "
-        "try more, --alphas FROM:TO:STEP."
+        "try more values of calibrate.alpha."
     ]
 
 
@@ -296,11 +296,7 @@ def render_study(study: Study, notices: Sequence[str] = ()) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def write_study(study: Study, folder: Path, notices: Sequence[str] = ()) -> list[Path]:
-    """Write `study.json`, `study.html` and `fig2.svg` to `fig8.svg`; gives their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+def study_files(study: Study, notices: Sequence[str] = ()) -> dict[str, str]:
+    """The text of `study.json`, `study.html` and `fig2.svg` to `fig8.svg`, by name."""
     texts = {"study.json": study_json(study) + "\n", "study.html": render_study(study, notices)}
-    texts |= {f"{name}.svg": svg for name, (_, svg) in figures(study).items()}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in texts]
+    return {**texts, **{f"{name}.svg": svg for name, (_, svg) in figures(study).items()}}

@@ -30,6 +30,8 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("store", "cat", "x"),
         ("store", "import", "x", "y"),
         ("status",),
+        ("sweep",),
+        ("sweep", "gone.yaml"),
     ],
     ids=" ".join,
 )
@@ -181,8 +183,7 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("compare", "run", "--html", "page.pdf"), "no .pdf is written here, only .html", "ends in .html"),
         (("compare", "run", "--latex", "tables.csv"), "no .csv is written here, only .tex", "ends in .tex"),
         (("compare", "run", "--csv", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
-        (("kst-study", *_LIST[1:], "--out", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
-        (("kst-study", *_LIST[1:], "--out", "config.yaml/study"), "this is a file, and a folder is wanted", ""),
+        (("compare", "run", "--csv", "config.yaml/tables"), "this is a file, and a folder is wanted", ""),
         (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
         (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "a folder, and a file is wanted", "in it"),
         (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),

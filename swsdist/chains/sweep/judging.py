@@ -60,7 +60,11 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
         tests: of intervals and tests.
     """
     keys = tuple(dict.fromkeys(key for one in results for key in one.point.keys))
-    shown_measures = tuple(name for name in measures if any(one.measures.get(name) is not None for one in results))
+    shown_measures = tuple(
+        name
+        for name in measures
+        if name == objective.measure or any(one.measures.get(name) is not None for one in results)
+    )
     columns: dict[str, pa.Array] = {"point": pa.array([one.point.number for one in results], pa.int64())}
     columns["id"] = pa.array([one.point.name.removeprefix("point-") for one in results])
     for key in keys:

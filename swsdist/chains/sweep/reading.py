@@ -27,7 +27,7 @@ from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted
 from swsdist.errors import ConfigError
-from swsdist.evaluation.study import StudyFile
+from swsdist.evaluation.study import StudyFile, TaskSection
 from swsdist.registries import MEASURES
 from swsdist.score.parts.evaluating import measure
 
@@ -189,6 +189,8 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
             while place and place not in draft.origins:
                 place = place[:-1]  # pydantic also names the member of a union
             text = each["msg"].removeprefix("Value error, ")
+            if each["type"] == "missing":
+                text = f"{each['loc'][-1]} is missing"
             if each["type"] == "extra_forbidden":
                 known = _known(each["loc"][:-1])
                 guess = closest(str(each["loc"][-1]), known)
@@ -205,6 +207,8 @@ def _known(place: tuple[int | str, ...]) -> list[str]:
         "lists": Lists,
         "random": Random,
     }
+    if place[:2] == ("lists", "tasks"):
+        return list(TaskSection.model_fields)
     return list(models.get(str(place[-1]) if place else "", SweepFile).model_fields)
 
 
@@ -235,7 +239,10 @@ def _placed(file: SweepFile, base: Path) -> SweepFile:
             placed: dict[str, object] = {key: absolute(value) for key, value in files.items() if value is not None}
             placed["systems"] = {key: absolute(value) for key, value in task.systems.items()}
             tasks[name] = task.model_copy(update=placed)
-        changes["lists"] = file.lists.model_copy(update={"tasks": tasks})
+        fit = file.lists.fit
+        if fit is not None and fit not in ("none", "crossfit", "oracle"):
+            fit = absolute(fit)
+        changes["lists"] = file.lists.model_copy(update={"tasks": tasks, "fit": fit})
     return file.model_copy(update=changes)
 
 

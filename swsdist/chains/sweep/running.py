@@ -6,7 +6,7 @@ point that cannot be done is told and the others are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from swsdist.score import per_term
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 
-Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,13 @@ def _uses(own: list[Course], swept: Swept) -> dict[tuple[str, str], int]:
 
 
 def _receipts(course: Course) -> Iterator[Receipt]:
-    for ended in course.ended.values():
-        yield from ended.receipts
+    """Of all that a plan needs; a store's are all that it has, for what it held before is planned no more."""
+    for step in course.steps:
+        place = course.place(step)
+        if place:
+            yield from course.ledger.receipts(step.stage.name, place).values()
+        elif step.name in course.ended:
+            yield from course.ended[step.name].receipts
 
 
 def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
@@ -275,17 +280,33 @@ def _of_group(
     for point in group.points:
         at = ids[point.number]
         row = rows[point_id(at)]
-        hits, false_alarms = (np.array(row[name], np.int64) for name in ("hits", "false_alarms"))
-        values = {
-            "atwv": query_values(ntrue, hits, false_alarms, beta=at["beta"], trials=at["trials"]),
-            "atwv_pmiss": (ntrue - hits) / ntrue,
-            "atwv_pfa": false_alarms / (at["trials"] - ntrue),
-        }[objective]
+        counts = ntrue, *(np.array(row[name], np.int64) for name in ("hits", "false_alarms"))
+        values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
         found[point.number] = PointResult(
             point,
             {name: row[name] for name in ("atwv", "atwv_pmiss", "atwv_pfa")},
-            dict(zip(names, values.tolist(), strict=True)),
+            values,
             round(cpu + whole[point_id(at)], 3),
             round(share + shares[point_id(at)], 6),
         )
     return found
+
+
+def values_by_query(
+    objective: str, names: Sequence[str], counts: tuple[Ints, Ints, Ints], *, beta: float, trials: int
+) -> dict[str, float]:
+    """Values of queries whose mean the objective is.
+
+    Args:
+        objective: `atwv`, `atwv_pmiss` or `atwv_pfa`.
+        names: ids of the queries.
+        counts: references, hits and false alarms of each.
+        beta: weight of false alarms.
+        trials: T.
+    """
+    ntrue, hits, false_alarms = counts
+    if objective == "atwv":
+        found = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
+    else:
+        found = (ntrue - hits) / ntrue if objective == "atwv_pmiss" else false_alarms / (trials - ntrue)
+    return dict(zip(names, found.tolist(), strict=True))
