@@ -124,7 +124,7 @@ class SweepResult:
         best: numbers of the points, the best first.
         failed: what was wrong with points that could not be done, by number.
         notices: what is odd.
-        folder: the run folder, which holds the table and the page.
+        folder: that holds the table and the page, `sweeps/NAME` in the run folder; NAME is that of the file.
         did: tasks that were done now.
         said: lines that tell of it.
     """
@@ -167,7 +167,7 @@ def sweep(
     sets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Run what is left of a sweep, and write its table and page into the run folder.
+    """Run what is left of a sweep, and write its table and page into `sweeps` in the run folder.
 
     Args:
         path: the sweep's YAML file.

@@ -23,7 +23,8 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     """Run a config at many points: a grid, a list, random draws; or score lists at many points.
 
     SWEEP is a YAML file: what to start from, the points, what to measure. What points share is done once, and the same
-    command goes on after a crash, or with further points. The run folder then holds the table (points.csv), and a page.
+    command goes on after a crash, or with further points. Folder sweeps in the run folder then holds the table (points.csv),
+    and a page.
 
     \b
     swsdist sweep configs/sweeps/kst_alpha.yaml

@@ -284,7 +284,7 @@ def study_of(place: Path, swsdist: Command, lists: str, points: str = "", code: 
 
 
 def studied(place: Path) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads((place / "swept/study/study.json").read_text())
+    values: dict[str, Any] = json.loads((place / "swept/sweeps/sweep/study/study.json").read_text())
     return values
 
 
@@ -296,13 +296,13 @@ def test_a_study_of_three(place: Path, swsdist: Command) -> None:
     assert "average of 3" in said
     assert "Scores of 2 of 3 systems became probabilities by a logistic: crossfit" in said
     names = {"study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))}
-    assert {path.name for path in (place / "swept/study").iterdir()} == names
+    assert {path.name for path in (place / "swept/sweeps/sweep/study").iterdir()} == names
     values = studied(place)
     assert [one["name"] for one in values["systems"]] == ["scores", "second", "posteriors"]
     assert [one["logistic"] for one in values["systems"]] == ["crossfit", "crossfit", "none"]
     assert values["over_systems"]["wilcoxon"]["n"] == 3
     assert f"{values['atwv']['kst']:.4f}" in said
-    table = pq.read_table(place / "swept/points.parquet").to_pylist()
+    table = pq.read_table(place / "swept/sweeps/sweep/points.parquet").to_pylist()
     assert len(table) == 3 * (2 * 21 + 1)
     assert [row["system"] for row in table if row["oracle"]] == ["scores", "second", "posteriors"]
 
@@ -314,7 +314,7 @@ def test_a_sweep_over_a_list_and_calibrate_agree(place: Path, swsdist: Command) 
     )
     values = studied(place)
     assert values["best_alpha"] == {"kst": 1.3, "sto": 1.3}
-    rows = pq.read_table(place / "swept/points.parquet").to_pylist()
+    rows = pq.read_table(place / "swept/sweeps/sweep/points.parquet").to_pylist()
     swept = dict(zip(("kst", "sto", "oracle-kst"), (row["atwv"] for row in rows), strict=True))
     assert swept == values["atwv"]
     for method in swept:

@@ -129,7 +129,7 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]
     assert [row["oracle"] for row in found] == [False, False, True]
-    page = (scene.folder / "sweep/sweep.html").read_text()
+    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
     assert "Point 2 failed." in page
     assert " oracle</td>" in page
 
@@ -146,7 +146,8 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
     grid = {"calibrate.steps": [KST, STO], "calibrate.alpha": [0.5, 1.0, 2.0]}
     path = write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True, report="kst")
     done = swsdist.sweep(path)
-    folder = scene.folder / "sweep"
+    folder = scene.folder / "sweep/sweeps/sweep"
+    assert done.folder == str(folder)
     table = pq.read_table(folder / "points.parquet")
     assert table.equals(done.table)
     assert (folder / "points.csv").read_text().count("\n") == 1 + table.num_rows
@@ -159,7 +160,7 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
         assert row["digest"]
         assert row["cpu_s"] >= row["cpu_share_s"] > 0
     assert not any(row["oracle"] for row in table.to_pylist() if row["point"] == best)
-    queries = pq.read_table(folder / "points-queries.parquet").to_pandas()
+    queries = pq.read_table(folder / "queries.parquet").to_pandas()
     means = queries.groupby("point")["value"].mean()
     assert means.to_numpy() == pytest.approx(table["atwv"].to_numpy(), abs=1e-12)
     assert {path.name for path in (folder / "plots").iterdir()} == {
@@ -169,8 +170,8 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
     study = json.loads((folder / "study/study.json").read_text())
     curves = study["atwv_by_alpha"]
     assert [*curves["kst"], *curves["sto"], study["atwv"]["oracle-kst"]] == table["atwv"].to_pylist()
-    assert not (folder / "report.json").exists()
-    assert not (folder / "config.yaml").exists()
+    assert not (scene.folder / "sweep/report.json").exists()
+    assert not (scene.folder / "sweep/config.yaml").exists()
 
 
 def test_after_a_kill_it_goes_on(scene: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
@@ -23,11 +24,11 @@ from swsdist.report.sweep import SweepData, plots, render_sweep
 
 SCHEMA = "swsdist-sweep/1"
 
-#: Names in the run folder.
+#: Names in the sweep's folder.
 TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
     "points.parquet",
     "points.csv",
-    "points-queries.parquet",
+    "queries.parquet",
     "sweep.json",
     "sweep.html",
 )
@@ -85,8 +86,13 @@ def data_of(
     )
 
 
-def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Mapping[str, str]) -> list[str]:
-    """Write all of it; gives the names of the files.
+def place_of(given: Given) -> str:
+    """Where in the run folder a sweep's results lie: sweeps of other files may share its searches."""
+    return f"sweeps/{Path(given.path).stem}"
+
+
+def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Mapping[str, str]) -> None:
+    """Write all of it into a folder of its own in the run folder.
 
     Args:
         run: the run folder.
@@ -97,16 +103,16 @@ def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Ma
     """
     texts = {VALUES: _values(given, data), PAGE: render_sweep(data), **extra}
     texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
+    place = place_of(given)
     for name, table in ((TABLE, found.table), (QUERIES, found.queries)):
         with run.temporary(".parquet") as path:
             pq.write_table(table, path)
-            run.publish(path, name)
+            run.publish(path, f"{place}/{name}")
     with run.temporary(".csv") as path:
         write_csv(found.table, found.table.schema, path)
-        run.publish(path, TABLE_CSV)
+        run.publish(path, f"{place}/{TABLE_CSV}")
     for name, text in texts.items():
-        run.write_bytes(name, text.encode())
-    return [TABLE, TABLE_CSV, QUERIES, *texts]
+        run.write_bytes(f"{place}/{name}", text.encode())
 
 
 def _values(given: Given, data: SweepData) -> str:

@@ -9,7 +9,7 @@ from swsdist.calibrate.points.study import Study, study
 from swsdist.chains.sweep.judging import Judged, judged
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import planned
-from swsdist.chains.sweep.publishing import alphas_of, data_of, publish, study_of, study_texts
+from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of, study_texts
 from swsdist.chains.sweep.reading import Given, measure_names, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
 from swsdist.errors import ConfigError
@@ -28,7 +28,7 @@ class Done:
         results: of all points, in order.
         judged: the table.
         notices: what is odd.
-        folder: the run folder.
+        folder: that holds the results, in the run folder.
         did: tasks that were done now.
         lines: for a terminal.
     """
@@ -74,10 +74,11 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
     data = data_of(given, f"Sweep of {name}", table, results, told, more)
     extra = study_texts(found, told) if found is not None else {}
     publish(folder, given, data, table, extra)
+    place = folder.path(place_of(given))
     lines = text_lines(data)
     if found is not None:
-        lines += ["", *studied.text_lines(found), "", f"the study of KST and STO: {folder.root}/study/study.html"]
-    return Done(results, table, (*told, *data.notices[len(told) :]), folder.root, did, lines)
+        lines += ["", *studied.text_lines(found), "", f"the study of KST and STO: {place}/study/study.html"]
+    return Done(results, table, (*told, *data.notices[len(told) :]), place, did, lines)
 
 
 def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:

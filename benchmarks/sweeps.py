@@ -26,7 +26,7 @@ _POINTS, _DIRECT = 1000, 3
 def measure(scratch: Path) -> list[Row]:
     """In this process, which has one thread at work."""
     aligned, true = _list()
-    say(f"kst_sweep: {_DETECTIONS} detections of {_TERMS} terms, {_POINTS} points")
+    say(f"sweeps: {_DETECTIONS} detections of {_TERMS} terms, {_POINTS} points")
     alphas = np.linspace(1.0, 3.0, _POINTS // 2)
     betas = np.geomspace(10, 2000, _POINTS // 2)
     clock = time.process_time()
@@ -45,9 +45,9 @@ def measure(scratch: Path) -> list[Row]:
                 raise RuntimeError(f"{method} at point {k}: {direct.twv} directly, {found[method].twv[k]} by the sweep")
     peer = (time.process_time() - clock) / (_DIRECT * len(methods)) * _POINTS
     return [
-        Row("kst sweep, 1000 points over 1 million detections: CPU", ours, "s", at_most(60)),
-        Row("kst sweep: times less CPU than deciding and counting at each point", peer / ours, "ratio", at_least(20)),
-        Row("kst sweep: of it, reading and sorting the list once", read, "s"),
+        Row("sweep, 1000 points over 1 million detections: CPU", ours, "s", at_most(60)),
+        Row("sweep: times less CPU than deciding and counting at each point", peer / ours, "ratio", at_least(20)),
+        Row("sweep: of it, reading and sorting the list once", read, "s"),
         Row("the direct way, scaled to 1000 points: CPU", peer, "s"),
     ]
 
