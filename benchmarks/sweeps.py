@@ -1,82 +1,145 @@
-"""A thousand operating points of KST and STO over a million detections: CPU time, against deciding and counting at each point.
+"""A thousand points of KST and STO over a million detections, and over ten million: CPU time and peak memory.
 
-500 points of either method, alpha and beta both moving. The peer is the direct way of the same definitions, thresholds, then
-decisions, then counts of the whole list, at a few points, in the same process; its time is scaled to a thousand points. Both
-give the same doubles, or the benchmark breaks off.
+The detections are made up, of a fixed seed, and lie in buckets of queries as a run's aligned lists do. What is timed is what
+the chain `sweep` does with them: read, sort and count once, then score 500 points of either method, alpha and beta both moving,
+and pair anew, at each, what the alignment could pair otherwise. Peers, in the same process: reading the same files and sorting
+their scores, which no sweep can do without; and the direct way of the same definitions, thresholds, decisions, alignment and
+counts of the whole list, at a few points, scaled to a thousand. Both ways give the same doubles, or it breaks off.
 """
 
 from __future__ import annotations
 
+import resource
 import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.calibrate.points.sweep import Sweep
+from benchmarks.rows import Row, at_most, main, say
+from swsdist.calibrate.points.rescoring import Rescoring, compacted
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.score import Counts, atwv
+from swsdist.score import Counts, align, atwv, score_limits
 from swsdist.types import TRIALS
 
-_DETECTIONS, _TERMS, _TRIALS = 1_000_000, 2_000, 36_000
-_POINTS, _DIRECT = 1000, 3
+Floats = NDArray[np.float64]
+
+_BUCKETS, _PER_TERM, _DOCUMENTS, _TRIALS = 16, 500, 100, 36_000
+_SECONDS = _TRIALS / _DOCUMENTS
+_POINTS, _AT_ONCE = 1000, 64
+_TOLERANCE, _RULES = 0.5, "stdeval"
+#: Detections, CPU seconds.
+_GOALS = ((1_000_000, 3.0), (10_000_000, 40.0))
 
 
 def measure(scratch: Path) -> list[Row]:
     """In this process, which has one thread at work."""
-    aligned, true = _list()
-    say(f"sweeps: {_DETECTIONS} detections of {_TERMS} terms, {_POINTS} points")
-    alphas = np.linspace(1.0, 3.0, _POINTS // 2)
-    betas = np.geomspace(10, 2000, _POINTS // 2)
+    pa.set_cpu_count(1)
+    rows = []
+    for number, seconds in _GOALS:
+        say(f"sweeps: {number} detections, {_POINTS} points")
+        rows += _sweep(scratch, number, seconds)
+    return rows
+
+
+def _sweep(scratch: Path, number: int, goal: float) -> list[Row]:
+    files = _write(scratch, number)
     clock = time.process_time()
-    sweep = Sweep.of(aligned)
+    for file in files:
+        table = pq.read_table(file, columns=["query_id", "score", "ref_start"], use_threads=False)
+        score = np.nan_to_num(table["score"].to_numpy())
+        np.argsort(score, kind="stable")
+    least = time.process_time() - clock
+    clock = time.process_time()
+    parts = []
+    for file in files:
+        parts.append(compacted(pq.read_table(file, use_threads=False), tolerance=_TOLERANCE, conventions=_RULES))
+    whole = Rescoring.of(parts, tolerance=_TOLERANCE, conventions=_RULES)
     read = time.process_time() - clock
+    alphas, betas = np.linspace(1.0, 3.0, _POINTS // 2), np.geomspace(10, 2000, _POINTS // 2)
     methods: tuple[Method, ...] = ("kst", "sto")
-    found = {method: sweep.atwv(method, alphas, betas, trials=_TRIALS) for method in methods}
-    ours = time.process_time() - clock
-    clock = time.process_time()
+    found = {}
     for method in methods:
-        for k in np.linspace(0, len(alphas) - 1, _DIRECT).astype(int):
-            how = Thresholding(method, _TRIALS, float(betas[k]), float(alphas[k]))
-            decided = how.apply(aligned, true=true, scores=False)
-            direct = atwv(Counts.of(decided), trials=_TRIALS, beta=how.beta)
-            if direct.twv != found[method].twv[k]:
-                raise RuntimeError(f"{method} at point {k}: {direct.twv} directly, {found[method].twv[k]} by the sweep")
-    peer = (time.process_time() - clock) / (_DIRECT * len(methods)) * _POINTS
-    return [
-        Row("sweep, 1000 points over 1 million detections: CPU", ours, "s", at_most(60)),
-        Row("sweep: times less CPU than deciding and counting at each point", peer / ours, "ratio", at_least(20)),
-        Row("sweep: of it, reading and sorting the list once", read, "s"),
-        Row("the direct way, scaled to 1000 points: CPU", peer, "s"),
+        pieces = [
+            whole.at(method, alphas[k : k + _AT_ONCE], betas[k : k + _AT_ONCE], trials=_TRIALS).points.twv
+            for k in range(0, len(alphas), _AT_ONCE)
+        ]
+        found[method] = np.concatenate(pieces)
+    ours = time.process_time() - clock
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    name = f"sweep, {number // 1_000_000} million detections"
+    rows = [
+        Row(f"{name}, {_POINTS} points: CPU", ours, "s", at_most(goal)),
+        Row(f"{name}: of it, reading and sorting once", read, "s"),
+        Row(f"{name}: times the CPU of reading the files and sorting their scores", ours / least, "ratio"),
+        Row(f"{name}: peak memory of the process", peak, "MB"),
+        Row(f"{name}: part of the detections that is contested", len(whole.probability) / number, ""),
     ]
+    if number == _GOALS[0][0]:
+        peer = _directly(files, found, alphas, betas) * _POINTS
+        rows.append(
+            Row(f"{name}: times less CPU than deciding, aligning and counting at each point", peer / ours, "ratio")
+        )
+    return rows
 
 
-def _list() -> tuple[pa.Table, dict[str, int]]:
-    """An aligned list: probabilities as skewed as those of lattices, right as often as they say, and some misses."""
-    rng = np.random.default_rng(14)
-    term = np.sort(rng.zipf(1.3, _DETECTIONS) % _TERMS)
-    probability = rng.beta(0.08, 1.0, _DETECTIONS)
-    hit = rng.random(_DETECTIONS) < probability
-    missed = np.arange(_TERMS)  # one miss a term, so that each has references
-    rows = _DETECTIONS + _TERMS
-    score = np.append(probability, np.zeros(_TERMS))
-    is_miss = np.arange(rows) >= _DETECTIONS
-    names = pa.array([f"kw{k:05d}" for k in range(_TERMS)])
-    all_terms = np.append(term, missed)
-    columns = {
-        "query_id": names.take(pa.array(all_terms)),
-        "doc_id": pa.array(["d"] * rows),
-        "channel": pa.array(np.ones(rows, np.int32)),
-        "start": pa.nulls(rows, pa.float64()),
-        "end": pa.nulls(rows, pa.float64()),
-        "score": pa.array(score, mask=is_miss),
-        "decision": pa.nulls(rows, pa.bool_()),
-        "ref_start": pa.array(np.zeros(rows), mask=~np.append(hit, np.ones(_TERMS, bool))),
-        "ref_end": pa.nulls(rows, pa.float64()),
-    }
-    true = np.bincount(term[hit], minlength=_TERMS) + 1
-    return pa.table(columns, schema=TRIALS), dict(zip(names.to_pylist(), true.tolist(), strict=True))
+def _directly(files: list[Path], found: dict[Method, Floats], alphas: Floats, betas: Floats) -> float:
+    """CPU seconds a point of the direct way, which must give the same values."""
+    table = pa.concat_tables([pq.read_table(file) for file in files])
+    detections = table.filter(table["score"].is_valid()).drop_columns(["ref_start", "ref_end"])
+    references = table.filter(table["ref_start"].is_valid()).select(
+        ["query_id", "doc_id", "channel", "ref_start", "ref_end"]
+    )
+    references = references.rename_columns(["query_id", "doc_id", "channel", "start", "end"])
+    clock, done = time.process_time(), 0
+    for method, values in found.items():
+        for k in (0, len(alphas) // 2):
+            how = Thresholding(method, _TRIALS, float(betas[k]), float(alphas[k]))
+            decided = how.apply(detections)
+            low, high = score_limits(decided["score"].to_numpy())
+            aligned = align(decided, references, tolerance=_TOLERANCE, low=low, high=high, conventions=_RULES)
+            direct = atwv(Counts.of(aligned), trials=_TRIALS, beta=how.beta)
+            if direct.twv != values[k]:
+                raise RuntimeError(f"{method} at point {k}: {direct.twv} directly, {values[k]} by the sweep")
+            done += 1
+    return (time.process_time() - clock) / done
+
+
+def _write(scratch: Path, number: int) -> list[Path]:
+    """Aligned lists, a file a bucket: probabilities as skewed as those of lattices, right as often as they say; a miss each."""
+    files = []
+    size = number // _BUCKETS
+    for bucket in range(_BUCKETS):
+        rng = np.random.default_rng([14, bucket])
+        terms = size // _PER_TERM
+        term = np.sort(rng.integers(0, terms, size))
+        p = rng.beta(0.08, 1.0, size)
+        hit = rng.random(size) < p
+        start = np.round(rng.random(size) * (_SECONDS - 1), 2)
+        document = rng.integers(0, _DOCUMENTS, size)
+        rows = size + terms  # and a missed occurrence a term
+        names = pa.array([f"kw{bucket:02d}-{k:05d}" for k in range(terms)])
+        places = pa.array([f"talk{k:03d}" for k in range(_DOCUMENTS)])
+        missing, away = np.arange(rows) >= size, np.full(terms, _SECONDS + 10.0)
+        begin = np.append(start, away)
+        unpaired = ~np.append(hit, np.ones(terms, bool))
+        columns = {
+            "query_id": names.take(pa.array(np.append(term, np.arange(terms)))),
+            "doc_id": places.take(pa.array(np.append(document, np.zeros(terms, np.int64)))),
+            "channel": pa.array(np.ones(rows, np.int32)),
+            "start": pa.array(begin, mask=missing),
+            "end": pa.array(begin + 0.4, mask=missing),
+            "score": pa.array(np.append(p, np.zeros(terms)), mask=missing),
+            "decision": pa.nulls(rows, pa.bool_()),
+            "ref_start": pa.array(np.round(begin + 0.05, 2), mask=unpaired),
+            "ref_end": pa.array(np.round(begin + 0.35, 2), mask=unpaired),
+        }
+        path = scratch / f"{number}-{bucket}.parquet"
+        pq.write_table(pa.table(columns, schema=TRIALS), path)
+        files.append(path)
+    return files
 
 
 if __name__ == "__main__":
