@@ -15,7 +15,7 @@ NAMES = (
     "again",
     "engine",
     "fixed_point",
-    "kst_sweep",
+    "sweeps",
     "quality",
     "lower_bounds",
     "memory",

@@ -13,9 +13,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swsdist.api import RunResult, curve, digest, open_store, phones, run, search, warping_path
+    from swsdist.api import RunResult, SweepResult, curve, digest, open_store, phones, run, search, sweep, warping_path
 
-__all__ = ["RunResult", "__version__", "curve", "digest", "open_store", "phones", "run", "search", "warping_path"]
+__all__ = [
+    "RunResult",
+    "SweepResult",
+    "__version__",
+    "curve",
+    "digest",
+    "open_store",
+    "phones",
+    "run",
+    "search",
+    "sweep",
+    "warping_path",
+]
 
 
 def __dir__() -> list[str]:

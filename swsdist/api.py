@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from swsdist.config import Config
     from swsdist.pipeline.course import Choice, Outcome
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
     from swsdist.report.data import ReportData
     from swsdist.store.reading import Store
 
-__all__ = ["RunResult", "curve", "digest", "open_store", "phones", "run", "search", "warping_path"]
+__all__ = [
+    "RunResult",
+    "SweepResult",
+    "curve",
+    "digest",
+    "open_store",
+    "phones",
+    "run",
+    "search",
+    "sweep",
+    "warping_path",
+]
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,82 @@ def run(
         outcome = run_stages(loaded, choice or Choice(), progress or Progress())
     report = outcome.reports.get(outcome.course.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """How a sweep went.
+
+    Attributes:
+        table: a row a point: keys, measures, intervals, tests, costs, digest.
+        best: numbers of the points, the best first.
+        failed: what was wrong with points that could not be done, by number.
+        notices: what is odd.
+        folder: that holds the table and the page, `sweeps/NAME` in the run folder; NAME is that of the file.
+        did: tasks that were done now.
+        said: lines that tell of it.
+    """
+
+    table: pa.Table
+    best: tuple[int, ...]
+    failed: Mapping[int, str]
+    notices: tuple[str, ...]
+    folder: str
+    did: int
+    said: tuple[str, ...]
+
+    def points(self) -> pd.DataFrame:
+        """The table."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+    def lines(self) -> list[str]:
+        """The best points, for a terminal."""
+        return list(self.said)
+
+    def as_json(self) -> str:
+        """The best points, and what failed."""
+        import json
+
+        rows = {row["point"]: row for row in self.table.to_pylist()}
+        values = {
+            "best": [rows[number] for number in self.best[:10]],
+            "failed": dict(self.failed),
+            "folder": self.folder,
+        }
+        return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def sweep(
+    path: str | Path,
+    *,
+    corpus: str | None = None,
+    run: str | None = None,
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> SweepResult:
+    """Run what is left of a sweep, and write its table and page into `sweeps` in the run folder.
+
+    Args:
+        path: the sweep's YAML file.
+        corpus: corpus file, for the config's.
+        run: run folder, for the sweep's.
+        sets: overrides of all points, as `a.b=c`.
+        progress: is told what happens.
+
+    Raises:
+        ConfigError: the file or a point is not valid.
+        LockedError: another process works in the run folder.
+        StorageError: a file system or server fails.
+    """
+    from swsdist.chains.sweep.whole import sweep_whole
+    from swsdist.pipeline.driver import Progress
+
+    done = sweep_whole(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
+    failed = {one.point.number: one.failed for one in done.results if one.failed}
+    return SweepResult(
+        done.judged.table, done.judged.best, failed, done.notices, done.folder, done.did, tuple(done.lines)
+    )
 
 
 def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:

@@ -50,7 +50,13 @@ TRANSFORMS: Registry[Entry] = Registry(
 
 #: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
 CHAINS: Registry[Entry] = Registry(
-    "chain", "swsdist.chains", "chain", {"search": Entry("swsdist.chains.search.chain:build", 1)}
+    "chain",
+    "swsdist.chains",
+    "chain",
+    {
+        "search": Entry("swsdist.chains.search.chain:build", 1),
+        "sweep": Entry("swsdist.chains.sweep.chain:build", 1),
+    },
 )
 
 #: Queries and a store to candidates.

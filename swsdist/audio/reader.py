@@ -2,8 +2,8 @@
 
 Files are decoded by libsndfile (through soundfile), or, what it does not know, by ffmpeg where there is one
 (`swsdist.audio.formats.ffmpeg`), and resampled by soxr at its quality HQ. A local path and an `s3://` url read alike; but
-ffmpeg, which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory, and
-how it is read in pieces changes no sample: soxr's stream gives the same samples for all cuts of its input (tested).
+ffmpeg, which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory,
+and how it is read in pieces changes no sample: soxr's stream gives the same samples for all cuts of its input (tested).
 
 A place (`start`, `end` in seconds) is cut out at the file's own rate, at the nearest sample, and then resampled as a
 signal of its own. An end up to `SLACK` seconds after the recording's is taken as its end, since tables hold rounded

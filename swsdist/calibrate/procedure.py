@@ -296,6 +296,12 @@ def fit_procedure(
     Raises:
         UserError: there is too little to learn from.
     """
+    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on)
+    return completed(fitted, parts, folds=folds, own=own, point=point)
+
+
+def fit_models(parts: Parts, procedure: Procedure, *, folds: int, trained_on: Mapping[str, object]) -> Procedure:
+    """Fit steps, but no threshold; arguments as of `fit_procedure`."""
     queries = sum(pc.count_distinct(table["query_id"]).as_py() for table in parts())
     models: list[tuple[Json, ...]] = []
     for number, step in enumerate(procedure.steps):
@@ -305,8 +311,7 @@ def fit_procedure(
         else:
             models.append(())
     fit = "oracle" if folds == 1 else "crossfit"
-    fitted = replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": queries})
-    return completed(fitted, parts, folds=folds, own=own, point=point)
+    return replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": queries})
 
 
 def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:

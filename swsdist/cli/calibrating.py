@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
-from swsdist.cli.outputs import FOLDER, written
+from swsdist.cli.outputs import written
 from swsdist.registries import READERS, WRITERS
-from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     from swsdist.evaluation.calibration import How
@@ -29,15 +28,6 @@ class _Calibrated(TaskOptions):
     kaldi_utter_map: str | None
     kaldi_utter_id: str | None
     kaldi_frame_shift: float
-
-
-class _Studied(TaskOptions):
-    """Options of `kst-study`."""
-
-    strict: bool
-    fit: str | None
-    folds: int
-    as_json: bool
 
 
 @click.command()
@@ -161,87 +151,3 @@ def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> 
         utter_id=options["kaldi_utter_id"],
     )
     return Kaldi(places, options["kaldi_frame_shift"])
-
-
-@click.command("kst-study")
-@click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
-@click.option("--tasks", metavar="FILE", help="YAML with tasks and their systems, in place of SYSTEM and the files.")
-@click.option("--out", type=FOLDER, metavar="DIR", help="Write figures 2 to 8, study.json and study.html there.")
-@click.option(
-    "--figures", type=click.Choice(["svg", "pdf", "png"]), default="svg", show_default=True, help="Kind of the figures."
-)
-@click.option("--table", type=written(*TABLES), help="Also write table 1 and the tests: .csv, .tex, .md or .json.")
-@click.option("--alpha", type=float, help="Compare at this alpha. [default: the best average of each method]")
-@click.option(
-    "--alphas", default="1:3:0.1", show_default=True, metavar="FROM:TO:STEP", help="Values of alpha to look at."
-)
-@click.option(
-    "--fit",
-    metavar="HOW",
-    help="Logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
-)
-@click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@task_options
-def kst_study(
-    systems: tuple[str, ...],
-    tasks: str | None,
-    out: str | None,
-    figures: str,
-    table: str | None,
-    alpha: float | None,
-    alphas: str,
-    **options: Unpack[_Studied],
-) -> int:
-    """Compare keyword specific thresholding and sum-to-one normalisation on one or many systems.
-
-    Each SYSTEM is a list (STDLIST, KWSLIST, CSV, Parquet); NAME=PATH gives it a name. The first is the one that is shown
-    alone. Systems of several tasks, languages for example, are named in a YAML file: --tasks.
-
-    \b
-    swsdist kst-study dnn.xml gmm.xml -e ecf.xml -r ref.rttm -t kwlist.xml --out study
-    """
-    from pathlib import Path
-
-    from swsdist.calibrate.study import study
-    from swsdist.evaluation.lists import named_paths
-    from swsdist.evaluation.study import StudyFile, TaskSection, entries, read_study, steps
-    from swsdist.io.notices import Notices
-    from swsdist.report.pictures import demand_converter
-    from swsdist.report.study import study_json, study_tables, text_lines, write_study
-    from swsdist.report.tables import write_tables
-
-    if out is not None:
-        demand_converter(f"{out}/fig2.{figures}")
-    elif figures != "svg":
-        raise click.UsageError("--figures says of what kind those in --out DIR are: give --out.")
-    if (tasks is None) == (not systems):
-        raise click.UsageError("Name systems with --ecf, --rttm and --terms, or a YAML file: --tasks FILE.")
-    notices = Notices(options["strict"])
-    if tasks is not None:
-        plan = read_study(tasks)
-        given = {"protocol": options["protocol"], "beta": options["beta"]}
-        rules = {name: value for name, value in given.items() if value is not None}
-        plan = plan.model_copy(update=rules)
-    else:
-        section = TaskSection(
-            ecf=options["ecf"],
-            rttm=options["rttm"],
-            ctm=options["ctm"],
-            terms=options["terms"],
-            references=options["references"],
-            seconds=options["seconds"],
-            systems=named_paths(systems),
-        )
-        plan = StudyFile(protocol=options["protocol"], beta=options["beta"], tasks={"task": section})
-    prepared = entries(plan, fit=_fitted(options["fit"]), folds=options["folds"], notices=notices)
-    found = study(prepared, alphas=steps(alphas), alpha=alpha)
-    print(study_json(found) if options["as_json"] else "\n".join(text_lines(found)))
-    if out is not None:
-        paths = write_study(found, Path(out), [str(notice) for notice in notices.found.values()], f".{figures}")
-        if not options["as_json"]:
-            print(f"\nwritten: {', '.join(str(path) for path in paths)}")
-    if table is not None:
-        write_tables(study_tables(found), table)
-    warn(notices)
-    return 0

@@ -29,7 +29,7 @@ COMMANDS = {
     "calibrate": ("calibrating", "calibrate", "Turn a list's scores into decisions: logistic, KST, STO, a threshold."),
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
     "resources": ("comparing", "resources", "ISF, SSF, PMU and PL of a run, or from numbers by hand."),
-    "kst-study": ("calibrating", "kst_study", "KST against STO over alpha, for one or many systems."),
+    "sweep": ("sweeping", "sweep", "Run a config at many points, or score lists at many: table, tests, page."),
     "report": ("running", "report", "Write the report of a run anew."),
     "export": ("running", "export", "Write a run's detections for other programs."),
     "status": ("looking", "status", "What a run is doing, or was doing when it died."),

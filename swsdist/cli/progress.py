@@ -76,6 +76,43 @@ class _Pace:
         return ", ".join(words)
 
 
+def points_told(inner: Progress) -> Progress:
+    """The same display; after each step that ends points of a sweep it is told how many are done."""
+    return _Points(inner)
+
+
+class _Points(Progress):
+    """Points end with `score` of their own plan, a task each, or with a task of `rescore`, which holds several."""
+
+    def __init__(self, inner: Progress) -> None:
+        self._inner = inner
+        self._done = 0.0
+
+    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+        """A step begins."""
+        self._inner.stage(step, todo, skipped, work, hours)
+
+    def part(self, step: Step, task: Task, part: float) -> None:
+        """A part of a task is done."""
+        self._inner.part(step, task, part)
+
+    def task(self, step: Step, outcome: Receipt | Failure) -> None:
+        """A task has ended."""
+        if isinstance(outcome, Receipt) and step.name in ("score", "rescore"):
+            self._done += outcome.work if step.name == "rescore" else 1
+        self._inner.task(step, outcome)
+
+    def end(self, step: Step, wall: float) -> None:
+        """A step has."""
+        self._inner.end(step, wall)
+        if step.name in ("score", "rescore"):
+            print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """The last step has."""
+        self._inner.close()
+
+
 class Lines(Progress):
     """One line when a stage begins, one when it ends, and one every few seconds between."""
 

@@ -36,12 +36,14 @@ class Choice:
         redo_from: this one and all later ones are done again.
         only: this one, and no other; earlier ones must be done.
         keep_going: go on after a stage that is wanted whole, although a task of it failed.
+        shared: the folder is one of many plans, even where a single one is run now: what has fixed names in it is left out.
     """
 
     until: str | None = None
     redo_from: str | None = None
     only: str | None = None
     keep_going: bool = False
+    shared: bool = False
 
     def steps(self, chain: Chain) -> list[Step]:
         """Those of a chain, in their order.
@@ -161,6 +163,7 @@ class Outcome:
         began: seconds since 1970.
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
+        alone: its plan is the only one of the folder.
     """
 
     ledger: Ledger
@@ -170,6 +173,7 @@ class Outcome:
     ray_start: float | None = None
     ray_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
+    alone: bool = True
 
     @property
     def course(self) -> Course:

@@ -73,9 +73,9 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
             "the plans of a ledger have one executor", where="executor", remedy="give all the same section `executor`"
         )
     ledger = Ledger(Folder(first.run, first.storage))
-    alone = len(configs) == 1
+    alone = len(configs) == 1 and not choice.shared
     courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
-    outcome = Outcome(ledger, courses, time.time())
+    outcome = Outcome(ledger, courses, time.time(), alone=alone)
     clock = time.perf_counter()
     for course in courses.values():
         course.chain.own.read(frozenset(step.name for step in course.steps))
@@ -90,7 +90,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
                     break
             machinery.settle(whole=choice.only is None and choice.until is None)
         for course in courses.values():
-            if course.chain.report is not None and course.complete and len(courses) == 1:
+            if course.chain.report is not None and course.complete and alone:
                 made = course.chain.report(outcome, course, False)
                 if made is not None:
                     outcome.reports[course.name] = made

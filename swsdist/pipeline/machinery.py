@@ -58,11 +58,13 @@ class Machinery:
         return self._journal
 
     def _write_config(self) -> None:
-        if len(self._outcome.courses) == 1:
+        if self._outcome.alone:
             text = dump_config(without_secrets(self._config))
             self.ledger.run.write_bytes("config.yaml", text.encode())
 
     def _remove_reports(self) -> None:
+        if not self._outcome.alone:
+            return  # what it shows is of another plan
         for course in self._outcome.courses.values():
             for name in course.chain.report_files:
                 self.ledger.run.remove(name)
@@ -102,7 +104,7 @@ class Machinery:
             return
         there, mine = self._others(), self._mine()
         same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
-        if whole and not same:
+        if not same and (whole or not self._outcome.alone):
             self._write_config()
             self._remove_reports()
             self.save_plans()

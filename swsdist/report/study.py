@@ -15,9 +15,8 @@ import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.study import Breakdown, Studied, Study, Tests
+from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
@@ -212,7 +211,7 @@ def remarks(study: Study) -> list[str]:
         return []
     return [
         f"The best alpha of {' and '.join(at_end)} is at an end of what was tried ({first:g} to {last:g}): "
-        "try more, --alphas FROM:TO:STEP."
+        "try more values of calibrate.alpha."
     ]
 
 
@@ -307,23 +306,7 @@ def render_study(study: Study, notices: Sequence[str] = ()) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def write_study(study: Study, folder: Path, notices: Sequence[str] = (), kind: str = ".svg") -> list[Path]:
-    """Write `study.json`, `study.html`, and `fig2` to `fig8`; gives their paths.
-
-    Args:
-        study: what was found.
-        folder: is made.
-        notices: what the page says of the inputs.
-        kind: ending of the figures, `.svg`, `.pdf` or `.png`.
-
-    Raises:
-        UserError: a library is missing that writes this kind.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+def study_files(study: Study, notices: Sequence[str] = ()) -> dict[str, str]:
+    """The text of `study.json`, `study.html` and `fig2.svg` to `fig8.svg`, by name."""
     texts = {"study.json": study_json(study) + "\n", "study.html": render_study(study, notices)}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    drawn = {folder / f"{name}{kind}": svg for name, (_, svg) in figures(study).items()}
-    for path, svg in drawn.items():
-        write_picture(svg, path)
-    return [*(folder / name for name in texts), *drawn]
+    return {**texts, **{f"{name}.svg": svg for name, (_, svg) in figures(study).items()}}

@@ -1,14 +1,16 @@
-"""`swsdist calibrate` and `swsdist kst-study`, as a user types them, and that Python gives the same."""
+"""`swsdist calibrate`, and `swsdist sweep` over lists, as a user types them, and that Python gives the same."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from commands import Command
+from commands import Command, Ended
 
 from swsdist.calibrate.logistic import Logistics
 from swsdist.calibrate.thresholding import Thresholding
@@ -273,58 +275,90 @@ def test_converting_keeps_decisions(place: Path, swsdist: Command) -> None:
     assert listed(place / "converted.csv").equals(listed(place / "decided.parquet"))
 
 
+def study_of(place: Path, swsdist: Command, lists: str, points: str = "", code: int = 0) -> Ended:
+    """Sweep over lists, with the study of KST and STO."""
+    text = f"run: swept\nlists:\n  protocol: sws2013\n  {lists}\nmeasures: [atwv, atwv_pmiss, atwv_pfa]\nreport: kst\n"
+    grid = points or "{calibrate.steps: [[kst], [sto]], calibrate.alpha: {from: 1, to: 3, step: 0.1}}"
+    (place / "sweep.yaml").write_text(f"{text}oracle_kst: true\npoints:\n  grid: {grid}\n")
+    return swsdist("sweep", "sweep.yaml", cwd=place, code=code)
+
+
+def studied(place: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((place / "swept/sweeps/sweep/study/study.json").read_text())
+    return values
+
+
+ONE = "tasks: {one: {references: refs.csv, seconds: 3600, systems: {"
+
+
 def test_a_study_of_three(place: Path, swsdist: Command) -> None:
-    said = swsdist(
-        "kst-study", "scores.csv", "second=other.csv", "posteriors.csv", *TASK, "--out", "study", cwd=place
-    ).out
+    said = study_of(place, swsdist, f"{ONE}scores: scores.csv, second: other.csv, posteriors: posteriors.csv}}}}}}").out
     assert "average of 3" in said
     assert "Scores of 2 of 3 systems became probabilities by a logistic: crossfit" in said
     names = {"study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))}
-    assert {path.name for path in (place / "study").iterdir()} == names
-    values = json.loads((place / "study/study.json").read_text())
+    assert {path.name for path in (place / "swept/sweeps/sweep/study").iterdir()} == names
+    values = studied(place)
     assert [one["name"] for one in values["systems"]] == ["scores", "second", "posteriors"]
     assert [one["logistic"] for one in values["systems"]] == ["crossfit", "crossfit", "none"]
     assert values["over_systems"]["wilcoxon"]["n"] == 3
     assert f"{values['atwv']['kst']:.4f}" in said
+    table = pq.read_table(place / "swept/sweeps/sweep/points.parquet").to_pylist()
+    assert len(table) == 3 * (2 * 21 + 1)
+    assert [row["system"] for row in table if row["oracle"]] == ["scores", "second", "posteriors"]
 
 
-def test_a_study_and_calibrate_agree(place: Path, swsdist: Command) -> None:
-    """The study's ATWV is that of the list which `calibrate` writes."""
-    values = json.loads(swsdist("kst-study", "scores.csv", *TASK, "--alpha", "1.3", "--json", cwd=place).out)
+def test_a_sweep_over_a_list_and_calibrate_agree(place: Path, swsdist: Command) -> None:
+    """Each point's ATWV is that of the list which `calibrate` writes, aligned anew and scored."""
+    study_of(
+        place, swsdist, f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[kst], [sto]], calibrate.alpha: [1.3]}"
+    )
+    values = studied(place)
     assert values["best_alpha"] == {"kst": 1.3, "sto": 1.3}
-    for method in ("kst", "sto", "oracle-kst"):
+    rows = pq.read_table(place / "swept/sweeps/sweep/points.parquet").to_pylist()
+    swept = dict(zip(("kst", "sto", "oracle-kst"), (row["atwv"] for row in rows), strict=True))
+    assert swept == values["atwv"]
+    for method in swept:
         out = f"agree-{method}.xml"
         swsdist(*("calibrate", "-s", "scores.csv", "--method", method, "--alpha", 1.3, *TASK, "--out", out), cwd=place)
-        assert scored(swsdist, place, out)["atwv"] == values["atwv"][method]
+        assert scored(swsdist, place, out)["atwv"] == swept[method]
 
 
 def test_a_study_of_two_tasks(place: Path, swsdist: Command) -> None:
-    (place / "study.yaml").write_text(
-        "protocol: sws2013\n"
+    lists = (
         "tasks:\n"
-        "  one: {references: refs.csv, seconds: 3600, systems: {a: scores.csv, b: other.csv}}\n"
-        "  two: {references: refs.csv, seconds: 7200, systems: {a: posteriors.csv}}\n"
+        "    one: {references: refs.csv, seconds: 3600, systems: {a: scores.csv, b: other.csv}}\n"
+        "    two: {references: refs.csv, seconds: 7200, systems: {a: posteriors.csv}}"
     )
-    values = json.loads(swsdist("kst-study", "--tasks", "study.yaml", "--json", cwd=place).out)
-    found = [(one["name"], one["task"], one["trials"]) for one in values["systems"]]
+    study_of(place, swsdist, lists)
+    found = [(one["name"], one["task"], one["trials"]) for one in studied(place)["systems"]]
     assert found == [("one/a", "one", 3600), ("one/b", "one", 3600), ("two/a", "two", 7200)]
 
 
 def test_a_study_of_one_says_what_is_not_defined(place: Path, swsdist: Command) -> None:
-    said = swsdist("kst-study", "posteriors.csv", *TASK, "--alphas", "0.5:2:0.5", cwd=place).out
+    said = study_of(place, swsdist, f"{ONE}mine: posteriors.csv}}}}}}").out
     assert "systems" in said
     assert "not defined (fewer than two pairs)" in said
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("lists", "points", "complaint"),
     [
-        ((), "Name systems"),
-        (("scores.csv", "--tasks", "study.yaml"), "Name systems"),
-        (("scores.csv", *TASK, "--alphas", "3:1:1"), "no values of alpha"),
-        (("scores.csv", *TASK, "--fit", "none"), "not probabilities"),
-        (("scores.csv", "scores.csv", *TASK), "two systems are called"),
+        ("tasks: {}", "", "lists.tasks: Dictionary should have at least 1"),
+        ("tasks: {a: {ecf: z}}", "", "lists.tasks.a: systems is missing"),
+        ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "no such key; did you mean rttm?"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "point 1: calibrate.steps is null"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpa: [1, 2]}", "did you mean calibrate.alpha?"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "no list depends on search.distance"),
+        (
+            f"{ONE}mine: posteriors.csv}}}}}}",
+            "{calibrate.steps: [[kst]], calibrate.alpha: [0]}",
+            "calibrate.alpha is 0",
+        ),
+        (f"{ONE}mine: scores.csv}}}}}}\n  fit: none", "", "not probabilities"),
+        (f"{ONE}mine: gone.csv}}}}}}", "", "gone.csv"),
     ],
 )
-def test_mistakes_of_a_study(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:
-    assert complaint in swsdist("kst-study", *arguments, cwd=place, code=2).err
+def test_mistakes_of_a_sweep_over_lists(place: Path, swsdist: Command, lists: str, points: str, complaint: str) -> None:
+    ended = study_of(place, swsdist, lists, points, code=2)
+    assert complaint in ended.err
+    assert "remedy: " in ended.err

@@ -75,23 +75,6 @@ def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
     assert f"{told[0]['score']:.3f}" in text
 
 
-def test_a_study(swsdist, place: Path, tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    study = ("kst-study", "run/exports/stdlist.xml", *LISTS)
-    files = ("--out", tmp_path / "s", "--figures", "pdf", "--table", tmp_path / "t.tex")
-    said = swsdist(*study, *files, cwd=place).out
-    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == [
-        *(f"fig{k}.pdf" for k in range(2, 9)),
-        "study.html",
-        "study.json",
-    ]
-    assert "fig5.pdf" in said
-    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
-    best = next(line for line in said.splitlines() if line.startswith("STO"))
-    assert " & ".join(best.split()) in text
-    assert "give --out" in swsdist(*study, "--figures", "pdf", cwd=place, code=2).err
-
-
 def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Path, monkeypatch) -> None:
     from swsdist.report import pictures
 
@@ -99,9 +82,7 @@ def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Pat
     for command in (
         ("report", "run", "--det", "d.pdf"),
         ("compare", "run", "run", "--det", "d.png"),
-        ("kst-study", "run/exports/stdlist.xml", *LISTS, "--out", "study", "--figures", "png"),
     ):
         told = swsdist(*command, cwd=place, code=2).err
         assert "is written by vl-convert, which is not installed" in told
         assert "pip install 'swsdist[figures]'" in told
-    assert not (place / "study").exists()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
-from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
 from swsdist.score import Counts, atwv, per_term
 from swsdist.testing.oracles import calibrate as oracle

@@ -6,21 +6,20 @@ import json
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.study import ALPHAS, Entry, Study, study
-from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
+from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.errors import ConfigError, UserError
+from swsdist.chains.sweep.points import grid
+from swsdist.errors import UserError
 from swsdist.evaluation.lists import named_paths
-from swsdist.evaluation.study import read_study, steps
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.study import figures, render_study, study_json, text_lines, write_study
+from swsdist.report.study import figures, render_study, study_files, study_json, text_lines
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
 from swsdist.types import TRIALS
@@ -54,7 +53,7 @@ def test_alphas_are_those_of_the_source() -> None:
     assert ALPHAS.tolist() == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0] + [
         round(2 + k / 10, 1) for k in range(1, 11)
     ]
-    assert steps("1:3:0.1").tolist() == ALPHAS.tolist()
+    assert [point["a"] for point in grid({"a": {"from": 1, "to": 3, "step": 0.1}}, "g")] == ALPHAS.tolist()
 
 
 def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
@@ -157,7 +156,7 @@ def test_figures_are_there_and_well_formed(three: Study) -> None:
     assert figures(three) == found
 
 
-def test_the_page_stands_alone_and_escapes(three: Study, tmp_path: Path) -> None:
+def test_the_page_stands_alone_and_escapes(three: Study) -> None:
     single = three.systems[0]
     hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
     page = render_study(replace(three, systems=(hostile, *three.systems[1:])), ["a <b> notice"])
@@ -165,9 +164,9 @@ def test_the_page_stands_alone_and_escapes(three: Study, tmp_path: Path) -> None
     assert "a &lt;b&gt; notice" in page
     assert not re.findall(r"(?:src|href)=", page)
     assert page.count("<figure") == 7
-    written = write_study(three, tmp_path / "new" / "folder")
-    assert [path.name for path in written] == ["study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))]
-    assert all(path.stat().st_size > 500 for path in written)
+    written = study_files(three)
+    assert list(written) == ["study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))]
+    assert all(len(text) > 500 for text in written.values())
 
 
 def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
@@ -202,47 +201,6 @@ def test_systems_have_names() -> None:
     assert named_paths(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn.v2": "a/dnn.v2.xml", "gmm": "b/list.csv"}
     with pytest.raises(UserError, match="two systems are called 'list'"):
         named_paths(("a/list.xml", "b/list.xml"))
-
-
-@pytest.mark.parametrize("text", ["1:3", "3:1:0.1", "1:3:0", "0:1:0.1", "a:b:c", "1:1e9:0.1", "nan:1:1"])
-def test_steps_that_make_no_sense(text: str) -> None:
-    with pytest.raises(UserError, match="no values of alpha"):
-        steps(text)
-
-
-def test_tasks_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(
-        "protocol: openkws13\ntasks:\n  zulu:\n    references: refs.csv\n    seconds: 36000\n"
-        "    systems: {dnn: zu/dnn.csv, gmm: /abs/gmm.csv}\n"
-    )
-    found = read_study(str(tmp_path / "study.yaml"))
-    assert found.protocol == "openkws13"
-    assert found.tasks["zulu"].references == str(tmp_path / "refs.csv")
-    assert found.tasks["zulu"].systems == {"dnn": str(tmp_path / "zu/dnn.csv"), "gmm": "/abs/gmm.csv"}
-    assert found.tasks["zulu"].rttm is None
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("tasks: {a: {systems: {x: y}, rtm: z}}", "tasks.a.rtm: Extra inputs"),
-        ("tasks: {a: {ecf: z}}", "tasks.a.systems: Field required"),
-        ("", "tasks: Field required"),
-        ("tasks: {}", "tasks: Dictionary should have at least 1"),
-        ("tasks: [", "not YAML"),
-        ("tasks: {a: {systems: {}}}", "tasks.a.systems: Dictionary should have at least 1"),
-    ],
-)
-def test_wrong_files_are_told(tmp_path: Path, text: str, complaint: str) -> None:
-    (tmp_path / "study.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
-        read_study(str(tmp_path / "study.yaml"))
-    assert "study.yaml" in str(caught.value)
-
-
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read the study"):
-        read_study(str(tmp_path / "gone.yaml"))
 
 
 def test_the_legend_stands_below_the_axes() -> None:

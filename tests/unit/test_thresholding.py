@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.posterior import PosteriorSums, checked
-from swsdist.calibrate.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
 from swsdist.errors import UserError
 from swsdist.types import DETECTIONS, TRIALS

@@ -24,6 +24,22 @@ from swsdist.score.measures.ranking import Ranking
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: Points whose counts of all terms are held at once.
+_AT_ONCE = 64
+
+
+def positive(alpha: ArrayLike, beta: ArrayLike) -> tuple[Floats, Floats]:
+    """Alpha and beta of some points, float64 (P,) each; one of them may be given for all.
+
+    Raises:
+        UserError: one is not finite and positive.
+    """
+    alphas, betas = np.broadcast_arrays(np.atleast_1d(alpha).astype(np.float64), np.atleast_1d(beta).astype(np.float64))
+    for name, values in (("alpha", alphas), ("beta", betas)):
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise UserError(f"{name} is not finite and positive throughout", remedy=f"give every {name} above 0")
+    return alphas, betas
+
 
 class Points(NamedTuple):
     """ATWV and the mean rates at each point, float64 (P,)."""
@@ -101,40 +117,63 @@ class Sweep:
         Raises:
             UserError: alpha or beta is not positive, or a term occurs in every trial.
         """
-        pairs = np.broadcast_arrays(np.atleast_1d(alpha).astype(np.float64), np.atleast_1d(beta).astype(np.float64))
-        for name, values in zip(("alpha", "beta"), pairs, strict=True):
-            if not (np.isfinite(values) & (values > 0)).all():
-                raise UserError(f"{name} is not finite and positive throughout", remedy=f"give every {name} above 0")
-        alphas, betas = pairs
+        alphas, betas = positive(alpha, beta)
+        parts = []
+        for first in range(0, max(1, len(alphas)), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            limits = self.limits(method, alphas[some], betas[some], trials=trials)
+            parts.append(self.means(*self.kept(limits), betas[some], trials=trials))
+        return Points(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def limits(self, method: Method, alphas: Floats, betas: Floats, *, trials: int) -> Floats:
+        """Thresholds on the probabilities of each term at each point, (Q, P); arguments as of `atwv`."""
+        sums, ntrue = self.sums[:, None], self.ntrue[:, None]
+        found = thresholds(method, sums, ntrue, alpha=alphas[None], beta=betas[None], trials=trials)
+        return np.broadcast_to(found, (len(self.ntrue), len(alphas)))
+
+    def kept(self, limits: Floats) -> tuple[Ints, Ints]:
+        """Hits and false alarms of each term at each point, int64 (Q, P), given thresholds on its probabilities (Q, P)."""
+        hits, false_alarms = (np.zeros(limits.shape, dtype=np.int64) for _ in range(2))
+        for term, rows in self._rows():
+            kept = np.searchsorted(self.negative[rows], -limits[term], side="right")
+            some = np.flatnonzero(kept)
+            last = rows.start + kept[some] - 1
+            hits[term, some] = self.hits[last]
+            false_alarms[term, some] = self.false_alarms[last]
+        return hits, false_alarms
+
+    def means(self, hits: Ints, false_alarms: Ints, betas: Floats, *, trials: int) -> Points:
+        """ATWV and mean rates from what each term keeps at each point.
+
+        Args:
+            hits, false_alarms: int64 (Q, P).
+            betas: (P,).
+            trials: T.
+
+        Raises:
+            UserError: a term occurs in every trial.
+        """
         if (self.ntrue >= trials).any():
             raise UserError(
                 f"a query has {self.ntrue.max()} true occurrences in {trials} trials",
                 remedy="check that all the audio that was searched is counted",
             )
         classes, member, terms = np.unique(self.ntrue, return_inverse=True, return_counts=True)
-        hits, false_alarms = (np.zeros((len(classes), len(alphas)), dtype=np.int64) for _ in range(2))
-        for term, rows in self._rows():
-            limits = thresholds(method, self.sums[term], self.ntrue[term], alpha=alphas, beta=betas, trials=trials)
-            kept = np.searchsorted(self.negative[rows], -limits, side="right")
-            hits[member[term]] += np.append(0, self.hits[rows])[kept]
-            false_alarms[member[term]] += np.append(0, self.false_alarms[rows])[kept]
+        by_class = np.zeros((2, len(classes), hits.shape[1]), dtype=np.int64)
+        np.add.at(by_class[0], member, hits)
+        np.add.at(by_class[1], member, false_alarms)
         pmiss, pfa = np.zeros(1), np.zeros(1)
         for k, (ntrue, size) in enumerate(zip(classes, terms, strict=True)):
-            pmiss = pmiss + (size * ntrue - hits[k]) / ntrue
-            pfa = pfa + false_alarms[k] / (trials - ntrue)
+            pmiss = pmiss + (size * ntrue - by_class[0, k]) / ntrue
+            pfa = pfa + by_class[1, k] / (trials - ntrue)
         pmiss, pfa = pmiss / len(self.ntrue), pfa / len(self.ntrue)
         return Points(1 - (pmiss + betas * pfa), pmiss, pfa)
 
     def terms(self, thresholding: Thresholding) -> Terms:
         """What each term keeps at one point."""
         limits = thresholding.thresholds(self.sums, self.ntrue)
-        hits, false_alarms = (np.zeros(len(self.ntrue), dtype=np.int64) for _ in range(2))
-        for term, rows in self._rows():
-            kept = int(np.searchsorted(self.negative[rows], -limits[term], side="right"))
-            if kept:
-                last = rows.start + kept - 1
-                hits[term], false_alarms[term] = self.hits[last], self.false_alarms[last]
-        return Terms(hits, false_alarms, limits)
+        hits, false_alarms = self.kept(limits[:, None])
+        return Terms(hits[:, 0], false_alarms[:, 0], limits)
 
     def values(self, thresholding: Thresholding) -> Floats:
         """Each term's 1 - Pmiss - beta Pfa at one point, float64 (Q,); their mean is ATWV."""

@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.sweep import Sweep
+from swsdist.calibrate.points.sweep import Points
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.errors import UserError
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
@@ -33,6 +34,33 @@ Ints = NDArray[np.int64]
 
 #: 1.0 to 3.0 by 0.1.
 ALPHAS: Floats = np.arange(10, 31) / 10
+
+
+class Scorable(Protocol):
+    """A list of probabilities that can be scored at any point: a `Sweep`, or a `Rescoring`, which aligns anew.
+
+    Attributes:
+        names: (Q,) ids of the terms with references, ascending.
+        ntrue: int64 (Q,).
+        sums: float64 (Q,), S(w).
+    """
+
+    @property
+    def names(self) -> pa.Array: ...
+
+    @property
+    def ntrue(self) -> Ints: ...
+
+    @property
+    def sums(self) -> Floats: ...
+
+    def atwv(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Points:
+        """ATWV, mean Pmiss and mean Pfa at each of P points."""
+        ...
+
+    def values(self, thresholding: Thresholding) -> Floats:
+        """Each term's value at one point, float64 (Q,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +77,7 @@ class Entry:
 
     name: str
     task: str
-    sweep: Sweep
+    sweep: Scorable
     trials: int
     beta: float
     logistic: str = "none"

@@ -1,0 +1,1 @@
+"""One list at many operating points: swept, scored anew, and studied."""

@@ -1,0 +1,263 @@
+"""A list of probabilities, scored at many points of KST and STO without being read or aligned again.
+
+Every term's probabilities are sorted once, with counts of hits and false alarms from the top down
+(`swsdist.calibrate.points.sweep`), so a point costs a binary search a term. What an alignment of the final scores could pair
+otherwise is kept apart and is paired anew at each point (`swsdist.score.trials.contested`); its least and greatest score come
+from those of each term, for within a term a normalised score never falls as the probability rises. So every value is the very
+double that a run at that point gives.
+
+Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
+eqs. 3 to 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.points.sweep import Points, Sweep, positive
+from swsdist.calibrate.posterior import PosteriorSums, checked
+from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.errors import UserError
+from swsdist.score import score_limits
+from swsdist.score.conventions import conventions_of
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.trials.contested import Contest, apart, contested
+from swsdist.types import TRIALS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A row a query: its references, S(w), least and greatest probability, and how many rows of RANKS are its own.
+TERMS_OF = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("ntrue", pa.int64(), False),
+        pa.field("sum", pa.float64(), False),
+        pa.field("low", pa.float64()),
+        pa.field("high", pa.float64()),
+        pa.field("ranks", pa.int64(), False),
+    ]
+)
+
+#: A row a distinct probability of a query, the greatest first; counts are from the top down to it.
+RANKS = pa.schema(
+    [
+        pa.field("negative", pa.float64(), False),
+        pa.field("hits", pa.int32(), False),
+        pa.field("false_alarms", pa.int32(), False),
+    ]
+)
+
+
+class Compacted(NamedTuple):
+    """What rescoring needs of some queries: tables TERMS_OF (queries in any order), RANKS (in the order of the queries), and
+    the contested rows of the aligned list (TRIALS)."""
+
+    terms: pa.Table
+    ranks: pa.Table
+    contested: pa.Table
+
+
+class Rescored(NamedTuple):
+    """Values at P points, and what each of the Q queries with references keeps there.
+
+    Attributes:
+        points: ATWV and mean rates, float64 (P,) each.
+        hits, false_alarms: int64 (Q, P), queries by id.
+    """
+
+    points: Points
+    hits: Ints
+    false_alarms: Ints
+
+
+def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str) -> Compacted:
+    """Sort and count an aligned list.
+
+    Args:
+        aligned: schema TRIALS, scores probabilities, aligned by any scores of the same order; all rows of each of its queries.
+        tolerance: s, of the mid-point rule; None: trials are no stretches of time, and pairs depend on the scores' order alone.
+        conventions: name of the program whose rules hold.
+
+    Raises:
+        UserError: a score is not a probability.
+    """
+    scores = aligned["score"]
+    checked(scores.filter(pc.is_valid(scores)).to_numpy())
+    rest, rows = aligned, aligned.slice(0, 0)
+    if tolerance is not None:
+        rest, rows = apart(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
+    names, code = coded(aligned["query_id"])
+    known = scores.is_valid().to_numpy()
+    p, query = scores.drop_null().to_numpy(), code[known]
+    low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    np.minimum.at(low, query, p)
+    np.maximum.at(high, query, p)
+    ranking = Ranking.of(rest)
+    place = {name: k for k, name in enumerate(ranking.names.to_pylist())}
+    sizes = np.bincount(ranking.query, minlength=len(place))
+    order = sorted(range(len(names)), key=lambda k: names[k])
+    rated = [place.get(names[k]) for k in order]
+    found = np.isfinite(low)[order]
+    terms = [
+        pa.array([names[k] for k in order], pa.string()),
+        pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
+        pa.array(PosteriorSums.of(aligned).values([names[k] for k in order])),
+        pa.array(low[order], mask=~found),
+        pa.array(high[order], mask=~found),
+        pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),
+    ]
+    ranks = [
+        pa.array(-ranking.score),
+        pa.array((ranking.hits_above + ranking.hits).astype(np.int32)),
+        pa.array((ranking.false_above + ranking.false_alarms).astype(np.int32)),
+    ]
+    return Compacted(
+        pa.Table.from_arrays(terms, schema=TERMS_OF),
+        pa.Table.from_arrays(ranks, schema=RANKS),
+        rows.select(TRIALS.names),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Rescoring:
+    """A whole list, ready to be scored at any point; only terms with references count, as in TWV.
+
+    Attributes:
+        names: (Q,) ids of the terms, ascending.
+        ntrue: int64 (Q,).
+        sums: float64 (Q,), S(w).
+        swept: the same terms in the order of the parts, contested detections as false alarms.
+        order: int64 (Q,), places of `names` in it.
+        extremes: float64 (2, n), least and greatest probability of every query that has one.
+        extreme_sums, extreme_true: S(w), float64 (n,), and references, int64 (n,), of these.
+        contest: the contested detections; None where there are none.
+        probability: float64 (C,), of these.
+        term: int64 (C,), place in `swept` of the term of each.
+        rules: conventions of the scoring program.
+    """
+
+    names: pa.Array
+    ntrue: Ints
+    sums: Floats
+    swept: Sweep
+    order: Ints
+    extremes: Floats
+    extreme_sums: Floats
+    extreme_true: Ints
+    contest: Contest | None
+    probability: Floats
+    term: Ints
+    rules: str
+
+    @classmethod
+    def of(cls, parts: Sequence[Compacted], *, tolerance: float | None, conventions: str) -> Rescoring:
+        """Put the parts of a list together; no query is in two of them.
+
+        Args:
+            parts: at least one.
+            tolerance, conventions: as of `compacted`.
+
+        Raises:
+            UserError: no query has a reference.
+        """
+        terms = pa.concat_tables([part.terms for part in parts])
+        referenced = terms.filter(pc.greater(terms["ntrue"], 0))
+        if not referenced.num_rows:
+            raise UserError(
+                "no query has a reference, so TWV is not defined",
+                remedy="check that query ids of references and detections are the same",
+            )
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(referenced["ranks"].to_numpy())])
+        negative, hits, false_alarms = (
+            np.concatenate([part.ranks[name].to_numpy() for part in parts]) for name in RANKS.names
+        )
+        names = referenced["query_id"].combine_chunks()
+        sums = referenced["sum"].to_numpy()
+        detected = terms.filter(pc.is_valid(terms["low"]))
+        rows = pa.concat_tables([part.contested for part in parts])
+        place = {name: k for k, name in enumerate(names.to_pylist())}
+        contest = None
+        if rows.num_rows and tolerance is not None:
+            contest = Contest(rows, tolerance=tolerance, conventions=conventions)
+        taken = rows.take(pa.array(contest.row)) if contest is not None else rows
+        swept = Sweep(names, referenced["ntrue"].to_numpy(), sums, first, negative, hits, false_alarms)
+        order = pc.sort_indices(names).to_numpy().astype(np.int64)
+        return cls(
+            names.take(pa.array(order)),
+            swept.ntrue[order],
+            sums[order],
+            swept,
+            order,
+            np.stack([detected["low"].to_numpy(), detected["high"].to_numpy()]),
+            detected["sum"].to_numpy(),
+            detected["ntrue"].to_numpy(),
+            contest,
+            taken["score"].to_numpy().astype(np.float64),
+            np.array([place[name] for name in taken["query_id"].to_pylist()], np.int64),
+            conventions,
+        )
+
+    @classmethod
+    def of_list(cls, aligned: pa.Table, *, tolerance: float | None, conventions: str) -> Rescoring:
+        """The same of a whole aligned list; arguments as of `compacted`."""
+        part = compacted(aligned, tolerance=tolerance, conventions=conventions)
+        return cls.of([part], tolerance=tolerance, conventions=conventions)
+
+    def at(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Rescored:
+        """Score at some points.
+
+        Args:
+            method: which thresholding.
+            alpha, beta: (P,), or one for all points; positive.
+            trials: T.
+
+        Raises:
+            UserError: alpha or beta is not positive, or a query occurs in every trial.
+        """
+        alphas, betas = positive(alpha, beta)
+        limits = self.swept.limits(method, alphas, betas, trials=trials)
+        hits, false_alarms = self.swept.kept(limits)
+        if self.contest is not None:
+            for k in range(limits.shape[1]):
+                how = Thresholding(method, trials, float(betas[k]), float(alphas[k]))
+                kept = self.probability >= limits[self.term, k]
+                paired = self._paired(self.contest, how) & kept
+                more = np.bincount(self.term[paired], minlength=len(limits))
+                hits[:, k] += more
+                false_alarms[:, k] -= more
+        points = self.swept.means(hits, false_alarms, betas, trials=trials)
+        return Rescored(points, hits[self.order], false_alarms[self.order])
+
+    def _paired(self, contest: Contest, how: Thresholding) -> NDArray[np.bool_]:
+        ntrue = self.swept.ntrue[self.term]
+        scores = how.normalised(self.probability, self.swept.sums[self.term], ntrue)
+        if not conventions_of(self.rules).list_limits:
+            return contest.hits(scores, None, None)
+        low, high = score_limits(how.normalised(self.extremes, self.extreme_sums[None], self.extreme_true[None]))
+        return contest.hits(scores, low, high)
+
+    def atwv(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Points:
+        """ATWV, mean Pmiss and mean Pfa at each of P points; arguments as of `at`."""
+        return self.at(method, alpha, beta, trials=trials).points
+
+    def values(self, thresholding: Thresholding) -> Floats:
+        """Each term's 1 - Pmiss - beta Pfa at one point, float64 (Q,); their mean is ATWV."""
+        how = thresholding
+        found = self.at(how.method, how.alpha, how.beta, trials=how.trials)
+        return query_values(self.ntrue, found.hits[:, 0], found.false_alarms[:, 0], beta=how.beta, trials=how.trials)
+
+
+def query_values(ntrue: Ints, hits: Ints, false_alarms: Ints, *, beta: float, trials: int) -> Floats:
+    """1 - Pmiss - beta Pfa of each query, float64 (Q,), as `swsdist.score.per_term` has it; their mean is ATWV."""
+    pmiss = (ntrue - hits) / ntrue
+    values: Floats = 1 - (pmiss + beta * (false_alarms / (trials - ntrue)))
+    return values

@@ -1,0 +1,84 @@
+"""The sweep chain scores one search at many points of KST and STO; `swsdist sweep` makes its plans, beside those of searches.
+
+::
+
+    (align.train of a search) -> learn -> compact -> rescore
+
+Points of a plan agree on all but alpha, beta, and whether the last step is kst or sto. The aligned list is read once, to be
+sorted; a task then scores some points, and a process that does several tasks keeps the sorted list.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from swsdist.calibrate.thresholding import Method
+from swsdist.chains.sweep.compact import Compact
+from swsdist.chains.sweep.learn import Learn
+from swsdist.chains.sweep.rescore import Rescore
+from swsdist.config import Config
+from swsdist.errors import ConfigError
+from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.ledger import Ledger
+
+
+class RescoredPoint(BaseModel):
+    """A point.
+
+    Attributes:
+        method: which thresholding.
+        alpha: factor on S(w).
+        beta: weight of false alarms.
+        trials: T.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    method: Method
+    alpha: float
+    beta: float
+    trials: int
+
+
+class SweepOptions(BaseModel):
+    """Options of the chain: they are written by `swsdist sweep`, into the plans that it makes.
+
+    Attributes:
+        searched: the plan whose search is scored, in the same run folder; empty: none.
+        tolerance: s, of the mid-point rule.
+        conventions: name of the program whose rules of alignment hold.
+        points: to score.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    searched: str = ""
+    tolerance: float = 0.0
+    conventions: str = "stdeval"
+    points: tuple[RescoredPoint, ...] = ()
+
+
+def build(config: Config, ledger: Ledger) -> Chain:
+    """The chain of a config.
+
+    Raises:
+        ConfigError: its options are not valid.
+    """
+    try:
+        options = SweepOptions.model_validate(config.options)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(
+            first["msg"],
+            where=".".join(["options", *map(str, first["loc"])]),
+            remedy="leave chain: sweep to `swsdist sweep`, which writes these options",
+        ) from None
+    found = Elsewhere(config.run, "align.train:trials", options.searched)
+    reads = {"trials": found} if options.searched else {}
+    steps = (
+        Step("learn", Learn(), "score", reads),
+        Step("compact", Compact(), "score", {**reads, "models": "learn:models"}),
+        Step("rescore", Rescore(), "score", {"compacted": "compact:terms"}),
+    )
+    return Chain("sweep", steps, ChainInputs())

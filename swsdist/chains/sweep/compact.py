@@ -1,0 +1,54 @@
+"""compact sorts the probabilities of one bucket of queries, so that any number of points can be scored from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from swsdist.calibrate.points.rescoring import RANKS, TERMS_OF, compacted
+from swsdist.calibrate.procedure import Procedure
+from swsdist.chains.search.told import Bucket
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.types import TRIALS
+
+
+class Compact(Stage):
+    """See `swsdist.calibrate.points.rescoring`."""
+
+    name = "compact"
+    version = 1
+    unit = "detections"
+    tables = {
+        "terms": Table(TERMS_OF, digested=False),
+        "ranks": Table(RANKS, None, digested=False),
+        "contested": Table(TRIALS, digested=False),
+    }
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a bucket."""
+        models = inputs.parts("models")
+        options = inputs.config.options
+        rules = {"tolerance": options["tolerance"], "conventions": options["conventions"]} if models else {}
+        for receipt, part in zip(inputs.receipts("trials"), inputs.parts("trials"), strict=True):
+            yield inputs.task(
+                models[0].sha256,
+                part.sha256,
+                rules,
+                label=receipt.label,
+                work=part.rows,
+                payload={**rules, "models": models[0].name, "trials": part.name, "slots": part.slots},
+            )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Make probabilities of the scores, and sort them."""
+        payload, slots = task.payload, tuple(task.payload["slots"])
+        models = Procedure.from_run(context.read_bytes(payload["models"]))
+        aligned = models.scores(context.read(payload["trials"]))
+        found = compacted(aligned, tolerance=payload["tolerance"], conventions=payload["conventions"])
+        outputs = (
+            context.publish(task, "terms", [found.terms], TERMS_OF, slots),
+            context.publish(task, "ranks", [found.ranks], RANKS, slots),
+            context.publish(task, "contested", [found.contested], TRIALS, slots),
+        )
+        return Done(outputs, Bucket(0, found.terms.num_rows))

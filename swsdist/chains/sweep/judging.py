@@ -1,0 +1,165 @@
+"""The table of a sweep: a row a point, with intervals over queries and tests against the best point.
+
+Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries:
+Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so a
+test tells which points are worse than it, and not that it is better elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.chains.sweep.reading import Objective, Tests
+from swsdist.chains.sweep.running import PointResult
+from swsdist.config.suggest import shown
+from swsdist.score.compare.bootstrap import bootstrap_terms
+from swsdist.score.compare.max_t import max_t
+from swsdist.score.compare.significance import holm, wilcoxon
+
+Floats = NDArray[np.float64]
+
+#: Points whose draws are held at once.
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A sweep's table, and what it says.
+
+    Attributes:
+        table: a row a point.
+        queries: a row a query of a point: point, query_id, value of the objective.
+        keys: names of the columns of keys.
+        measures: names of the columns of measures.
+        best: numbers of the points, the best first; those that failed are not among them.
+        tested: whether there are intervals and tests: the objective is a mean over queries.
+    """
+
+    table: pa.Table
+    queries: pa.Table
+    keys: tuple[str, ...]
+    measures: tuple[str, ...]
+    best: tuple[int, ...]
+    tested: bool
+
+
+def judged(results: Sequence[PointResult], measures: Sequence[str], objective: Objective, tests: Tests) -> Judged:
+    """Make the table.
+
+    Args:
+        results: of all points, in order.
+        measures: to show; those that no point has are left out.
+        objective: what best means.
+        tests: of intervals and tests.
+    """
+    keys = tuple(dict.fromkeys(key for one in results for key in one.point.keys))
+    shown_measures = tuple(
+        name
+        for name in measures
+        if name == objective.measure or any(one.measures.get(name) is not None for one in results)
+    )
+    columns: dict[str, pa.Array] = {"point": pa.array([one.point.number for one in results], pa.int64())}
+    columns["id"] = pa.array([one.point.name.removeprefix("point-") for one in results])
+    for key in keys:
+        columns[key] = _column([one.point.keys.get(key) for one in results])
+    columns["fit"] = pa.array([one.point.fit for one in results])
+    columns["oracle"] = pa.array([one.point.oracle for one in results])
+    for name in shown_measures:
+        columns[name] = pa.array([one.measures.get(name) for one in results], pa.float64())
+    rated = [one for one in results if not one.failed and one.measures.get(objective.measure) is not None]
+    ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
+    fair = [one for one in ranked if one.point.method != "oracle-kst"]
+    best = fair or ranked
+    tested = bool(best) and all(one.values for one in rated)
+    columns |= _tested(results, best[0], objective, tests) if tested else {}
+    columns["cpu_s"] = pa.array([one.cpu for one in results], pa.float64())
+    columns["cpu_share_s"] = pa.array([one.share for one in results], pa.float64())
+    columns["digest"] = pa.array([None if one.failed else digest_of(one, measures) for one in results], pa.string())
+    columns["failed"] = pa.array([one.failed or None for one in results], pa.string())
+    return Judged(
+        pa.table(columns),
+        _by_query(results),
+        keys,
+        shown_measures,
+        tuple(one.point.number for one in best),
+        tested,
+    )
+
+
+def digest_of(one: PointResult, measures: Sequence[str]) -> str:
+    """SHA-256 of a point's measures: of JSON, keys sorted."""
+    values = {name: one.measures.get(name) for name in measures if name in one.measures}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _column(values: Sequence[object]) -> pa.Array:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return pa.array(values, pa.bool_())
+    if known and all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+        return pa.array(values, pa.int64())
+    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        return pa.array([None if value is None else float(str(value)) for value in values], pa.float64())
+    return pa.array([None if value is None else shown(value) for value in values], pa.string())
+
+
+def _tested(
+    results: Sequence[PointResult], best: PointResult, objective: Objective, tests: Tests
+) -> dict[str, pa.Array]:
+    used = [one for one in results if one.values]
+    # A query that a point lacks counts as all missed, as in a comparison of systems.
+    lacking = 1.0 if objective.measure == "atwv_pmiss" else 0.0
+    names = sorted({name for one in used for name in one.values})
+    values = np.array([[one.values.get(name, lacking) for name in names] for one in used], np.float64)
+    place = {one.point.number: k for k, one in enumerate(used)}
+    at = place[best.point.number]
+    limits = np.empty((len(used), 2))
+    for first in range(0, len(used), _AT_ONCE):
+        draws = bootstrap_terms(values[first : first + _AT_ONCE], resamples=tests.resamples, seed=tests.seed)
+        for k in range(len(draws.observed)):
+            limits[first + k] = draws.interval(k, level=tests.level)[:2]
+    p = [wilcoxon(row, values[at]).p if k != at else None for k, row in enumerate(values)]
+    others = np.array([k for k in range(len(used)) if k != at], np.int64)
+    corrected: list[float | None] = [None] * len(used)
+    for k, value in zip(
+        others.tolist(),
+        max_t(values[others], values[at], permutations=tests.permutations, seed=tests.seed).tolist(),
+        strict=True,
+    ):
+        corrected[k] = value
+    difference = [
+        one.measures[objective.measure] - best.measures[objective.measure] if one.point.number in place else None
+        for one in results
+    ]
+    found = {
+        f"{objective.measure}_low": limits[:, 0].tolist(),
+        f"{objective.measure}_high": limits[:, 1].tolist(),
+        "p_wilcoxon": p,
+        "p_holm": holm(p),
+        "p_max_t": corrected,
+    }
+    columns = {
+        name: pa.array(
+            [row[place[one.point.number]] if one.point.number in place else None for one in results], pa.float64()
+        )
+        for name, row in found.items()
+    }
+    return {**columns, "difference": pa.array(difference, pa.float64())}
+
+
+def _by_query(results: Sequence[PointResult]) -> pa.Table:
+    numbers = np.repeat([one.point.number for one in results], [len(one.values) for one in results])
+    return pa.table(
+        {
+            "point": pa.array(numbers, pa.int64()),
+            "query_id": pa.array([name for one in results for name in one.values], pa.string()),
+            "value": pa.array([value for one in results for value in one.values.values()], pa.float64()),
+        }
+    )

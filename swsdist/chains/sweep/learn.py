@@ -1,0 +1,71 @@
+"""learn fits the steps of calibration that come before KST or STO, once for all points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from swsdist.calibrate.procedure import Procedure, fit_models, procedures
+from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.provenance import calibration_file
+from swsdist.chains.search.told import Fitted
+from swsdist.config.calibration import Calibrate
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+
+
+class Learn(Stage):
+    """What is fitted is what `fit` of a run at any of the points fits: it depends on neither alpha nor beta."""
+
+    name = "learn"
+    version = 1
+    unit = "detections"
+    tables = {"models": Table(None, None, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """One task."""
+        settings, trials = inputs.config.calibrate, inputs.parts("trials")
+        if not trials:
+            return
+        data = None
+        if settings.fit not in ("crossfit", "oracle"):
+            data = calibration_file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
+        folds = 1 if settings.fit == "oracle" else settings.folds
+        yield inputs.task(
+            before_last(settings).identity(),
+            folds if data is None else data,
+            [part.sha256 for part in trials],
+            label=settings.fit,
+            work=sum(part.rows for part in trials),
+            payload={
+                "calibrate": settings.model_dump(mode="json"),
+                "folds": folds,
+                "file": settings.fit if data is not None else None,
+                "aligned": [part.name for part in trials],
+            },
+        )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Fit."""
+        payload = task.payload
+        steps = before_last(Calibrate.model_validate(payload["calibrate"]))
+
+        def parts() -> Iterator[pa.Table]:
+            return (context.read(name) for name in payload["aligned"])
+
+        if payload["file"] is not None:
+            data = calibration_file(payload["file"], context.storage)
+            fitted = steps.with_file(data, payload["file"], thresholds=False)
+        else:
+            fitted = fit_models(parts, steps, folds=payload["folds"], trained_on={})
+        output = context.write(task, "models", fitted.to_json(), place="")
+        return Done((output,), Fitted(fitted.fit, []))
+
+
+def before_last(settings: Calibrate) -> Procedure:
+    """The fitted steps of a config without the last, which is kst or sto."""
+    _, steps = procedures(settings, Point(1, 1.0))  # none of these looks at the operating point
+    return replace(steps, steps=steps.steps[:-1], point=None)

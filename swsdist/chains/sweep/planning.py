@@ -1,0 +1,275 @@
+"""From the points of a sweep to the plans of a ledger.
+
+Points that agree on all but alpha, beta, and whether the last step of calibration is kst or sto, need one search, one
+alignment and one fit: they become two plans, one that searches and aligns, and one of the chain `sweep` that scores all of
+them. This goes where nothing is asked of them but ATWV at the method's own thresholds; every other point becomes a plan of its
+own, of the config's chain. Tasks that plans share are done once in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from swsdist.calibrate.thresholding import Method
+from swsdist.chains.search.settings import settings_of
+from swsdist.chains.sweep.points import Keys
+from swsdist.chains.sweep.reading import Given, measure_names
+from swsdist.config import Config, config_from_dict, load_config
+from swsdist.config.calibration import Calibrate
+from swsdist.config.suggest import shown
+from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.plan import ONLY, load_plans
+from swsdist.score.measures.protocol import protocol_of
+
+#: What the chain `sweep` gives.
+RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")
+
+#: Sections that change no result, or are the same for all points.
+_NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point.
+
+    Attributes:
+        number: in the file, from 1.
+        keys: in which it differs from the base.
+        name: of its plan, or what would be; the same wherever it stands in the file.
+        fit: what was fitted on: `crossfit`, `oracle`, `none` or a file.
+        oracle: it knows how often each query occurs, or was fitted on what is scored.
+        method: where KST or STO alone decides, which; None: the config's whole chain is run.
+    """
+
+    number: int
+    keys: Keys
+    name: str
+    fit: str
+    oracle: bool
+    method: Method | None
+
+
+@dataclass(frozen=True)
+class Planned(Point):
+    """A point as it will be run, with its whole config."""
+
+    config: Config
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that are scored from one search.
+
+    Attributes:
+        name: of the plan that searches and aligns.
+        config: that it has.
+        points: of it.
+    """
+
+    name: str
+    config: Config
+    points: list[Planned] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What is to be run.
+
+    Attributes:
+        points: all, in order.
+        own: points that have a plan of their own, by its name.
+        groups: all others, by name.
+    """
+
+    points: tuple[Planned, ...]
+    own: dict[str, Planned]
+    groups: dict[str, Group]
+
+    @property
+    def run(self) -> str:
+        """The run folder."""
+        return self.points[0].config.run
+
+
+def planned(given: Given, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()) -> Plans:
+    """Make the config of each point.
+
+    Args:
+        given: the sweep.
+        corpus, run: a corpus file and run folder in place of the sweep's, relative to the working directory.
+        sets: `a.b=value` each, of all points; they win over the file's `set`, and points over both.
+
+    Raises:
+        ConfigError: a point's config is not valid: it says which, and which key; or two points are the same.
+    """
+    made: list[Planned] = []
+    known: dict[str, int] = {}
+    beside: dict[str, object] = {}
+    rescorable = set(measure_names(given.file.measures)) <= set(RESCORED)
+    for number, keys in enumerate(given.points, 1):
+        config = _config(given, keys, number, corpus, run, sets)
+        if config.chain == "sweep":
+            raise ConfigError("a sweep is of another chain", where=f"{given.path}: chain", remedy="leave chain out")
+        name = fingerprint(settings_of(config), _rest(config))[:12]
+        if name in known:
+            raise ConfigError(
+                f"points {known[name]} and {number} are the same: {told(keys)}",
+                where=given.path,
+                remedy="leave one of them out",
+            )
+        known[name] = number
+        method = _method(config) if rescorable else None
+        config = _with_store(config, beside, given.where(number))
+        fit = config.calibrate.fit
+        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, config))
+    groups: dict[str, Group] = {}
+    for point in made:
+        if point.method is not None:
+            name = f"search-{_group(point.config)[:12]}"
+            groups.setdefault(name, Group(name, point.config)).points.append(point)
+    if given.file.oracle_kst:
+        if not groups:
+            raise ConfigError(
+                "oracle_kst goes beside points that end in kst or sto and measure ATWV alone",
+                where=given.path,
+                remedy=f"set measures: [{', '.join(RESCORED)}], or leave oracle_kst out",
+            )
+        for group in groups.values():
+            made += _oracles(group, len(made))
+    return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
+
+
+def told(keys: Keys) -> str:
+    """A point in one line."""
+    return ", ".join(f"{key}: {shown(value, 60)}" for key, value in keys.items()) or "the base"
+
+
+def _config(
+    given: Given, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
+) -> Config:
+    file = given.file
+    base = [f"{key}={_text(value)}" for key, value in file.set.items()]
+    mine = [f"{key}={_text(value)}" for key, value in keys.items()]
+    corpus, run = corpus or file.corpus, run or file.run
+    every = [*base, *sets, *mine]
+    try:
+        if isinstance(file.config, str):
+            return load_config(file.config, every, corpus=corpus, run=run)
+        values: dict[str, object] = {"system": _stem(given.path), **(file.config or {})}
+        values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
+        return config_from_dict(values, _folder(given.path), every)
+    except ConfigError as error:
+        wrong = next((key for key in keys if key in str(error)), None)
+        at = f" ({wrong}: {shown(keys[wrong], 60)})" if wrong is not None else f" ({told(keys)})" if keys else ""
+        where = f"{given.where(number)}{at}" + (f": {error.where}" if error.where else "")
+        raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+
+
+def _text(value: object) -> str:
+    return shown(value).replace("$", "$$")
+
+
+def _stem(path: str) -> str:
+    from pathlib import Path
+
+    return Path(path).stem
+
+
+def _folder(path: str) -> str:
+    from pathlib import Path
+
+    return str(Path(path).absolute().parent)
+
+
+def _rest(config: Config) -> Mapping[str, object]:
+    return config.model_dump(mode="json", include={"corpus", "chain", "options"})
+
+
+def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
+    """With a store of its own for each kind of features, for a run's own store holds one kind.
+
+    In the folder of a run the store is that run's, for the features that it holds.
+    """
+    features = config.model_dump(mode="json", include={"features"})
+    corpus = config.corpus.model_dump(mode="json", include={"documents", "talkers", "prefer", "audio"})
+    if config.index.store is not None:
+        if known.setdefault(config.index.store, features) != features:
+            raise ConfigError(
+                "points differ in features, and a store holds those of one",
+                where=f"{where}: index.store {config.index.store}",
+                remedy="leave index.store out: each kind of features then has a store in the run folder",
+            )
+        return config
+    if "" not in known:
+        known[""] = _of_run(config)
+    own = config.store
+    if known[""] != {**features, "corpus": corpus}:
+        own = f"{config.run.rstrip('/')}/stores/{fingerprint(features, corpus)[:12]}"
+    return config.model_copy(update={"index": config.index.model_copy(update={"store": own})})
+
+
+def _of_run(config: Config) -> object:
+    """Features and corpus of the run in whose folder the sweep is, if it is in one."""
+    try:
+        plans = load_plans(Folder(config.run, config.storage))
+    except StoreError:
+        return None
+    if ONLY not in plans or plans[ONLY].config["index"]["store"] is not None:
+        return None
+    values = plans[ONLY].config
+    corpus = {name: values["corpus"][name] for name in ("documents", "talkers", "prefer", "audio")}
+    return {"features": values["features"], "corpus": corpus}
+
+
+def _method(config: Config) -> Method | None:
+    """How the chain `sweep` can score a point; None where it cannot."""
+    settings, rules = config.calibrate, protocol_of(config.score)
+    if config.chain != "search" or not config.corpus.tells_truth or rules.trials != "time":
+        return None
+    if not settings.fitted or settings.threshold != "own" or settings.fit == "none":
+        return None
+    entries, last = settings.entries(), settings.fitted[-1]
+    if last not in ("kst", "sto") or any(entries[name].operating_point for name in settings.fitted[:-1]):
+        return None
+    return "kst" if last == "kst" else "sto"
+
+
+def _group(config: Config) -> str:
+    """A name for all that a search, its alignment and its fit depend on."""
+    settings = config.calibrate
+    steps = settings.steps[:-1]
+    options = {name: settings.options.get(name, {}) for name in steps}
+    values = config.model_dump(mode="json", exclude=_NOT_MATTERS | {"calibrate", "score"})
+    score = config.score.model_dump(mode="json", exclude={"beta"})
+    if config.score.protocol == "sws2012":
+        score["beta"] = config.score.beta  # it may change what the protocol takes from the data
+    alpha = settings.alpha if any(name in ("kst", "sto") for name in steps) else None
+    return fingerprint(values, score, steps, options, settings.fit, settings.folds, alpha)
+
+
+def alpha_of(settings: Calibrate) -> float:
+    """Alpha of the last step."""
+    given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
+    if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
+        raise UserError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
+    return float(given)
+
+
+def _oracles(group: Group, before: int) -> list[Planned]:
+    """Oracle KST beside the points of a group: one for each beta."""
+    made: dict[object, Planned] = {}
+    for point in list(group.points):
+        beta = point.config.score.beta
+        if beta in made:
+            continue
+        steps = [*point.config.calibrate.steps[:-1], "oracle-kst"]
+        keys: Keys = {key: value for key, value in point.keys.items() if key != "calibrate.alpha"}
+        name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
+        number = before + len(made) + 1
+        keys["calibrate.steps"] = steps
+        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.config)
+    group.points.extend(made.values())
+    return list(made.values())

@@ -1,0 +1,188 @@
+"""What a sweep leaves in its run folder: the table, values of queries, a page, plots, and the study of KST and STO."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from swsdist.calibrate.points.rescoring import Compacted, Rescoring
+from swsdist.calibrate.points.study import Entry, Study, study
+from swsdist.chains.sweep.judging import Judged
+from swsdist.chains.sweep.planning import Plans, alpha_of, told
+from swsdist.chains.sweep.reading import Given
+from swsdist.chains.sweep.running import PointResult, Swept, point_at
+from swsdist.errors import ConfigError
+from swsdist.io.filesystem import Folder
+from swsdist.io.tables import write_csv
+from swsdist.report.study import study_files
+from swsdist.report.summary import span
+from swsdist.report.sweep import SweepData, plots, render_sweep
+
+SCHEMA = "swsdist-sweep/1"
+
+#: Names in the sweep's folder.
+TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
+    "points.parquet",
+    "points.csv",
+    "queries.parquet",
+    "sweep.json",
+    "sweep.html",
+)
+
+
+def data_of(
+    given: Given,
+    name: str,
+    found: Judged,
+    results: Sequence[PointResult],
+    notices: Sequence[str] = (),
+    more: Sequence[tuple[str, str]] = (),
+) -> SweepData:
+    """What a sweep shows.
+
+    Args:
+        given: its file.
+        name: of the sweep.
+        found: its table.
+        results: of all points.
+        notices: what a reader should know.
+        more: captions and SVG of further figures.
+    """
+    objective = given.file.objective
+    failed = sum(bool(one.failed) for one in results)
+    shared, alone = (sum(getattr(one, name) for one in results) for name in ("share", "cpu"))
+    about = [
+        ("points", f"{len(results)}" + (f", of which {failed} failed" if failed else "")),
+        ("ranked by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
+    ]
+    if shared:
+        about.append(("CPU", f"{span(shared)}; each point by itself: {span(alone)}"))
+    said = [*notices]
+    if given.repeated:
+        said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")
+    return SweepData(
+        name,
+        found.table,
+        found.keys,
+        found.measures,
+        objective.measure,
+        objective.sign < 0,
+        found.best,
+        found.tested,
+        given.file.tests.level,
+        tuple(about),
+        tuple(said),
+        tuple(more),
+        (
+            (TABLE, "the table"),
+            (TABLE_CSV, "the same"),
+            (QUERIES, "values of queries"),
+            (VALUES, "settings and the best"),
+        ),
+    )
+
+
+def place_of(given: Given) -> str:
+    """Where in the run folder a sweep's results lie: sweeps of other files may share its searches."""
+    return f"sweeps/{Path(given.path).stem}"
+
+
+def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Mapping[str, str]) -> None:
+    """Write all of it into a folder of its own in the run folder.
+
+    Args:
+        run: the run folder.
+        given: the sweep's file.
+        data: what the page shows.
+        found: the table.
+        extra: text files by name, a study's say.
+    """
+    texts = {VALUES: _values(given, data), PAGE: render_sweep(data), **extra}
+    texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
+    place = place_of(given)
+    for name, table in ((TABLE, found.table), (QUERIES, found.queries)):
+        with run.temporary(".parquet") as path:
+            pq.write_table(table, path)
+            run.publish(path, f"{place}/{name}")
+    with run.temporary(".csv") as path:
+        write_csv(found.table, found.table.schema, path)
+        run.publish(path, f"{place}/{TABLE_CSV}")
+    for name, text in texts.items():
+        run.write_bytes(f"{place}/{name}", text.encode())
+
+
+def _values(given: Given, data: SweepData) -> str:
+    rows = {row["point"]: row for row in data.table.to_pylist()}
+    values = {
+        "schema": SCHEMA,
+        "version": version("swsdist"),
+        "sweep": given.path,
+        "keys": data.keys,
+        "measures": data.measures,
+        "objective": {"measure": data.objective, "best": "lowest" if data.lowest else "highest"},
+        "tests": given.file.tests.model_dump(mode="json") if data.tested else None,
+        "points": data.table.num_rows,
+        "failed": {number: row["failed"] for number, row in rows.items() if row["failed"]},
+        "best": [rows[number] for number in data.best[:10]],
+    }
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+# -- KST and STO ------------------------------------------------------------------------------------------------------
+
+
+def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | None:
+    """The study of Wang and Metze on the searches of a sweep; None where none was done.
+
+    Args:
+        plans: of the sweep.
+        swept: what came of them.
+        alphas: to look at.
+    """
+    found: list[Entry] = []
+    for number, (name, group) in enumerate(plans.groups.items(), 1):
+        if name not in swept.rescorings:
+            continue
+        course, point = swept.rescorings[name], group.points[0]
+        tables = [list(course.read("compact", table)) for table in ("terms", "ranks", "contested")]
+        options = course.config.options
+        at = point_at(group.config, swept.searches[name])
+        scored = Rescoring.of(
+            [Compacted(*parts) for parts in zip(*tables, strict=True)],
+            tolerance=options["tolerance"],  # type: ignore[arg-type]
+            conventions=options["conventions"],  # type: ignore[arg-type]
+        )
+        inner = {
+            key: value
+            for key, value in point.keys.items()
+            if not key.startswith(("calibrate.steps", "calibrate.alpha"))
+        }
+        label = told(inner) if inner and len(plans.groups) > 1 else group.config.system
+        label = label if label not in [one.name for one in found] else f"{label} ({number})"
+        found.append(Entry(label, group.config.system, scored, at.trials, at.beta, point.fit))
+    return study(found, alphas=list(alphas)) if found else None
+
+
+def alphas_of(path: str, plans: Plans) -> list[float]:
+    """Values of alpha among the points, ascending.
+
+    Raises:
+        ConfigError: no point has one.
+    """
+    values = {alpha_of(point.config.calibrate) for group in plans.groups.values() for point in group.points}
+    if not values:
+        raise ConfigError(
+            "report: kst is of points that end in kst or sto, and measure ATWV alone",
+            where=path,
+            remedy="see configs/sweeps/kst_alpha.yaml",
+        )
+    return sorted(values)
+
+
+def study_texts(found: Study, notices: Sequence[str]) -> dict[str, str]:
+    """The files of a study, in a folder of its own."""
+    return {f"study/{name}": text for name, text in study_files(found, notices).items()}

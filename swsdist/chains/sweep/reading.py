@@ -1,0 +1,272 @@
+"""A sweep's file: the config to start from, the points, what to measure, and what best means.
+
+YAML as strict as a config's; paths are relative to the file:
+
+    config: ../mboshi-dev.yaml        # or the config's keys themselves; or lists, that anybody made
+    run: ../../runs/alpha
+    set: {calibrate.fit: crossfit}    # of all points
+    points:
+      grid:
+        calibrate.steps: [[q-norm, logistic, kst], [q-norm, logistic, sto]]
+        calibrate.alpha: {from: 1, to: 3, step: 0.1}
+    measures: [atwv, atwv_pmiss, atwv_pfa]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, field_validator
+
+from swsdist.chains.sweep.points import Keys, drawn, grid, listed
+from swsdist.config.reading import Draft, Origin, read
+from swsdist.config.section import Section
+from swsdist.config.suggest import closest, dotted
+from swsdist.errors import ConfigError
+from swsdist.evaluation.study import StudyFile, TaskSection
+from swsdist.registries import MEASURES
+from swsdist.score.parts.evaluating import measure
+
+#: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
+NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "report", "chain", "options.points")
+
+#: Of these measures less is better.
+_LESS = ("cnxe", "pmiss", "pfa", "eer", "calibration_loss")
+
+_REMEDY = "docs/how-to/sweep.md shows a sweep's file"
+
+
+class Random(Section):
+    """Points at random."""
+
+    draws: PositiveInt = Field(description="how many")
+    seed: NonNegativeInt = Field(0, description="of the generator")
+    keys: dict[str, object] = Field(description="a distribution for each key")
+
+
+class Points(Section):
+    """Where the points come from; what is given comes one after the other."""
+
+    grid: dict[str, object] | None = Field(None, description="every combination of the values of some keys")
+    list: tuple[object, ...] | None = Field(None, description="points, {key: value} each")
+    random: Random | None = Field(None, description="points at random")
+
+
+class Objective(Section):
+    """What best means."""
+
+    measure: str = Field("atwv", description="a measure")
+    best: Literal["highest", "lowest"] | None = Field(None, description="default: as the measure has it")
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, else -1."""
+        less = any(word in self.measure for word in _LESS)
+        return -1 if (self.best or ("lowest" if less else "highest")) == "lowest" else 1
+
+
+class Tests(Section):
+    """Intervals and tests."""
+
+    level: Annotated[float, Field(gt=0, lt=1)] = Field(0.95, description="of confidence")
+    resamples: PositiveInt = Field(2000, description="draws of the bootstrap over queries")
+    permutations: PositiveInt = Field(2000, description="random changes of sign for the corrected test")
+    seed: NonNegativeInt = Field(0, description="of both")
+
+
+class Lists(StudyFile):
+    """Lists that anybody made, in place of a config."""
+
+    fit: str | None = None
+    folds: int = Field(5, ge=2)
+
+
+class SweepFile(Section):
+    """The keys of a sweep's file."""
+
+    config: str | dict[str, object] | None = None
+    lists: Lists | None = None
+    corpus: str | None = None
+    run: str | None = None
+    set: dict[str, object] = Field(default_factory=dict)
+    points: Points
+    measures: Literal["all"] | tuple[str, ...] = "all"
+    objective: Objective = Objective()
+    tests: Tests = Tests()
+    oracle_kst: bool = False
+    report: Literal["none", "kst"] = "none"
+
+    @field_validator("objective", mode="before")
+    @classmethod
+    def _a_measure_alone(cls, value: object) -> object:
+        return {"measure": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Given:
+    """A sweep's file, read.
+
+    Attributes:
+        path: of the file, as it was named.
+        file: its keys; paths are absolute.
+        points: in order, each with the keys in which it differs from the base.
+        repeated: draws that gave a point which was there already, and are left out.
+    """
+
+    path: str
+    file: SweepFile
+    points: tuple[Keys, ...]
+    repeated: int = 0
+
+    def where(self, number: int) -> str:
+        """A point in messages, numbered from 1."""
+        return f"{self.path}, point {number}"
+
+
+def measure_names(keys: Sequence[str] | Literal["all"]) -> tuple[str, ...]:
+    """Values that are shown: all that are registered, or these.
+
+    Raises:
+        ConfigError: there is no such measure.
+    """
+    known = [key for name in MEASURES for key in measure(name).keys]
+    if keys == "all":
+        return tuple(known)
+    for key in keys:
+        if key not in known:
+            guess = closest(key, known)
+            raise ConfigError(
+                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
+                where="measures",
+                remedy=f"measures are {', '.join(known)}",
+            )
+    return tuple(keys)
+
+
+def read_sweep(path: str | Path) -> Given:
+    """Read a sweep's file and make its points.
+
+    Raises:
+        ConfigError: it cannot be read, or something in it is wrong; all that is wrong with its keys is listed.
+    """
+    name = str(path)
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read the sweep: {said}", where=name, remedy="look at the path") from None
+    draft = Draft(origins={(): Origin(name, Path(path).absolute().parent, line=1)})
+    values = read(text, (), draft, draft.origins[()])
+    if not isinstance(values, dict) and not draft.problems:
+        draft.complain((), "a sweep is a mapping of keys to values")
+    file = None if draft.problems else _validated(values, draft)
+    if file is None:
+        raise _error(draft)
+    file = _placed(file, Path(path).absolute().parent)
+    if (file.config is None) == (file.lists is None):
+        raise ConfigError("a sweep starts from a config or from lists, and one of them", where=name, remedy=_REMEDY)
+    measure_names((*(() if file.measures == "all" else file.measures), file.objective.measure))
+    if file.measures != "all" and file.objective.measure not in file.measures:
+        raise ConfigError(
+            f"the objective {file.objective.measure} is not among the measures",
+            where=f"{name}, objective",
+            remedy=f"add it to measures, or name another: {', '.join(file.measures)}",
+        )
+    points, repeated = _points(file, name)
+    return Given(name, file, tuple(points), repeated)
+
+
+def _validated(values: object, draft: Draft) -> SweepFile | None:
+    try:
+        return SweepFile.model_validate(values)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            place = each["loc"]
+            while place and place not in draft.origins:
+                place = place[:-1]  # pydantic also names the member of a union
+            text = each["msg"].removeprefix("Value error, ")
+            if each["type"] == "missing":
+                text = f"{each['loc'][-1]} is missing"
+            if each["type"] == "extra_forbidden":
+                known = _known(each["loc"][:-1])
+                guess = closest(str(each["loc"][-1]), known)
+                text = f"no such key{f'; did you mean {guess}?' if guess else '.'} Allowed here: {', '.join(known)}"
+            draft.complain(place, text)
+        return None
+
+
+def _known(place: tuple[int | str, ...]) -> list[str]:
+    models: dict[str, type[Section]] = {
+        "points": Points,
+        "objective": Objective,
+        "tests": Tests,
+        "lists": Lists,
+        "random": Random,
+    }
+    if place[:2] == ("lists", "tasks"):
+        return list(TaskSection.model_fields)
+    return list(models.get(str(place[-1]) if place else "", SweepFile).model_fields)
+
+
+def _error(draft: Draft) -> ConfigError:
+    problems = [
+        (str(origin), dotted(place), text) for place, all_of in draft.problems.items() for origin, text in all_of
+    ]
+    if len(problems) == 1:
+        where, key, text = problems[0]
+        return ConfigError(f"{key}: {text}" if key else text, where=where, remedy=_REMEDY)
+    lines = "".join(f"\n  {where}: {key}: {text}" for where, key, text in problems)
+    return ConfigError(f"{len(problems)} errors{lines}", where=draft.origins[()].source, remedy=_REMEDY)
+
+
+def _placed(file: SweepFile, base: Path) -> SweepFile:
+    """With paths relative to the file made absolute."""
+
+    def absolute(path: str) -> str:
+        return path if "://" in path else os.path.abspath(base / os.path.expanduser(path))  # noqa: PTH100, PTH111
+
+    changes: dict[str, object] = {
+        name: absolute(value) for name in ("config", "corpus", "run") if isinstance(value := getattr(file, name), str)
+    }
+    if file.lists is not None:
+        tasks = {}
+        for name, task in file.lists.tasks.items():
+            files = {key: getattr(task, key) for key in ("ecf", "rttm", "ctm", "terms", "references")}
+            placed: dict[str, object] = {key: absolute(value) for key, value in files.items() if value is not None}
+            placed["systems"] = {key: absolute(value) for key, value in task.systems.items()}
+            tasks[name] = task.model_copy(update=placed)
+        fit = file.lists.fit
+        if fit is not None and fit not in ("none", "crossfit", "oracle"):
+            fit = absolute(fit)
+        changes["lists"] = file.lists.model_copy(update={"tasks": tasks, "fit": fit})
+    return file.model_copy(update=changes)
+
+
+def _points(file: SweepFile, name: str) -> tuple[list[Keys], int]:
+    given, repeated = file.points, 0
+    found: list[Keys] = []
+    if given.grid is not None:
+        found += grid(given.grid, f"{name}, points.grid")
+    if given.list is not None:
+        found += listed(given.list, f"{name}, points.list")
+    if given.random is not None:
+        for point in drawn(given.random.draws, given.random.seed, given.random.keys, f"{name}, points.random.keys"):
+            if point in found:
+                repeated += 1
+            else:
+                found.append(point)
+    if not found:
+        raise ConfigError("there are no points", where=f"{name}, points", remedy="give grid, list or random")
+    for number, point in enumerate(found, 1):
+        for key in point:
+            if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
+                raise ConfigError(
+                    f"{key} cannot differ between points, which share a run folder and its executor",
+                    where=f"{name}, point {number}",
+                    remedy="set it for all: by the key set, in the config, or by --set",
+                )
+    return found, repeated

@@ -1,0 +1,312 @@
+"""This module runs the plans of a sweep, and gathers what came of each point.
+
+All plans run side by side. Where the user's mistake or broken data in one of them ends that, they run one after the other, so a
+point that cannot be done is told and the others are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.calibrate.points.rescoring import query_values
+from swsdist.chains.search.point import point_of
+from swsdist.chains.search.told import Measured
+from swsdist.chains.sweep.planning import Group, Planned, Plans, Point, alpha_of
+from swsdist.chains.sweep.rescore import point_id
+from swsdist.config import Config
+from swsdist.errors import DataError, LockedError, StorageError, UserError
+from swsdist.pipeline.course import Choice, Course, Outcome
+from swsdist.pipeline.driver import Progress, run_plans
+from swsdist.pipeline.task import Receipt, Values
+from swsdist.score import per_term
+from swsdist.score.compare.paired import decided_at
+from swsdist.score.measures.protocol import OperatingPoint, protocol_of
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """What came of a point.
+
+    Attributes:
+        point: as it was planned.
+        measures: by name; None where one is not defined.
+        values: of each query with references, by id: those of which the objective is the mean; empty where it is no mean.
+        threshold: that decides, where one does for all queries.
+        cpu: CPU seconds of all tasks that it needs.
+        share: the same, each task's divided by the number of points that need it.
+        failed: what was wrong, if it could not be done.
+    """
+
+    point: Point
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    cpu: float = 0.0
+    share: float = 0.0
+    failed: str = ""
+
+
+@dataclass
+class Swept:
+    """A sweep that was run.
+
+    Attributes:
+        results: of all points, in order.
+        searches: courses of the searches that several points are scored from, by name of the group.
+        rescorings: courses of the chain `sweep`, by name of the group.
+        did: tasks that were done now.
+        wall: seconds that they took.
+    """
+
+    results: list[PointResult] = field(default_factory=list)
+    searches: dict[str, Course] = field(default_factory=dict)
+    rescorings: dict[str, Course] = field(default_factory=dict)
+    did: int = 0
+    wall: float = 0.0
+
+
+#: Errors that are of one point; what a lock or a file system says is of all.
+_OF_A_POINT = (UserError, DataError)
+_OF_ALL = (LockedError, StorageError)
+
+
+def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
+    """Run what is left of a sweep.
+
+    Args:
+        plans: to run.
+        objective: a measure, of which values of queries are gathered too, where it is a mean of them.
+        progress: is told what happens.
+
+    Raises:
+        LockedError: another process works in the run folder.
+        StorageError: a file system or server fails.
+    """
+    swept, failed = Swept(), dict[str, str]()
+    searches = _all(
+        {name: group.config for name, group in plans.groups.items()}, "align.train", progress, swept, failed
+    )
+    scored = {
+        f"{name}.points": _rescoring(group, searches[name]) for name, group in plans.groups.items() if name in searches
+    }
+    rescored = _all(scored, None, progress, swept, failed)
+    own = _all({name: point.config for name, point in plans.own.items()}, None, progress, swept, failed)
+    swept.searches = searches
+    swept.rescorings = {name: rescored[f"{name}.points"] for name in plans.groups if f"{name}.points" in rescored}
+    uses = _uses([*own.values()], swept)
+    found: dict[int, PointResult] = {}
+    for name, point in plans.own.items():
+        if name in own:
+            found[point.number] = _of_own(point, own[name], objective, uses)
+        else:
+            found[point.number] = PointResult(point, failed=failed[name])
+    for name, group in plans.groups.items():
+        why = failed.get(name) or failed.get(f"{name}.points")
+        if why is not None:
+            found |= {point.number: PointResult(point, failed=why) for point in group.points}
+        else:
+            found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
+    swept.results = [found[point.number] for point in plans.points]
+    return swept
+
+
+def _all(
+    configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept, failed: dict[str, str]
+) -> dict[str, Course]:
+    """Run plans side by side, or one after the other where one fails; gives those that are done to the end."""
+    if not configs:
+        return {}
+    try:
+        outcome = _run(configs, until, progress, swept)
+        done = {name: course for name, course in outcome.courses.items() if _whole(course)}
+        if len(done) == len(configs):
+            return done
+    except _OF_ALL:
+        raise
+    except _OF_A_POINT:
+        done = {}
+    for name, config in configs.items():
+        if name in done:
+            continue
+        try:
+            outcome = _run({name: config}, until, progress, swept)
+        except _OF_ALL:
+            raise
+        except _OF_A_POINT as error:
+            failed[name] = str(error)
+            continue
+        if _whole(outcome.course):
+            done[name] = outcome.course
+        else:
+            first = outcome.failures[0]
+            failed[name] = f"{first.task.stage}, {first.task.label}: {first.message}"
+    return done
+
+
+def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept) -> Outcome:
+    outcome = run_plans(configs, Choice(until=until, shared=True), progress)
+    swept.did += outcome.did
+    swept.wall += outcome.wall
+    return outcome
+
+
+def _whole(course: Course) -> bool:
+    ended = [course.ended.get(step.name) for step in course.steps]
+    return all(one is not None and not one.failures for one in ended)
+
+
+def point_at(config: Config, course: Course) -> OperatingPoint:
+    """The operating point of a point's config, given the course of its search."""
+    inputs = course.inputs(course.chain.step("align.train"))
+    inputs.config = config
+    return point_of(inputs)
+
+
+def _rescoring(group: Group, search: Course) -> Config:
+    """The config of the plan that scores a group."""
+    rules = protocol_of(group.config.score)
+    options = {
+        "searched": group.name,
+        "tolerance": rules.tolerance,
+        "conventions": rules.conventions,
+        "points": [values_of(point, search) for point in group.points],
+    }
+    return group.config.model_copy(update={"chain": "sweep", "options": options})
+
+
+def values_of(point: Planned, search: Course) -> Values:
+    """A point as the chain `sweep` takes it."""
+    at = point_at(point.config, search)
+    alpha = 1.0 if point.method == "oracle-kst" else alpha_of(point.config.calibrate)
+    return {"method": point.method, "alpha": alpha, "beta": at.beta, "trials": at.trials}
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+def _uses(own: list[Course], swept: Swept) -> dict[tuple[str, str], int]:
+    """How many points need a task."""
+    found: dict[tuple[str, str], int] = {}
+
+    def count(course: Course, many: int) -> None:
+        for receipt in _receipts(course):
+            key = receipt.stage, receipt.fingerprint
+            found[key] = found.get(key, 0) + many
+
+    for course in own:
+        count(course, 1)
+    for name, course in swept.rescorings.items():
+        many = len(course.config.options["points"])  # type: ignore[arg-type]
+        for one in (swept.searches[name], course):
+            count(one, many)
+    return found
+
+
+def _receipts(course: Course) -> Iterator[Receipt]:
+    """Of all that a plan needs; a store's are all that it has, for what it held before is planned no more."""
+    for step in course.steps:
+        place = course.place(step)
+        if place:
+            yield from course.ledger.receipts(step.stage.name, place).values()
+        elif step.name in course.ended:
+            yield from course.ended[step.name].receipts
+
+
+def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
+    cpu = sum(receipt.cost.cpu for receipt in receipts)
+    share = sum(one.cost.cpu / max(1, uses.get((one.stage, one.fingerprint), 1)) for one in receipts)
+    return round(cpu, 3), round(share, 3)
+
+
+def _of_own(point: Planned, course: Course, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
+    scored = course.told("score", Measured)
+    cpu, share = _cost(list(_receipts(course)), uses)
+    if not scored:
+        return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
+    measures = scored[0].measures
+    return PointResult(point, measures, _values(course, objective, scored[0]), cpu, share)
+
+
+def _values(course: Course, objective: str, scored: Measured) -> dict[str, float]:
+    """Of each query with references, where the objective is the mean of such values."""
+    column = {"atwv": "twv", "otwv": "best_twv", "mtwv": "twv", "atwv_pmiss": "pmiss", "atwv_pfa": "pfa"}.get(objective)
+    if column is None:
+        return {}
+    if objective == "mtwv":
+        threshold = scored.measures["mtwv_threshold"]
+        at = OperatingPoint(**scored.point)
+        tables = [
+            per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
+            for table in course.read("align.final", "trials")
+        ]
+    else:
+        tables = list(course.read("measure", "terms"))
+    found: dict[str, float] = {}
+    for table in tables:
+        for query, ntrue, value in zip(
+            *(table[name].to_pylist() for name in ("query_id", "ntrue", column)), strict=True
+        ):
+            if ntrue and value is not None:
+                found[query] = value
+    return dict(sorted(found.items()))
+
+
+def _of_group(
+    group: Group, search: Course, course: Course, objective: str, uses: Mapping[tuple[str, str], int]
+) -> dict[int, PointResult]:
+    ids = {point.number: values_of(point, search) for point in group.points}
+    rows: dict[str, Values] = {}
+    shares: dict[str, float] = {}
+    whole: dict[str, float] = {}
+    for receipt in course.receipts("rescore"):
+        points = receipt.told["points"]
+        for one in points:
+            whole[point_id(one)] = receipt.cost.cpu
+            shares[point_id(one)] = receipt.cost.cpu / len(points)
+    for table in course.read("rescore", "rescored"):
+        for row in table.to_pylist():
+            rows[row["point"]] = row
+    (queries, *_) = list(course.read("rescore", "queries"))
+    names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
+    before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "rescore"]
+    cpu, share = _cost(before, uses)
+    found: dict[int, PointResult] = {}
+    for point in group.points:
+        at = ids[point.number]
+        row = rows[point_id(at)]
+        counts = ntrue, *(np.array(row[name], np.int64) for name in ("hits", "false_alarms"))
+        values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
+        found[point.number] = PointResult(
+            point,
+            {name: row[name] for name in ("atwv", "atwv_pmiss", "atwv_pfa")},
+            values,
+            round(cpu + whole[point_id(at)], 3),
+            round(share + shares[point_id(at)], 6),
+        )
+    return found
+
+
+def values_by_query(
+    objective: str, names: Sequence[str], counts: tuple[Ints, Ints, Ints], *, beta: float, trials: int
+) -> dict[str, float]:
+    """Values of queries whose mean the objective is.
+
+    Args:
+        objective: `atwv`, `atwv_pmiss` or `atwv_pfa`.
+        names: ids of the queries.
+        counts: references, hits and false alarms of each.
+        beta: weight of false alarms.
+        trials: T.
+    """
+    ntrue, hits, false_alarms = counts
+    if objective == "atwv":
+        found = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
+    else:
+        found = (ntrue - hits) / ntrue if objective == "atwv_pmiss" else false_alarms / (trials - ntrue)
+    return dict(zip(names, found.tolist(), strict=True))

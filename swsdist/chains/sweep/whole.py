@@ -1,0 +1,94 @@
+"""A sweep from its file to its page."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from swsdist.calibrate.points.study import Study, study
+from swsdist.chains.sweep.judging import Judged, judged
+from swsdist.chains.sweep.lists import sweep_lists
+from swsdist.chains.sweep.planning import planned
+from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of, study_texts
+from swsdist.chains.sweep.reading import Given, measure_names, read_sweep
+from swsdist.chains.sweep.running import PointResult, run_sweep
+from swsdist.errors import ConfigError
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
+from swsdist.pipeline.driver import Progress
+from swsdist.report import study as studied
+from swsdist.report.sweep import text_lines
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a sweep.
+
+    Attributes:
+        results: of all points, in order.
+        judged: the table.
+        notices: what is odd.
+        folder: that holds the results, in the run folder.
+        did: tasks that were done now.
+        lines: for a terminal.
+    """
+
+    results: list[PointResult]
+    judged: Judged
+    notices: tuple[str, ...]
+    folder: str
+    did: int
+    lines: list[str]
+
+
+def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress) -> Done:
+    """Read a sweep, run what is left of it, judge, and publish.
+
+    Args:
+        path: of the file.
+        corpus, run, sets: in place of the file's, as of `planned`.
+        progress: is told what happens.
+
+    Raises:
+        ConfigError: the file or a point is not valid.
+        UserError, DataError: nothing sensible can be done.
+    """
+    given = read_sweep(path)
+    notices = Notices()
+    found: Study | None = None
+    if given.file.lists is not None:
+        folder = _folder_of_lists(given, corpus, run, sets)
+        results, systems, alphas = sweep_lists(given, notices)
+        found = study(systems, alphas=alphas) if given.file.report == "kst" else None
+        did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+    else:
+        plans = planned(given, corpus=corpus, run=run, sets=sets)
+        alphas = alphas_of(given.path, plans) if given.file.report == "kst" else []
+        swept = run_sweep(plans, given.file.objective.measure, progress)
+        found = study_of(plans, swept, alphas) if alphas else None
+        config = plans.points[0].config
+        folder, results, did, name = Folder(config.run, config.storage), swept.results, swept.did, config.system
+    table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
+    told = [str(notice) for notice in notices.found.values()]
+    more = list(studied.figures(found).values()) if found is not None else []
+    data = data_of(given, f"Sweep of {name}", table, results, told, more)
+    extra = study_texts(found, told) if found is not None else {}
+    publish(folder, given, data, table, extra)
+    place = folder.path(place_of(given))
+    lines = text_lines(data)
+    if found is not None:
+        lines += ["", *studied.text_lines(found), "", f"the study of KST and STO: {place}/study/study.html"]
+    return Done(results, table, (*told, *data.notices[len(told) :]), place, did, lines)
+
+
+def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
+    if corpus is not None or sets:
+        raise ConfigError(
+            "a sweep over lists has no config, so --corpus and --set mean nothing",
+            where=given.path,
+            remedy="write what is the same for all points below set, in the file",
+        )
+    place = run or given.file.run
+    if place is None:
+        raise ConfigError("there is no folder to write to", where=given.path, remedy="give run, or --run FOLDER")
+    return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100

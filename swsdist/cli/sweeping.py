@@ -1,0 +1,49 @@
+"""The command that runs a config at many points."""
+
+from __future__ import annotations
+
+import click
+
+from swsdist.cli.options import allow_commands
+
+
+@click.command()
+@click.argument("sweep", metavar="SWEEP", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--corpus",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Corpus file, for the config's corpus.",
+)
+@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the sweep's.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print the best points as JSON.")
+@allow_commands
+def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], as_json: bool) -> int:
+    """Run a config at many points: a grid, a list, random draws; or score lists at many points.
+
+    SWEEP is a YAML file: what to start from, the points, what to measure. What points share is done once, and the same
+    command goes on after a crash, or with further points. Folder sweeps in the run folder then holds the table (points.csv),
+    and a page.
+
+    \b
+    swsdist sweep configs/sweeps/kst_alpha.yaml
+    """
+    import sys
+
+    from swsdist import api
+    from swsdist.cli.progress import points_told, progress
+    from swsdist.errors import IncompleteError
+
+    found = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
+    for notice in found.notices:
+        print(f"warning: {notice}", file=sys.stderr)
+    print(found.as_json() if as_json else "\n".join([*found.lines(), "", f"written: {found.folder}/sweep.html"]))
+    if found.failed:
+        number, message = next(iter(found.failed.items()))
+        raise IncompleteError(
+            f"{len(found.failed)} of {found.table.num_rows} points failed; the first, point {number}: {message}",
+            where=found.folder,
+            remedy="mend the cause and run again: what was computed is kept",
+        )
+    return 0

@@ -1,0 +1,82 @@
+"""Values over two keys as SVG text: a map of coloured cells.
+
+Pure functions, the same bytes for the same input; conventions as of `swsdist.report.plots.svg`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swsdist.report.plots.svg import _GRID, _INK, _LINES, _svg, _text, shortened
+
+_CELL_HEIGHT, _LEAST_WIDTH = 26, 34  # pixels
+_MOST_LETTERS = 30
+#: Cells in which there is room for their value.
+_MOST_TOLD = 14
+
+
+def heat_svg(
+    values: ArrayLike,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    x_title: str,
+    y_title: str,
+    title: str,
+    best: tuple[int, int] | None = None,
+    less_is_better: bool = False,
+    width: int = 640,
+) -> str:
+    """A cell for each row and column, the better the darker; one that is not known is empty.
+
+    Args:
+        values: float (R, C), NaN where not known.
+        rows, columns: what each stands for.
+        x_title, y_title: of the columns and rows.
+        title: for those who cannot see it.
+        best: row and column of a cell to frame.
+        less_is_better: the least value is the darkest.
+        width: in pixels.
+    """
+    grid = np.asarray(values, dtype=np.float64)
+    known = grid[np.isfinite(grid)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    letters = min(max((len(name) for name in rows), default=0), _MOST_LETTERS)
+    left, top = 44 + 6.8 * letters, 14
+    cell = max(_LEAST_WIDTH if len(columns) <= _MOST_TOLD else 8.0, (width - left - 14) / max(1, len(columns)))
+    right, bottom = left + cell * len(columns), top + _CELL_HEIGHT * len(rows)
+    parts = []
+    colour = _LINES[0][0]
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            value = float(grid[i, j])
+            x, y = left + cell * j, top + _CELL_HEIGHT * i
+            box = f'x="{x:.1f}" y="{y}" width="{cell:.1f}" height="{_CELL_HEIGHT}"'
+            if not np.isfinite(value):
+                parts.append(f'<rect class="grid" fill="none" stroke="{_GRID}" {box}/>')
+                continue
+            part = (value - low) / (high - low) if high > low else 0.5
+            shade = 0.06 + 0.6 * (1 - part if less_is_better else part)
+            parts.append(f'<rect class="cell" fill="{colour}" fill-opacity="{shade:.3f}" stroke="{_GRID}" {box}/>')
+            if len(columns) <= _MOST_TOLD:
+                parts.append(_text(x + cell / 2, y + 17, f"{value:.4g}", size=11))
+    if best is not None:
+        x, y = left + cell * best[1], top + _CELL_HEIGHT * best[0]
+        box = f'x="{x + 1:.1f}" y="{y + 1}" width="{cell - 2:.1f}" height="{_CELL_HEIGHT - 2}"'
+        parts.append(f'<rect class="rule" fill="none" stroke="{_INK}" stroke-width="2" {box}/>')
+    for i, name in enumerate(rows):
+        parts.append(_text(left - 8, top + _CELL_HEIGHT * i + 17, shortened(name, _MOST_LETTERS), anchor="end"))
+    free = -1.0
+    for j, name in enumerate(columns):
+        shown = shortened(name, max(4, int(cell / 6.8)) if len(columns) <= _MOST_TOLD else 10)
+        x, half = left + cell * (j + 0.5), 3.4 * len(shown) + 2
+        if x - half > free:
+            parts.append(_text(x, bottom + 17, shown))
+            free = x + half
+    parts.append(_text((left + right) / 2, bottom + 40, x_title, size=13))
+    middle = (top + bottom) / 2
+    parts.append(f'<g transform="translate(15 {middle:.1f}) rotate(-90)">{_text(0, 0, y_title, size=13)}</g>')
+    return _svg(int(right + 14), int(max(bottom + 52, 120)), title, parts)

@@ -1,0 +1,245 @@
+"""Which detections could be paired with an occurrence in more than one way, and how they are paired by other scores.
+
+An alignment (`swsdist.score.trials.align`) looks at scores only where a detection has two occurrences in reach, or an
+occurrence two detections. All other pairs are the same whatever the scores are. So a list that is scored anew, many times, is
+aligned once, and of it only what is contested again: the pairs are those that `align` would make of the whole list.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.score.conventions import conventions_of
+from swsdist.score.trials.align import _best_pairs, _candidates, _group_limits, _groups, _kernel, _keys, _Spans
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Sums of two pairs that differ by more than this do so however they are added.
+_CLEAR = 1e-12
+
+
+class _Sides(NamedTuple):
+    """Detections and references of an aligned list, in the order of `align`; `row` is each detection's row in the list."""
+
+    found: _Spans
+    group: Ints
+    row: Ints
+    true: _Spans
+    true_group: Ints
+    true_row: Ints
+
+
+class _Pairs(NamedTuple):
+    """Pairs that the mid-point rule allows, with their component."""
+
+    dets: Ints
+    refs: Ints
+    part: Ints
+
+
+def _sides(trials: pa.Table, conventions: str) -> _Sides:
+    rules = conventions_of(conventions)
+    row = np.flatnonzero(pc.is_valid(trials["score"]).to_numpy())
+    true_row = np.flatnonzero(pc.is_valid(trials["ref_start"]).to_numpy())
+    detections = trials.take(pa.array(row)).drop_columns(["ref_start", "ref_end", "decision"])
+    references = trials.take(pa.array(true_row)).drop_columns(["start", "end", "score", "decision"])
+    references = references.rename_columns({"ref_start": "start", "ref_end": "end"})
+    found = _Spans.read(detections, "detections", scored=True)
+    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
+    _, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
+    order, true_order = _order(found, group), np.lexsort((true.end, true.start, true_group))
+    return _Sides(
+        found.take(order),
+        group[order],
+        row[order],
+        true.take(true_order),
+        true_group[true_order],
+        true_row[true_order],
+    )
+
+
+def _order(found: _Spans, group: Ints) -> Ints:
+    return np.lexsort((found.end, found.score, found.start, group))
+
+
+def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
+    true = sides.true
+    tail = true.tail if conventions_of(conventions).sums_ends else true.end
+    found = _candidates(sides.found, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
+    return _Pairs(*found)
+
+
+def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
+    """Which rows of an aligned list scores may pair otherwise.
+
+    Args:
+        trials: schema TRIALS, aligned by any scores; all rows of each query.
+        tolerance: s, of the mid-point rule.
+        conventions: name of the program whose rules hold.
+
+    Returns:
+        bool (rows,). Where a group's own scores limit the kernel (KWSEval), all of a group's detections go with one of them.
+    """
+    sides = _sides(trials, conventions)
+    pairs = _pairs(sides, tolerance, conventions)
+    several = np.bincount(pairs.part, minlength=1)[pairs.part] > 1
+    mask = np.zeros(trials.num_rows, dtype=bool)
+    mask[sides.row[pairs.dets[several]]] = True
+    mask[sides.true_row[pairs.refs[several]]] = True
+    if not conventions_of(conventions).list_limits:
+        groups = np.unique(sides.group[pairs.dets[several]])
+        mask[sides.row[np.isin(sides.group, groups)]] = True
+        mask[sides.true_row[np.isin(sides.true_group, groups)]] = True
+    return mask
+
+
+def apart(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
+    """An aligned list in which contested rows are pairs no more, and these rows alone.
+
+    Args:
+        trials: schema TRIALS.
+        mask: of `contested`.
+
+    Returns:
+        The list, a contested hit in it being a false alarm and a miss; and the contested rows as they are.
+    """
+    hit = mask & pc.is_valid(trials["score"]).to_numpy() & pc.is_valid(trials["ref_start"]).to_numpy()
+    hits = trials.filter(pa.array(hit))
+    misses, alarms = hits, hits
+    for name in ("start", "end", "score", "decision"):
+        misses = _emptied(misses, name)
+    for name in ("ref_start", "ref_end"):
+        alarms = _emptied(alarms, name)
+    return pa.concat_tables([trials.filter(pa.array(~hit)), alarms, misses]), trials.filter(pa.array(mask))
+
+
+def _emptied(table: pa.Table, name: str) -> pa.Table:
+    field = table.schema.field(name)
+    return table.set_column(table.schema.get_field_index(name), field, pa.nulls(table.num_rows, field.type))
+
+
+class _Matrix(NamedTuple):
+    """A component in which several detections meet several references: where its pairs stand in a matrix of both."""
+
+    pairs: Ints
+    row: Ints
+    column: Ints
+    shape: tuple[int, int]
+
+
+class Contest:
+    """Contested rows, to be paired by one set of scores after the other.
+
+    Args:
+        rows: schema TRIALS, those that `contested` marks; all of each group's.
+        tolerance, conventions: as of `contested`.
+
+    Attributes:
+        row: int64 (C,), of each contested detection its row in `rows`; what `hits` is given and gives is in this order.
+    """
+
+    def __init__(self, rows: pa.Table, *, tolerance: float, conventions: str) -> None:
+        self._sides = sides = _sides(rows, conventions)
+        self._tolerance, self._conventions = tolerance, conventions
+        self._pairs = _pairs(sides, tolerance, conventions)
+        self.row = sides.row
+        # Of detections that begin together their scores fix the order, which may decide between equal sums.
+        together = (np.diff(sides.found.start) == 0) & (np.diff(sides.group) == 0)
+        self._together = np.flatnonzero(together)
+        self._alike = sides.found.score[self._together] == sides.found.score[self._together + 1]
+        pairs = self._pairs
+        order = np.lexsort((pairs.refs, pairs.dets, pairs.part))
+        first = np.flatnonzero(np.diff(pairs.part[order], prepend=-1))
+        obvious, self._matrices = [], list[_Matrix]()
+        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
+            mine = order[begin:end]
+            dets, row = np.unique(pairs.dets[mine], return_inverse=True)
+            refs, column = np.unique(pairs.refs[mine], return_inverse=True)
+            if len(dets) > 1 and len(refs) > 1:
+                self._matrices.append(_Matrix(mine, row, column, (len(dets), len(refs))))
+            else:
+                obvious.append(mine)
+        none = np.zeros(0, dtype=np.int64)
+        self._obvious = np.concatenate([none, *obvious])
+        self._first = np.cumsum([0, *(len(mine) for mine in obvious)])[:-1].astype(np.int64)
+        self._sizes = np.array([len(mine) for mine in obvious], dtype=np.int64)
+        # Two detections and two references are most of the others: which pair stands where, -1 for none.
+        squares = [one for one in self._matrices if one.shape == (2, 2)]
+        self._squares = np.full((len(squares), 2, 2), -1, dtype=np.int64)
+        for k, one in enumerate(squares):
+            self._squares[k, one.row, one.column] = one.pairs
+        self._square_of = squares
+        self._matrices = [one for one in self._matrices if one.shape != (2, 2)]
+
+    def hits(self, scores: Floats, low: float | None, high: float | None) -> Bools:
+        """Which of the detections are paired.
+
+        Args:
+            scores: float64 (C,).
+            low, high: least and greatest score of the whole list; None: of each group.
+        """
+        sides, pairs = self._sides._replace(found=self._sides.found._replace(score=scores)), self._pairs
+        found = np.zeros(len(scores), dtype=bool)
+        if self._same_order(scores):
+            chosen = self._chosen(self._weights(sides, pairs, low, high))
+            found[pairs.dets[chosen]] = True
+            return found
+        order = _order(sides.found, sides.group)
+        sides = sides._replace(found=sides.found.take(order), group=sides.group[order])
+        pairs = _pairs(sides, self._tolerance, self._conventions)
+        chosen = _best_pairs(pairs.dets, pairs.refs, pairs.part, self._weights(sides, pairs, low, high))
+        found[order[pairs.dets[chosen]]] = True
+        return found
+
+    def _same_order(self, scores: Floats) -> bool:
+        one, other = scores[self._together], scores[self._together + 1]
+        return bool(((one < other) | ((one == other) & self._alike)).all())
+
+    def _weights(self, sides: _Sides, pairs: _Pairs, low: float | None, high: float | None) -> Floats:
+        rules, true = conventions_of(self._conventions), sides.true
+        tail = true.tail if rules.sums_ends else true.end
+        if rules.list_limits:
+            assert low is not None
+            assert high is not None
+            limits = np.float64(low), np.float64(high)
+            return _kernel(sides.found, pairs.dets, true, tail, pairs.refs, *limits) + 1
+        lows, highs = _group_limits(sides.found.score, sides.group, low, high)
+        group = sides.group[pairs.dets]
+        return _kernel(sides.found, pairs.dets, true, tail, pairs.refs, lows[group], highs[group]) + 1
+
+    def _chosen(self, weight: Floats) -> Ints:
+        """As `_best_pairs` chooses: the heaviest of a component that shares a side, the lowest of equal ones; else the
+        assignment."""
+        chosen = [np.zeros(0, dtype=np.int64)]
+        if len(self._obvious):
+            mine = weight[self._obvious]
+            best = np.flatnonzero(mine == np.repeat(np.maximum.reduceat(mine, self._first), self._sizes))
+            part = np.searchsorted(self._first, best, side="right") - 1
+            chosen.append(self._obvious[best[np.flatnonzero(np.diff(part, prepend=-1))]])
+        left = list(self._matrices)
+        if len(self._squares):
+            gain = np.where(self._squares >= 0, weight[self._squares], 0.0)
+            sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
+            clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
+            across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
+            which = np.flatnonzero(clear)
+            found = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            chosen.append(found[found >= 0])
+            left += [self._square_of[k] for k in np.flatnonzero(~clear).tolist()]
+        if left:
+            from scipy.optimize import linear_sum_assignment
+
+            for one in left:
+                gain, index = np.zeros(one.shape), np.full(one.shape, -1, dtype=np.int64)
+                gain[one.row, one.column] = weight[one.pairs]
+                index[one.row, one.column] = one.pairs
+                found = index[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(found[found >= 0])
+        return np.concatenate(chosen)

@@ -1,0 +1,245 @@
+"""Sweeps of a small corpus: each point is the run that it would be, shared work is done once, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import swsdist
+from swsdist.api import SweepResult
+from swsdist.errors import ConfigError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.plan import load_plans
+
+KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
+FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
+
+
+def write(scene: Any, name: str = "sweep", **values: Any) -> Path:
+    """A sweep's file beside the scene's config."""
+    path: Path = scene.folder / f"{name}.yaml"
+    given = {"config": str(scene.config), "run": str(scene.folder / name), "set": {"index.shards": 2}, **values}
+    path.write_text(json.dumps(given))  # JSON is YAML
+    return path
+
+
+def rows(done: SweepResult) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = done.table.to_pylist()
+    return found
+
+
+def alone(scene: Any, point: dict[str, Any], run: str) -> dict[str, Any]:
+    """Measures of a run at a point."""
+    keys = {key: value for key, value in point.items() if "." in key and value is not None}
+    found: dict[str, Any] = scene.run(
+        "index.shards=2", *(f"{key}={value}" for key, value in keys.items()), run=run
+    ).measures()
+    return found
+
+
+def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
+    keys = {
+        "calibrate.steps": {"choice": [KST, STO]},
+        "calibrate.alpha": {"log-uniform": [0.05, 4]},
+        "score.beta": {"uniform": [1, 200]},
+    }
+    path = write(scene, points={"random": {"draws": 20, "seed": 3, "keys": keys}}, measures=FEW)
+    done = swsdist.sweep(path)
+    points = rows(done)
+    assert len(points) == 20
+    assert len({row["atwv"] for row in points}) > 3
+    for number in (2, 9, 17):
+        found = alone(scene, points[number], f"alone-{number}")
+        assert {name: points[number][name] for name in FEW} == {name: found[name] for name in FEW}
+    # One search, alignment and fit for all of them.
+    assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 2
+
+
+def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
+    features = [{"name": "mfcc"}, {"name": "mfcc", "options": {"deltas": 0}}]
+    points = {"grid": {"features": features, "search.distance": ["cosine", "euclidean"]}}
+    done = swsdist.sweep(write(scene, points=points, objective="mtwv"))
+    assert not done.failed
+    assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 4
+    found = rows(done)
+    for number, text in ((1, "{name: mfcc}"), (4, "{name: mfcc, options: {deltas: 0}}")):
+        row = found[number - 1]
+        run = scene.run(
+            "index.shards=2", f"features={text}", f"search.distance={row['search.distance']}", run=f"alone-{number}"
+        )
+        measures = run.measures()
+        same = {name: measures[name] for name in measures if name in done.table.column_names}
+        assert len(same) > 20
+        assert {name: row[name] for name in same} == same
+    # Each kind of features has a store; both distances search in it.
+    assert len(list((scene.folder / "sweep/stores").iterdir())) == 2
+    assert sum(one.stage == "index" for one in scene.all_receipts("sweep")) == 2 * 2
+    assert sum(one.stage == "queries" for one in scene.all_receipts("sweep")) == 2
+    again = swsdist.sweep(scene.folder / "sweep.yaml")
+    assert again.did == 0
+    assert again.table.drop_columns(["cpu_s"]).equals(done.table.drop_columns(["cpu_s"]))
+
+
+def test_further_points_leave_the_old_ones_alone(scene: Any) -> None:
+    grid = {"calibrate.steps": [KST, STO], "calibrate.alpha": [0.5, 1.5]}
+    first = swsdist.sweep(write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True))
+    before = scene.receipts("sweep")
+    grid["calibrate.alpha"] = [0.5, 1.0, 1.5, 2.0]
+    second = swsdist.sweep(write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True))
+    after = scene.receipts("sweep")
+    assert before.items() <= after.items()
+    assert second.did == 1
+    assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"rescore"}
+    (new,) = [
+        one for one in scene.all_receipts("sweep") if f"rescore-{one.fingerprint}" in after.keys() - before.keys()
+    ]
+    assert len(new.told["points"]) == 4
+    values = {row["id"]: row["atwv"] for row in rows(second)}
+    assert {row["id"]: row["atwv"] for row in rows(first)}.items() <= values.items()
+    assert second.table.num_rows == 9
+    assert [row["calibrate.steps"] for row in rows(second) if row["oracle"]] == ["[q-norm, logistic, oracle-kst]"]
+    assert swsdist.sweep(scene.folder / "sweep.yaml").did == 0
+
+
+def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
+    before = finished.receipts()
+    points = {"grid": {"calibrate.steps": [KST, STO], "calibrate.alpha": [1, 2]}}
+    path = write(finished, points=points, measures=FEW, set={}, run=str(finished.folder / "run"))
+    done = swsdist.sweep(path)
+    assert not done.failed
+    stages = {name.split("-")[0] for name in finished.receipts().keys() - before.keys()}
+    assert stages == {"learn", "compact", "rescore"}
+    assert (finished.folder / "run/report.json").exists()
+    assert finished.run().outcome.did == 0
+
+
+def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
+    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "gone.json"), "oracle"]}}
+    done = swsdist.sweep(write(scene, points=points))
+    assert set(done.failed) == {2}
+    assert "gone.json" in done.failed[2]
+    found = rows(done)
+    assert [row["mtwv"] is None for row in found] == [False, True, False]
+    assert [row["oracle"] for row in found] == [False, False, True]
+    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
+    assert "Point 2 failed." in page
+    assert " oracle</td>" in page
+
+
+def test_a_group_that_fails_is_told_too(scene: Any) -> None:
+    """Points that are scored together fail together; another group is scored."""
+    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "gone.json")], "calibrate.alpha": [1, 2]}}
+    done = swsdist.sweep(write(scene, points=points, measures=FEW, set={"calibrate.steps": KST}))
+    assert set(done.failed) == {3, 4}
+    assert [row["atwv"] is None for row in rows(done)] == [False, False, True, True]
+
+
+def test_what_a_sweep_leaves(scene: Any) -> None:
+    grid = {"calibrate.steps": [KST, STO], "calibrate.alpha": [0.5, 1.0, 2.0]}
+    path = write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True, report="kst")
+    done = swsdist.sweep(path)
+    folder = scene.folder / "sweep/sweeps/sweep"
+    assert done.folder == str(folder)
+    table = pq.read_table(folder / "points.parquet")
+    assert table.equals(done.table)
+    assert (folder / "points.csv").read_text().count("\n") == 1 + table.num_rows
+    best = done.best[0]
+    values = json.loads((folder / "sweep.json").read_text())
+    assert values["best"][0]["point"] == best
+    for row in table.to_pylist():
+        assert row["atwv_low"] <= row["atwv"] <= row["atwv_high"]
+        assert (row["p_max_t"] is None) == (row["point"] == best)
+        assert row["digest"]
+        assert row["cpu_s"] >= row["cpu_share_s"] > 0
+    assert not any(row["oracle"] for row in table.to_pylist() if row["point"] == best)
+    queries = pq.read_table(folder / "queries.parquet").to_pandas()
+    means = queries.groupby("point")["value"].mean()
+    assert means.to_numpy() == pytest.approx(table["atwv"].to_numpy(), abs=1e-12)
+    assert {path.name for path in (folder / "plots").iterdir()} == {
+        "curve-calibrate.alpha.svg",
+        "map-calibrate.steps-calibrate.alpha.svg",
+    }
+    study = json.loads((folder / "study/study.json").read_text())
+    curves = study["atwv_by_alpha"]
+    assert [*curves["kst"], *curves["sto"], study["atwv"]["oracle-kst"]] == table["atwv"].to_pylist()
+    assert not (scene.folder / "sweep/report.json").exists()
+    assert not (scene.folder / "sweep/config.yaml").exists()
+
+
+def test_after_a_kill_it_goes_on(scene: Any) -> None:
+    points = {"grid": {"search.distance": ["cosine", "cosine-squared", "euclidean"]}}
+    path = write(scene, points=points)
+    command = [sys.executable, "-m", "swsdist.cli.main", "sweep", str(path), "--set", "executor.kind=serial"]
+    process = subprocess.Popen(
+        command, env=scene.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    scene.wait(lambda: sum(one.stage == "search" for one in scene.all_receipts("sweep")) >= 2, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = scene.receipts("sweep")
+    done = swsdist.sweep(path)
+    assert not done.failed
+    assert before.items() <= scene.receipts("sweep").items()
+    whole = swsdist.sweep(write(scene, "whole", points=points))
+    assert [row["digest"] for row in rows(done)] == [row["digest"] for row in rows(whole)]
+
+
+@pytest.mark.ray
+def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
+    points = {
+        "grid": {
+            "calibrate.steps": [KST, STO],
+            "calibrate.alpha": [0.5, 1, 2],
+            "search.distance": ["cosine", "euclidean"],
+        }
+    }
+    serial = swsdist.sweep(write(scene, "serial", points=points, measures=FEW))
+    ray = swsdist.sweep(write(scene, "ray", points=points, measures=FEW), sets=cluster.sets)
+    assert not ray.failed
+    assert [row["digest"] for row in rows(ray)] == [row["digest"] for row in rows(serial)]
+    assert {one.host for one in scene.all_receipts("ray")}
+
+
+@pytest.mark.parametrize(
+    ("values", "complaints"),
+    [
+        (
+            {"points": {"grid": {"search.distnace": ["cosine"]}}},
+            ("point 1 (search.distnace: cosine)", "search.distance"),
+        ),
+        (
+            {"points": {"grid": {"search.distance": ["cosine", "cosin"]}}},
+            ("point 2 (search.distance: cosin)", "cosine"),
+        ),
+        ({"points": {"list": [{"reduce.overlap": 0.5}, {"reduce.overlap": 0.5}]}}, ("points 1 and 2 are the same",)),
+        ({"points": {"list": [{"reduce.overlap": 0.5}, {}]}}, ("points 1 and 2 are the same", "the base")),
+        ({"points": {"grid": {"run": ["a", "b"]}}}, ("run cannot differ between points", "point 1")),
+        ({"points": {"grid": {"executor.workers": [1, 2]}}}, ("executor.workers cannot differ",)),
+        ({"points": {"list": [{}]}, "oracle_kst": True}, ("oracle_kst goes beside points",)),
+        ({"points": {"list": [{}]}, "report": "kst"}, ("report: kst is of points that end in kst or sto",)),
+    ],
+)
+def test_points_that_are_not_valid(scene: Any, values: dict[str, Any], complaints: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        swsdist.sweep(write(scene, **values))
+    for complaint in complaints:
+        assert complaint in str(caught.value)
+    assert "sweep.yaml" in str(caught.value)
+    assert not (scene.folder / "sweep").exists()
+
+
+def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
+    grid = {"features.options.deltas": [0, 1]}
+    path = write(
+        scene, points={"grid": grid}, set={"features.name": "mfcc", "index.store": str(scene.folder / "store")}
+    )
+    with pytest.raises(ConfigError, match="points differ in features, and a store holds those of one"):
+        swsdist.sweep(path)

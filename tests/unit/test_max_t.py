@@ -1,0 +1,85 @@
+"""Many against one: the corrected p values of Westfall and Young, held against all signs there are."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from swsdist.errors import UserError
+from swsdist.score.compare.max_t import max_t
+from swsdist.score.compare.significance import holm, paired_t
+
+
+def exactly(values: np.ndarray, against: np.ndarray) -> np.ndarray:
+    """Step-down maxT by its definition, over every choice of signs."""
+    differences = values - against
+    size = np.sqrt((differences**2).sum(axis=1))
+    signs = np.array(list(product([1.0, -1.0], repeat=values.shape[1])))
+    statistics = np.abs(signs @ (differences / size[:, None]).T)
+    observed = np.abs(differences.sum(axis=1)) / size
+    order = np.argsort(-observed)
+    found, worst = np.zeros(len(values)), 0.0
+    for rank, k in enumerate(order):
+        greatest = statistics[:, order[rank:]].max(axis=1)
+        worst = max(worst, float((greatest >= observed[k] - 1e-9).mean()))
+        found[k] = worst
+    return found
+
+
+def test_many_random_signs_come_near_all_signs() -> None:
+    rng = np.random.default_rng(3)
+    against = rng.normal(size=9)
+    values = against + rng.normal(size=(5, 9)) * 0.6 + np.array([0.0, 0.1, 0.4, 0.8, -0.6])[:, None]
+    found = max_t(values, against, permutations=40_000, seed=1)
+    assert found == pytest.approx(exactly(values, against), abs=0.012)
+
+
+def test_what_is_alike_costs_nothing() -> None:
+    """A hundred copies of one system are one question: Holm counts them a hundred times."""
+    rng = np.random.default_rng(5)
+    against = rng.normal(size=40)
+    one = against - 0.35 + rng.normal(size=40) * 0.8
+    copies = np.stack([one] * 100)
+    alone = max_t(copies[:1], against, seed=2)[0]
+    assert max_t(copies, against, seed=2).tolist() == [alone] * 100
+    p = paired_t(one, against).p
+    assert p is not None
+    assert holm([p] * 100)[0] == pytest.approx(min(1.0, 100 * p))
+    assert alone < 0.05 < min(1.0, 100 * p)
+
+
+def test_no_difference_is_no_evidence() -> None:
+    against = np.arange(6.0)
+    found = max_t(np.stack([against, against + 1e-14, against - 5 + 0.01 * against]), against, permutations=999)
+    assert found[:2].tolist() == [1.0, 1.0]
+    assert found[2] < 0.1
+
+
+def test_the_same_seed_gives_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    against, values = rng.normal(size=20), rng.normal(size=(7, 20))
+    whole = max_t(values, against, permutations=501, seed=9)
+    monkeypatch.setattr("swsdist.score.compare.max_t._CELLS", 70)
+    assert max_t(values, against, permutations=501, seed=9).tolist() == whole.tolist()
+    assert whole.min() >= 1 / 502
+
+
+def test_under_no_difference_a_false_alarm_is_rare() -> None:
+    """Of 200 sweeps of 8 points that do not differ, about one in twenty has a p below 0.05."""
+    rng = np.random.default_rng(11)
+    alarms = 0
+    for k in range(200):
+        shared, against = rng.normal(size=25), rng.normal(size=25)
+        values = shared + 0.3 * rng.normal(size=(8, 25))
+        alarms += int(max_t(values, against, permutations=199, seed=k).min() <= 0.05)
+    assert 2 <= alarms <= 20
+
+
+def test_nothing_to_test_is_told() -> None:
+    assert max_t(np.zeros((0, 3)), np.zeros(3)).tolist() == []
+    with pytest.raises(UserError, match="0 queries"):
+        max_t(np.zeros((2, 0)), np.zeros(0))
+    with pytest.raises(UserError, match="0 permutations"):
+        max_t(np.zeros((2, 2)), np.zeros(2), permutations=0)

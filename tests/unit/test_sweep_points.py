@@ -1,0 +1,152 @@
+"""A sweep's file and its points: grids, lists, draws, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swsdist.chains.sweep.points import drawn, grid, listed
+from swsdist.chains.sweep.reading import read_sweep
+from swsdist.errors import ConfigError
+
+GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
+
+
+def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
+    found = list(grid({"a": [1, 2], "b": ["x", "y"]}, "g"))
+    assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"from": 1, "to": 3, "step": 0.5}, [1.0, 1.5, 2.0, 2.5, 3.0]),
+        ({"from": 0.1, "to": 0.3, "step": 0.1}, [0.1, 0.2, 0.3]),
+        ({"from": 2, "to": 6, "step": 2}, [2, 4, 6]),
+        ({"from": 0, "to": 1, "count": 3}, [0.0, 0.5, 1.0]),
+        ({"from": 1, "to": 100, "count": 3, "scale": "log"}, [1.0, 10.0, 100.0]),
+        ({"subsets": ["a", "b", "c"], "least": 2}, [["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"]]),
+        ({"subsets": ["a", "b"], "most": 1}, [["a"], ["b"]]),
+    ],
+)
+def test_values_of_a_key(values: object, expected: list[object]) -> None:
+    found = [point["k"] for point in grid({"k": values}, "g")]
+    assert found == expected
+    assert [type(value) for value in found] == [type(value) for value in expected]
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({}, "the grid is empty"),
+        ({"k": []}, "this key has no values"),
+        ({"k": 3}, "3 are no values of a grid"),
+        ({"k": {"from": 1, "to": 3}}, "a step or a count"),
+        ({"k": {"from": 3, "to": 1, "step": 1}}, "no values from 3 to 1 by 1"),
+        ({"k": {"from": 1, "to": 3, "step": 0}}, "no values from 1 to 3 by 0"),
+        ({"k": {"from": 1, "to": "x", "step": 1}}, "to is x, no finite number"),
+        ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "above 0"),
+        ({"k": {"from": 0, "to": 3, "cuont": 4}}, "did you mean count?"),
+        ({"k": {"subsets": ["a"], "least": 2}}, "no subsets of 2 to 1 of 1 members"),
+        ({"k": {"from": 0, "to": 1, "count": 400}, "l": {"from": 0, "to": 1, "count": 400}}, "160000 points"),
+    ],
+)
+def test_grids_that_are_none(keys: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        list(grid(keys, "my.yaml, points.grid"))
+    assert complaint in str(caught.value)
+    assert "my.yaml, points.grid" in str(caught.value)
+
+
+def test_further_draws_leave_the_first_as_they_are() -> None:
+    keys = {
+        "u": {"uniform": [1, 3]},
+        "l": {"log-uniform": [0.01, 100]},
+        "i": {"integer": [1, 3]},
+        "c": {"choice": ["a", ["b", "c"]]},
+    }
+    few, many = list(drawn(5, 7, keys, "r")), list(drawn(200, 7, keys, "r"))
+    assert many[:5] == few
+    assert list(drawn(5, 8, keys, "r")) != few
+    assert [point["u"] for point in drawn(5, 7, {"u": keys["u"]}, "r")] == [point["u"] for point in few]
+    assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
+    assert {point["i"] for point in many} == {1, 2, 3}
+    assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
+    below = sum(point["l"] < 1 for point in many)  # half of them, on a scale of logarithms
+    assert 70 < below < 130
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"unifrom": [1, 2]}, "did you mean uniform?"),
+        ({"uniform": [2, 1]}, "uniform from 2 to 1 has no values"),
+        ({"log-uniform": [0, 1]}, "log-uniform from 0 to 1 has no values"),
+        ({"uniform": [1]}, "uniform has [1]"),
+        ([1, 2], "[1, 2] is no distribution"),
+    ],
+)
+def test_distributions_that_are_none(given: object, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        list(drawn(3, 0, {"k": given}, "r"))
+    assert complaint in str(caught.value)
+
+
+def test_a_list_holds_mappings() -> None:
+    assert list(listed([{"a": 1}, {}], "l")) == [{"a": 1}, {}]
+    with pytest.raises(ConfigError, match=r"l\[1\]: 3 is no point"):
+        list(listed([{}, 3], "l"))
+    with pytest.raises(ConfigError, match="the list is empty"):
+        list(listed([], "l"))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("measure: [atwv]\n" + GRID, "sweep.yaml:1: measure: no such key; did you mean measures?"),
+        ("config: a.yaml\n", "points is missing"),
+        ("config: a.yaml\npoints: {}\n", "there are no points"),
+        ("config: a.yaml\npoints: {gird: {a: [1]}}\n", "did you mean grid?"),
+        ("points: {grid: {a: [1]}}\n", "starts from a config or from lists"),
+        ("measures: [awtv]\n" + GRID, "there is no measure 'awtv'; did you mean atwv?"),
+        ("measures: [mtwv]\n" + GRID, "the objective atwv is not among the measures"),
+        ("objective: {measure: atwv, best: most}\n" + GRID, "'highest' or 'lowest'"),
+        ("config: a.yaml\npoints: {random: {draws: 0, keys: {}}}\n", "greater than 0"),
+        ("config: a.yaml\npoints: {random: {draws: 3, keys: {}}}\n", "there is nothing to draw"),
+        ("config: [\n", "not YAML"),
+        ("- a\n", "a sweep is a mapping"),
+        ("config: b.yaml\n" + GRID, "given twice"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_sweep(path)
+    assert complaint in str(caught.value)
+    assert "remedy: " in str(caught.value)
+
+
+def test_a_draw_that_is_there_already_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text("config: a.yaml\npoints: {random: {draws: 9, keys: {search.distance: {choice: [cosine, kl]}}}}\n")
+    given = read_sweep(path)
+    assert len(given.points) == 2
+    assert given.repeated == 7
+    assert given.file.config == str(tmp_path / "a.yaml")
+
+
+def test_what_is_best() -> None:
+    from swsdist.chains.sweep.reading import Objective
+
+    assert [Objective(measure=name).sign for name in ("atwv", "mtwv", "auc", "cnxe_min", "eer")] == [1, 1, 1, -1, -1]
+    assert Objective(measure="cnxe", best="highest").sign == 1
+
+
+def test_the_ready_made_sweeps_can_be_read() -> None:
+    folder = Path(__file__).parents[2] / "configs/sweeps"
+    sizes = {path.stem: len(read_sweep(path).points) for path in folder.glob("*.yaml")}
+    assert sizes["kst_alpha"] == 42
+    assert sizes["beta"] == 62
+    assert sizes["features_by_distance"] == 9

@@ -1,0 +1,94 @@
+"""A sweep's plots and page: what is drawn of which points, and that names of others do no harm."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.report.plots.heat import heat_svg
+from swsdist.report.sweep import SweepData, best_rows, plots, render_sweep, text_lines
+
+NS = "{http://www.w3.org/2000/svg}"
+
+
+def data(rows: list[dict[str, Any]], keys: tuple[str, ...], **values: Any) -> SweepData:
+    every = [{"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, **row} for k, row in enumerate(rows)]
+    rated = sorted((row for row in every if row["auc"] is not None), key=lambda row: -row["auc"])
+    best = tuple(row["point"] for row in rated)
+    given = {"best": best, "lowest": False, "tested": False, "level": 0.95, **values}
+    return SweepData("<b>mine</b>", pa.Table.from_pylist(every), keys, ("auc",), "auc", **given)
+
+
+def grid() -> list[dict[str, Any]]:
+    return [{"a": a, "b": b, "auc": a / 10 + (b == "y") / 100} for a in (1.0, 2.0, 3.0) for b in ("x", "y")]
+
+
+def test_a_grid_has_curves_and_a_map() -> None:
+    found = plots(data(grid(), ("a", "b")))
+    assert list(found) == ["curve-a", "map-a-b"]
+    curve = ElementTree.fromstring(found["curve-a"][1])
+    lines = [path for path in curve.iter(f"{NS}path") if (path.get("class") or "").startswith("line line")]
+    assert len([path for path in lines if "M0 0H22" not in (path.get("d") or "")]) == 2  # one of x, one of y
+    assert len(list(curve.iter(f"{NS}circle"))) == 1
+    cells = [box for box in ElementTree.fromstring(found["map-a-b"][1]).iter(f"{NS}rect") if box.get("class") == "cell"]
+    assert len(cells) == 6
+    shades = [float(box.get("fill-opacity") or 0) for box in cells]
+    assert max(shades) == pytest.approx(0.66)
+    assert min(shades) == pytest.approx(0.06)
+
+
+def test_draws_are_dots_and_no_map() -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"a": float(rng.random()), "b": float(rng.random()), "auc": float(rng.random())} for _ in range(30)]
+    found = plots(data(rows, ("a", "b")))
+    assert list(found) == ["curve-a", "curve-b"]
+    assert len(list(ElementTree.fromstring(found["curve-a"][1]).iter(f"{NS}circle"))) == 30
+
+
+def test_what_is_not_varied_or_not_there_is_not_drawn() -> None:
+    rows = [{**row, "b": "x"} for row in grid()]
+    assert list(plots(data(rows, ("a", "b")))) == ["curve-a"]
+    assert plots(data([{"a": 1.0, "auc": None}], ("a",))) == {}
+    one = {"calibrate.steps": "[q-norm, logistic, oracle-kst]", "a": 9.0, "auc": 0.9, "oracle": True}
+    drawn = plots(data([{**row, "calibrate.steps": "[kst]"} for row in grid()] + [one], ("a", "calibrate.steps")))
+    assert list(drawn) == ["curve-a"]
+
+
+def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
+    values = [[0.1, 0.2, np.nan], [0.4, 0.3, 0.2]]
+    drawn = heat_svg(values, ["r", "<s>"], ["x", "y", "z"], x_title="a", y_title="b", title="t", less_is_better=True)
+    cells = list(ElementTree.fromstring(drawn).iter(f"{NS}rect"))
+    assert [box.get("class") for box in cells] == ["cell", "cell", "grid", "cell", "cell", "cell"]
+    assert float(cells[0].get("fill-opacity") or 0) > float(cells[3].get("fill-opacity") or 0)
+    assert "nan" not in drawn
+    alike = heat_svg([[1.0, 1.0]], ["r"], ["x", "y"], x_title="a", y_title="b", title="t")
+    assert ElementTree.fromstring(alike).tag == f"{NS}svg"
+    many = heat_svg(np.zeros((2, 60)), ["r", "s"], [f"c{k}" for k in range(60)], x_title="a", y_title="b", title="t")
+    assert len(list(ElementTree.fromstring(many).iter(f"{NS}rect"))) == 120
+
+
+def test_the_page_stands_alone_and_escapes() -> None:
+    rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
+    given = data(rows, ("a", "b"), notices=("odd & told",))
+    page = render_sweep(given)
+    assert "<script>" not in page
+    assert "&lt;b&gt;mine&lt;/b&gt;" in page
+    assert "no &lt;file&gt; there" in page
+    assert "odd &amp; told" in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert "no intervals and no tests" in page
+    assert "Oracle." not in page
+    assert len(list(best_rows(given))) == 6
+    assert any(line.startswith("6 ") for line in text_lines(given))
+
+
+def test_oracle_is_told() -> None:
+    rows = [{**row, "oracle": True} for row in grid()]
+    page = render_sweep(data(rows, ("a", "b")))
+    assert "<strong>Oracle.</strong>" in page
+    assert " oracle</td>" in page
