@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from swsdist.features.transforms.fitted import Moments
 
 from swsdist.errors import ConfigError
 from swsdist.features.blocks import in_blocks
+from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import Extractor, surroundings
 from swsdist.features.model import Model
 from swsdist.features.registry import create
@@ -76,7 +76,8 @@ def test_is_its_definition(tmp_path_factory: pytest.TempPathFactory, values: lis
 
 
 def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
-    model = Warp().solve(Moments(9, np.array([1.0, 2.0]), np.array([[4.0, 1.0], [1.0, 0.0]])))
+    frames = np.array([[-1, 2], [3, 2]], np.float32)
+    model = fit(Warp().rounds(), [Document([frames])])
     assert model.arrays["mean"].tolist() == [1, 2]
     assert model.arrays["deviation"].tolist() == [2, 1]
 
