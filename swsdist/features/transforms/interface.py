@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
 from swsdist.features.interface import (
-    Batched,
     Extractor,
     Framed,
     Given,
@@ -136,11 +135,6 @@ class Transformed:
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
 
-    def _applied(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        for transform in self.transforms:
-            frames = transform.apply(frames)
-        return frames
-
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         """A recording's frames as the extractor gives them, transformed; in blocks of other sizes.
 
@@ -190,19 +184,16 @@ class TransformedExtractor(Transformed):
         super().__init__(inner, transforms)
         self.context = None if inner.context is None else inner.context + self.reach
         # What is optional is there or not, as it is of the extractor.
-        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use"):
+        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "needs", "use"):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
-        if isinstance(inner, Batched):
-            self.extract_batch = self._extract_batch
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Transformed frames of a stretch of samples."""
-        return self._applied(self.inner.extract(samples))
-
-    def _extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        assert isinstance(self.inner, Batched)
-        return [self._applied(frames) for frames in self.inner.extract_batch(stretches)]
+        """Transformed frames of a stretch of samples; a recording's are `streamed`."""
+        frames = self.inner.extract(samples)
+        for transform in self.transforms:
+            frames = transform.apply(frames)
+        return frames
 
 
 class TransformedGiven(Transformed):
