@@ -30,7 +30,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         AudioError: a frame is not finite, or the recording is shorter than one frame.
     """
     pieces: Iterator[_Array]
-    if isinstance(extractor, Layered) and not extractor.whole:
+    if isinstance(extractor, Layered):
         pieces = (_finite(extractor, block) for block in extractor.streamed(in_blocks(extractor.inner, audio)))
     elif extractor.context is None:
         pieces = _kept(extractor, _chunks(extractor, audio))

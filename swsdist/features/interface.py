@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from swsdist.io.frames.item import Item
 from swsdist.needs import LEAST, Needs
 
+#: Frames that two chunks of a long recording share, for a transform that looks at the whole.
+SHARED_FRAMES = 1_000
+
 #: What the numbers of a frame are: anything; probabilities that sum to 1; or their logarithms, up to a constant a frame.
 Kind = Literal["features", "posteriors", "logits"]
 
@@ -116,18 +119,12 @@ class Whole(Protocol):
 
 @runtime_checkable
 class Layered(Protocol):
-    """An extractor that is another one, and what is done to its frames.
-
-    Attributes:
-        inner: the other one.
-        whole: whether the whole recording is needed for that, and not frames around one only.
-    """
+    """An extractor that is another one (`inner`), and what is done to its frames."""
 
     inner: Extractor
-    whole: bool
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-        """Its frames of a recording, from those of the other one in blocks; where it is not `whole`."""
+        """Its frames of a recording, from those of the other one in blocks."""
         ...
 
 
@@ -184,8 +181,10 @@ def surroundings(extractor: Extractor) -> int:
     """Frames to either side that a place cut out of a recording is computed with."""
     if extractor.context is not None:
         return extractor.context
-    transforms: int = getattr(extractor, "reach", 0)
-    return (extractor.overlap_frames if isinstance(extractor, Whole) else 0) + transforms
+    transforms: int | None = getattr(extractor, "reach", 0)
+    # Of a transform that looks at the whole recording, as many as two chunks of a long one share.
+    around = SHARED_FRAMES if transforms is None else transforms
+    return (extractor.overlap_frames if isinstance(extractor, Whole) else 0) + around
 
 
 def kind_of(extractor: Framed) -> Kind:

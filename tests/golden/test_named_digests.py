@@ -35,7 +35,9 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget
 from swsdist.methods.first_pass.registry import create as create_first_pass
 from swsdist.methods.first_pass.search import run
-from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, READERS, RECURRENCES, TRANSFORMS, WRITERS
+from swsdist.methods.windows.search import Limits
+from swsdist.methods.windows.search import search as search_windows
+from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, METHODS, READERS, RECURRENCES, TRANSFORMS, WRITERS
 from swsdist.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
@@ -61,6 +63,10 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "averages": (1, "13f9a352952d64909a4481c6bc55036b2a9601ca0211cb27bff39cc0ac7df9ee"),
         "non-segmental": (1, "be6eb9ae8a988c431ae505276c3ed550a2339a157631542286fdfd915e3abe91"),
         "segmental": (1, "215ed4896fdd955adcd47b276869800851cc59b7405aa3ba72cff4b9819f7d11"),
+    },
+    "method": {
+        "dtw": (1, "46fffd959d86e5b15a964c8cdfe5f52102c1a7d5472f7bff3bb7c28f9f09d18c"),
+        "windows": (1, "e9e3c4b6429c26d7ed4bcbd38b4248ec979f2ad1ef1ac59ff2a4e7f28db6a6ed"),
     },
     "first pass": {
         "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
@@ -143,6 +149,18 @@ def of_recurrence(name: str) -> list[bytes]:
     return [repr(scenes.rows(found)).encode()]
 
 
+def of_method(name: str) -> list[bytes]:
+    """Candidates: dtw's are those of its recurrence."""
+    if name == "dtw":
+        return of_recurrence("bounded-slope")
+    given, parts = collection(), []
+    for free in (True, False):
+        limits = Limits(given.lengths, np.full(len(given.lengths), 12), 7, given.most, free)
+        found = search_windows(given.examples(1), given.documents(1, None), limits, given.distance)
+        parts.append(repr(scenes.rows(found)).encode())
+    return parts
+
+
 def of_first_pass(name: str) -> list[bytes]:
     """Windows that it proposes, and what is found in them."""
     made, parts = create_first_pass(name), []
@@ -220,6 +238,7 @@ def of_transform(name: str) -> list[bytes]:
 KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (DISTANCES, of_distance),
     (RECURRENCES, of_recurrence),
+    (METHODS, of_method),
     (FIRST_PASSES, of_first_pass),
     (EXPORTS, of_export),
     (READERS, of_reader),

@@ -2,8 +2,8 @@
 
 Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
 query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), and is
-given them wherever a recording is cut (`Transformed.streamed`). One that needs the whole recording says None; then so does the
-extractor with it behind.
+given them wherever a recording is cut (`Transformed.streamed`). One that needs the whole recording says None; a long one comes
+in chunks, then.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
-from swsdist.features.blocks import regrouped
 from swsdist.features.interface import (
-    Batched,
+    SHARED_FRAMES,
     Extractor,
     Framed,
     Given,
@@ -31,9 +30,8 @@ from swsdist.features.interface import (
 from swsdist.io.frames.item import Item
 from swsdist.options import Options
 
-#: Frames of a recording that is computed at once, of a chunk of a longer one, and of what two chunks share, where a transform
-#: needs the whole recording and the extractor before it does not.
-_WHOLE = (30_000, 30_000, 1_000)
+#: Frames of a chunk of a long recording, where a transform needs the whole.
+_CHUNK = 30_000
 
 
 class Shape(NamedTuple):
@@ -108,8 +106,7 @@ class Transformed:
     """What gives frames, and the transforms behind it: their shape, and what they say of themselves.
 
     Attributes:
-        whole: whether a transform needs the whole recording.
-        reach: else the frames to either side that they look at, beside what the extractor does.
+        reach: frames to either side that the transforms look at, beside what the extractor does; None: all.
 
     Args:
         inner: of one track.
@@ -138,16 +135,10 @@ class Transformed:
                     remedy="mend the transform: names of columns differ",
                 )
         self.columns, self.kind = shape
-        contexts = list(map(context_of, transforms))
-        self.whole = None in contexts
-        self.reach = sum(each or 0 for each in contexts)
+        contexts = [each for each in map(context_of, transforms) if each is not None]
+        self.reach = sum(contexts) if len(contexts) == len(transforms) else None
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
-
-    def _applied(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        for transform in self.transforms:
-            frames = transform.apply(frames)
-        return frames
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         """A recording's frames as the extractor gives them, transformed; in blocks of other sizes.
@@ -157,11 +148,13 @@ class Transformed:
         Args:
             blocks: float32 (frames, columns), consecutive, from the first frame of the recording to the last.
         """
-        assert not self.whole
         made = iter(blocks)
         for transform in self.transforms:
             context = context_of(transform)
-            made = _surrounded(transform, context, made) if context else map(transform.apply, made)
+            if context is None:
+                made = _in_chunks(transform, made)
+            else:
+                made = _surrounded(transform, context, made) if context else map(transform.apply, made)
         return made
 
     def describe(self) -> dict[str, object]:
@@ -190,6 +183,19 @@ def _surrounded(
         yield transform.apply(held)[before:]
 
 
+def _in_chunks(transform: Transform, blocks: Iterator[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """Blocks through a transform that looks at all there is: chunks that share some frames, the last of up to two."""
+    held: NDArray[np.float32] | None = None
+    before = 0
+    for block in blocks:
+        held = block if held is None else np.concatenate([held, block])
+        while len(held) >= 2 * _CHUNK:
+            yield transform.apply(held[:_CHUNK])[before : _CHUNK - SHARED_FRAMES // 2]
+            before, held = SHARED_FRAMES - SHARED_FRAMES // 2, held[_CHUNK - SHARED_FRAMES :]
+    if held is not None and len(held) > before:
+        yield transform.apply(held)[before:]
+
+
 class TransformedExtractor(Transformed):
     """An extractor again (`features.interface.Extractor`); arguments and errors as of `Transformed`."""
 
@@ -197,25 +203,18 @@ class TransformedExtractor(Transformed):
 
     def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
         super().__init__(inner, transforms)
-        contexts = [inner.context, *map(context_of, transforms)]
-        known = [each for each in contexts if each is not None]
-        self.context = sum(known) if len(known) == len(contexts) else None
-        if self.context is None and inner.context is not None:
-            self.whole_frames, self.chunk_frames, self.overlap_frames = _WHOLE
+        self.context = None if inner.context is None or self.reach is None else inner.context + self.reach
         # What is optional is there or not, as it is of the extractor.
-        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "batch", "needs", "use", "libraries"):
+        for optional in ("whole_frames", "chunk_frames", "overlap_frames", "needs", "use", "libraries"):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
-        if isinstance(inner, Batched):
-            self.extract_batch = self._extract_batch
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Transformed frames of a stretch of samples."""
-        return self._applied(self.inner.extract(samples))
-
-    def _extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        assert isinstance(self.inner, Batched)
-        return [self._applied(frames) for frames in self.inner.extract_batch(stretches)]
+        """Transformed frames of a stretch of samples; a recording's are `streamed`."""
+        frames = self.inner.extract(samples)
+        for transform in self.transforms:
+            frames = transform.apply(frames)
+        return frames
 
 
 class TransformedGiven(Transformed):
@@ -230,8 +229,5 @@ class TransformedGiven(Transformed):
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Transformed frames of an item; all at once, where a transform needs the whole recording."""
-        blocks = self.inner.read(item, key, storage, seconds)
-        if self.whole:
-            return regrouped([self._applied(np.concatenate(list(blocks)))])
-        return self.streamed(blocks)
+        """Transformed frames of an item."""
+        return self.streamed(self.inner.read(item, key, storage, seconds))

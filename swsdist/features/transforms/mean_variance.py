@@ -2,8 +2,8 @@
 
 A cut word has no mean worth the name: what is taken out of it would be the word itself. So the corpus's mean and variance
 count as `corpus_frames` frames beside a recording's own: with m frames, the mean is (m own + n corpus) / (m + n), and the
-second moment is averaged in the same way. It looks at the whole recording; one of more than five minutes is computed in chunks
-of five minutes that share ten seconds, each with a mean of its own.
+second moment is averaged in the same way. It looks at the whole recording; one of ten minutes or more is computed in chunks of
+five minutes that share ten seconds, each with a mean of its own (the last is up to ten minutes long).
 
 Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
 recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate

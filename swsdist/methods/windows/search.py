@@ -74,6 +74,8 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
         last = held.stretches[-1]
         going_on = rows[:, _DOCUMENT] == (-1 if last.last else last.document)
         pending = rows[going_on]
+        if len(pending) > len(queries) * limits.windows[last.document]:
+            pending = pending[_of_least_estimate(pending, limits)]
         found.append(settled(rows[~going_on], limits))
     return gathered(found, limits.candidates, 1.0)
 
@@ -126,10 +128,8 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
     Returns:
         int64 (candidates, 5), columns as in `kernels.peaks`, by example, document, last frame.
     """
-    group = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
-    order = np.lexsort((rows[:, _WINDOW], rows[:, _ESTIMATE], group))
-    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
-    chosen = order[rank < limits.windows[rows[order, _DOCUMENT]]]
+    group = _groups(rows, limits)
+    chosen = _of_least_estimate(rows, limits)
     chosen = chosen[np.lexsort((-rows[chosen, _FIRST], rows[chosen, _LAST], rows[chosen, _COST], group[chosen]))]
     bounds = np.append(np.flatnonzero(np.diff(group[chosen], prepend=-1)), len(chosen))
     keep = np.empty(len(chosen), np.bool_)
@@ -140,9 +140,22 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
     return pruned(made, limits.candidates)
 
 
-def best_in(
-    example: Example, part: NDArray[np.float32], distance: Distance, *, free: bool
-) -> tuple[int, int, int] | None:
+def _groups(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
+    """A number for each example and document."""
+    made: NDArray[np.int64] = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
+    return made
+
+
+def _of_least_estimate(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
+    """Which rows are of windows that are kept of their example and document."""
+    group = _groups(rows, limits)
+    order = np.lexsort((rows[:, _WINDOW], rows[:, _ESTIMATE], group))
+    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    kept: NDArray[np.int64] = order[rank < limits.windows[rows[order, _DOCUMENT]]]
+    return kept
+
+
+def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, free: bool) -> tuple[int, int, int]:
     """The best path in a stretch's windows: one begins with it, the others every half of the query, and one ends with it.
 
     A stretch that is shorter than the query is one window.

@@ -75,7 +75,8 @@ def check_extractor(extractor: Extractor) -> None:
     _check_short(extractor)
     _check_batches(extractor)
     if extractor.context is None:
-        _check_chunks(extractor)
+        if not _looks_at_all(extractor):
+            _check_chunks(extractor)
     else:
         _check_locality(extractor, extractor.context)
         _check_blocks(extractor)
@@ -157,7 +158,7 @@ def _check_optional_attributes(extractor: Extractor) -> None:
         extractor,
         "needs is not one or more of swsdist.needs.Needs, the best first",
     )
-    if extractor.context is not None:
+    if extractor.context is not None or _looks_at_all(extractor):
         return
     if not isinstance(extractor, Whole):
         _require(False, extractor, "context is None, but it lacks whole_frames, chunk_frames or overlap_frames")
@@ -348,6 +349,11 @@ def _check_blocks(extractor: Extractor) -> None:
     )
 
 
+def _looks_at_all(extractor: Extractor) -> bool:
+    """Whether a transform needs the whole recording, which is cut for it behind the extractor."""
+    return isinstance(extractor, Transformed) and extractor.reach is None
+
+
 def _check_chunks(extractor: Extractor) -> None:
     """A recording is computed at once, or in chunks that are computed by themselves, for any pieces of audio."""
     assert isinstance(extractor, Whole)
@@ -365,9 +371,7 @@ def _check_chunks(extractor: Extractor) -> None:
     _require(equal, extractor, "in chunks, other pieces of audio give other bytes: it remembers earlier calls")
     first = extractor.extract(samples[: (chunk - 1) * extractor.hop + extractor.frame_length])
     kept = chunk - (overlap - overlap // 2)
-    kept -= (
-        extractor.reach if isinstance(extractor, Transformed) and not extractor.whole else 0
-    )  # transforms see beyond a chunk
+    kept -= (isinstance(extractor, Transformed) and extractor.reach) or 0  # transforms see beyond a chunk
     _require(
         blocks[:kept].tobytes() == first[:kept].tobytes(), extractor, "the first chunk is not what it is by itself"
     )
