@@ -1,6 +1,6 @@
 """What is heard in the documents of a corpus: how long they last, where there is speech, how loud the noise is.
 
-Recordings are read in blocks of a minute at their own rate, some at the same time; memory does not grow with their length.
+Recordings are read in blocks of a minute at their own rate, some at the same time; of an hour 2 MB are kept.
 """
 
 from __future__ import annotations
