@@ -1,8 +1,9 @@
-"""Run all benchmarks, or those named, each in a process of its own, and print one table."""
+"""Run all benchmarks, or those named, each in a process of its own, and print one table; or say what there is (`--list`)."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import subprocess
 import sys
 import tempfile
@@ -31,15 +32,26 @@ NAMES = (
 )
 
 
+def about(name: str) -> str:
+    """What a benchmark measures: the first paragraph of its module, which is not loaded."""
+    told = ast.get_docstring(ast.parse((Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")))
+    return " ".join((told or "").split("\n\n")[0].split())
+
+
 def main() -> int:
     """Exit code 1 if a benchmark could not be run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--list", action="store_true", help="say what each one measures, and run none")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     arguments = parser.parse_args()
     unknown = sorted({*arguments.names} - {*NAMES})
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(NAMES)}")
+    if arguments.list:
+        for name in arguments.names or NAMES:
+            print(f"{name:<{max(map(len, NAMES))}}  {about(name)}")
+        return 0
     rows, broken = [], []
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         for name in arguments.names or NAMES:

@@ -6,7 +6,7 @@ CPU here. CPU seconds: of this process, one thread, from reading the store to ca
 
 Recall is of the full search's candidates that score at least its threshold of MTWV (sws2013), each found with the same
 end, frames and cost. MTWV is told with q-norm by what was found, as a run has it, and by the full search's sums, to tell
-apart what was not found and what the normalisation lost. `--svg FILE` draws the picture in docs/concepts/proposers.md.
+apart what was not found and what the normalisation lost. `--plot FILE` draws the picture in docs/concepts/proposers.md.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import Progress, run_stages
 from swsdist.reduce.detections import reduce_bucket
+from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.store.reading import Store
@@ -193,7 +194,7 @@ class Scene:
         )
 
 
-def measure(scratch: Path, svg: Path | None) -> list[Row]:
+def measure(scratch: Path, plot: Path | None) -> list[Row]:
     """All curves. Without the recordings nothing is measured."""
     goals = ("proposers: times fewer cells at 0.99 of MTWV and recall", "proposers: times less CPU at the same")
     if mboshi() is None:
@@ -227,8 +228,8 @@ def measure(scratch: Path, svg: Path | None) -> list[Row]:
     good = [p for points in curves.values() for p in points if p.mtwv >= 0.99 * scene.mtwv and p.above >= 0.99]
     rows.append(Row(goals[0], 1 / min((p.cells for p in good), default=np.inf), "x", at_least(10)))
     rows.append(Row(goals[1], 1 / min((p.cpu for p in good), default=np.inf), "x", at_least(10)))
-    if svg is not None:
-        svg.write_text(_drawn({label: curves[label] for label in _DRAWN}, scene.mtwv), encoding="utf-8")
+    if plot is not None:
+        write_picture(_drawn({label: curves[label] for label in _DRAWN}, scene.mtwv), plot)
     return rows
 
 
@@ -307,10 +308,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw the curves")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw the curves: .svg, .pdf or .png")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
-        rows = measure(Path(scratch), chosen.svg)
+        rows = measure(Path(scratch), chosen.plot)
     print(table(rows))
     if chosen.json is not None:
         write_json(chosen.json, rows)

@@ -5,7 +5,7 @@ frames of up to 512 dimensions, where next to nothing else is done, falling with
 loop that loads and stores as many bytes as the recurrence does (per cell three states, one of them written, and a distance:
 14 bytes), the same for every D. Below: our product alone, the BLAS's product alone, the recurrence alone, the whole search.
 
-`--svg FILE` draws it, both axes logarithmic.
+`--plot FILE` draws it, both axes logarithmic.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks.rows import Row, say, table, write_json
 from swsdist.kernels import products
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.vectors import WIDTH, load, store
+from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg
 
 _DIMENSIONS = (13, 20, 39, 64, 96, 138, 200)
@@ -158,15 +159,15 @@ def _first_level() -> float:
 def _with_picture() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw them")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw them: .svg, .pdf or .png")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         rows = measure(Path(scratch))
     print(table(rows))
     if arguments.json is not None:
         write_json(arguments.json, rows)
-    if arguments.svg is not None:
-        arguments.svg.write_text(drawn(rows), encoding="utf-8")
+    if arguments.plot is not None:
+        write_picture(drawn(rows), arguments.plot)
 
 
 if __name__ == "__main__":

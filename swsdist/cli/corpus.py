@@ -15,15 +15,19 @@ def corpus() -> None:
 
 
 @corpus.command()
-@click.argument("corpus", type=click.Path(exists=True, dir_okay=False))
+@click.argument("corpora", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="CORPUS...")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key: corpus.queries=FILE; may be repeated.")
 @click.option("--table", type=written(*TABLES), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-audio", is_flag=True, help="Do not listen to the recordings: no speech, no signal-to-noise ratios.")
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @allow_commands
-def describe(corpus: str, sets: tuple[str, ...], table: str | None, as_json: bool, no_audio: bool, strict: bool) -> int:
+def describe(
+    corpora: tuple[str, ...], sets: tuple[str, ...], table: str | None, as_json: bool, no_audio: bool, strict: bool
+) -> int:
     """What a CORPUS (a corpus file, or a config) holds: durations, speakers, signal-to-noise ratios, words, queries.
+
+    Several are told beside each other.
 
     \b
     swsdist corpus describe configs/corpora/mine.yaml --table mine.tex
@@ -37,23 +41,36 @@ def describe(corpus: str, sets: tuple[str, ...], table: str | None, as_json: boo
     from swsdist.config import load_corpus
     from swsdist.corpora.description import describe as work
     from swsdist.corpora.tables import tables_of, text_tables
+    from swsdist.errors import UserError
     from swsdist.report.tables import text_lines, to_json, write_tables
 
-    config = load_corpus(corpus, sets)
+    names = [Path(corpus).stem for corpus in corpora]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(
+            f"two corpora are called {twice!r}", remedy="rename one of the files: tables name corpora by them"
+        )
+    configs = [load_corpus(corpus, sets) for corpus in corpora]
+    found = []
     with hearing() as show:
-        found = work(config, Path(corpus).stem, listen=not no_audio, strict=strict, progress=show)
+        for name, config in zip(names, configs, strict=True):
+            found.append(work(config, name, listen=not no_audio, strict=strict, progress=show))
+    tables = tables_of(*found)
     if table is not None:
-        write_tables(tables_of(found), table)
+        write_tables(tables, table)
     if as_json:
         write_data()
-        print(to_json(tables_of(found)), end="")
+        print(to_json(tables), end="")
     else:
         width = shutil.get_terminal_size((110, 24)).columns
-        shown = text_tables(found)
+        shown = text_tables(*found)
         for one in shown:
             print("\n".join([*text_lines(one, width), ""]))
-        if len(shown) < len(tables_of(found)):
-            print(f"{len(found.recordings)} recordings: --table FILE and --json have a row each")
-    for notice in found.notices:
-        print(f"warning: {notice}", file=sys.stderr)
+        if len(found) > 1:
+            print("--table FILE and --json also have the recordings, speakers and queries of each")
+        elif len(shown) < len(tables):
+            print(f"{len(found[0].recordings)} recordings: --table FILE and --json have a row each")
+    for name, told in zip(names, found, strict=True):
+        for notice in told.notices:
+            print(f"warning: {f'{name}: ' if len(found) > 1 else ''}{notice}", file=sys.stderr)
     return 0

@@ -99,7 +99,9 @@ export = _stages_command("export", "export", "Write the detections for other pro
 @click.command()
 @click.argument("folder", metavar="RUN")
 @_SET
-@click.option("--det", type=written(*PICTURES), help="Also write the DET curve: .svg, .pdf or .png.")
+@click.option(
+    "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
+)
 @click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
 @click.option("--table", type=written(*TABLES), help="Also write measures and resources: .csv, .tex, .md or .json.")
 @click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
@@ -121,6 +123,7 @@ def report(
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
+    from swsdist.report.det_file import write_points
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table
     from swsdist.report.pictures import write_picture
     from swsdist.report.tables import write_tables
@@ -138,7 +141,10 @@ def report(
         plot = made(data)
         if plot is None:
             raise UserError(f"there is no {what}: {data.unscored}", remedy="give references (corpus.references)")
-        write_picture(plot, place)
+        if place.lower().endswith(PICTURES):
+            write_picture(plot, place)
+        elif data.det is not None:
+            write_points({"score": data.det.threshold, "pmiss": data.det.pmiss, "pfa": data.det.pfa}, place)
     if table is not None:
         write_tables(paper_tables(data), table)
     if per_query is not None:

@@ -1,17 +1,18 @@
 """What is heard in the documents of a corpus: how long they last, where there is speech, how loud the noise is.
 
-Recordings are read in blocks of a minute at their own rate, some at the same time; memory does not grow with their length.
+Recordings are read in blocks of a minute at their own rate, some at the same time; of an hour 2 MB are kept.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
-from swsdist.audio import commands
+from swsdist.audio import commands, places
 from swsdist.audio.marks import Listener
 from swsdist.audio.noise import Counts, Meter
 from swsdist.audio.reader import probe, read_blocks
@@ -52,31 +53,46 @@ def hear(
         listen: else durations are those of the table, of the place, or of the header.
         notices: told of recordings that cannot be used.
         storage: options for s3fs.
-        progress: told the seconds of each document that is done.
+        progress: told seconds that are done, now and then; by one thread at a time.
     """
+    lock = Lock()
+
+    def told(seconds: float) -> None:
+        with lock:
+            progress(seconds)
 
     def one(row: Mapping[str, Any]) -> Heard | AudioError | None:
         try:
-            return _listened(row, storage) if listen else _measured(row, storage)
+            return _listened(row, storage, told) if listen else _measured(row, storage)
         except AudioError as error:
             return error
 
-    found: list[Heard | None] = []
+    def together(rows: list[int]) -> list[Heard | AudioError | None]:
+        with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
+            return [one(documents[row]) for row in rows]
+
+    by_recording: dict[str, list[int]] = {}
+    for k, row in enumerate(documents):
+        by_recording.setdefault(row["path"] or f"none {k}", []).append(k)
+    found: dict[int, Heard | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
-        for row, result in zip(documents, pool.map(one, documents), strict=True):
-            if isinstance(result, AudioError):
-                notices.add(
-                    "recordings cannot be used, and a run will reject them",
-                    where=f"{result.where or row['path']}: {result.message}",
-                    remedy=result.remedy or "mend them, or drop them",
-                )
-                result = None
-            found.append(result)
-            progress(result.seconds if result is not None else 0.0)
+        for rows, results in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
+            found |= zip(rows, results, strict=True)
     finally:
         pool.shutdown(cancel_futures=True)  # who interrupts does not wait for the rest
-    return found
+    return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
+
+
+def _usable(row: Mapping[str, Any], found: Heard | AudioError | None, notices: Notices) -> Heard | None:
+    if not isinstance(found, AudioError):
+        return found
+    notices.add(
+        "recordings cannot be used, and a run will reject them",
+        where=f"{found.where or row['path']}: {found.message}",
+        remedy=found.remedy or "mend them, or drop them",
+    )
+    return None
 
 
 def _measured(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> Heard | None:
@@ -89,22 +105,20 @@ def _measured(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> H
     return Heard(probe(row["path"], storage).duration)
 
 
-def _listened(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> Heard | None:
+def _listened(
+    row: Mapping[str, Any], storage: Mapping[str, object] | None, progress: Callable[[float], None]
+) -> Heard | None:
     if not row["path"]:
         return _measured(row, storage)
     rate = probe(row["path"], storage).rate
     listener, meter, samples = Listener(rate), Meter(rate), 0
-    for block in _blocks(row, rate, storage):
+    place = {"start": row["start"], "end": row["end"]} if "start" in row else {}
+    for block in read_blocks(row["path"], channel=row["channel"], rate=rate, storage=storage, **place):
         listener.add(block)
         meter.add(block)
         samples += len(block)
+        progress(len(block) / rate)
     hop = max(1, round(HOP * rate))
-    frames = samples // hop
-    marks = listener.marks(frames, hop, round(WINDOW * rate))
+    marks = listener.marks(samples // hop, hop, round(WINDOW * rate))
     seconds = samples / rate
     return Heard(seconds, min(seconds, float(marks.sum()) * hop / rate), meter.counts)
-
-
-def _blocks(row: Mapping[str, Any], rate: int, storage: Mapping[str, object] | None) -> Iterator[Any]:
-    place = {"start": row["start"], "end": row["end"]} if "start" in row else {}
-    return read_blocks(row["path"], channel=row["channel"], rate=rate, storage=storage, **place)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from swsdist.corpora.description import Description, Group
 from swsdist.corpora.spoken import Query
@@ -22,8 +22,18 @@ _MOST = 30
 _SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
 
 
-def tables_of(found: Description) -> list[Table]:
-    """All tables: corpus, recordings, speakers, queries, lengths; those that there is something to tell in."""
+def tables_of(*described: Description) -> list[Table]:
+    """All tables of a corpus: corpus, recordings, speakers, queries, lengths; those that there is something to tell in.
+
+    Of several corpora first one of all of them, then those of each, captions with its name.
+    """
+    if len(described) == 1:
+        return _tables(described[0])
+    each = [replace(table, caption=f"{one.name}: {table.caption}") for one in described for table in _tables(one)[1:]]
+    return [corpora_table(described), *(corpus_table(one) for one in described if one.parts), *each]
+
+
+def _tables(found: Description) -> list[Table]:
     made = [corpus_table(found), recordings_table(found)]
     if found.speakers:
         made.append(speakers_table(found))
@@ -32,12 +42,51 @@ def tables_of(found: Description) -> list[Table]:
     return made
 
 
-def text_tables(found: Description) -> list[Table]:
-    """The same for a terminal, without a table of more recordings than one reads."""
-    tables = tables_of(found)
-    if len(found.recordings) > _MOST:
+def text_tables(*described: Description) -> list[Table]:
+    """The same for a terminal: without a table of more recordings than one reads, and of several corpora those of all only."""
+    if len(described) > 1:
+        return [corpora_table(described), *(corpus_table(one) for one in described if one.parts)]
+    tables = _tables(described[0])
+    if len(described[0].recordings) > _MOST:
         tables.pop(1)
     return tables
+
+
+def corpora_table(described: Sequence[Description]) -> Table:
+    """A row a corpus (table 6)."""
+    wholes = [one.whole for one in described]
+    counts = [_counts(one, one.whole) for one in described]
+    columns: list[tuple[str, Callable[[int], str]]] = [
+        ("corpus", lambda k: described[k].name),
+        ("metric", lambda k: described[k].protocol),
+        ("recordings", lambda k: str(wholes[k].recordings)),
+        ("h", lambda k: _hours(wholes[k].seconds)),
+        ("h of speech", lambda k: _hours(wholes[k].speech)),
+        ("SNR (dB)", lambda k: fixed(wholes[k].snr, 1)),
+        ("speakers", lambda k: _count(wholes[k].speakers)),
+        ("word occ.", lambda k: _whole(wholes[k].words)),
+        ("queries", lambda k: _by_part(described[k], 0)),
+        ("query occ.", lambda k: _by_part(described[k], 1)),
+    ]
+    parts = list(dict.fromkeys(part.name for one in described if _told_by_part(one) for part in one.parts))
+    notes = [f"Queries and occurrences: {'/'.join(parts)}, where a corpus has parts."] if parts else []
+    notes += [_SNR] if any(one.listened for one in described) else []
+    plain = [
+        {"corpus": one.name, "protocol": one.protocol, **_counted(group, count)}
+        for one, group, count in zip(described, wholes, counts, strict=True)
+    ]
+    return _table("Corpora", columns, len(described), " ".join(notes), plain)
+
+
+def _by_part(found: Description, which: int) -> str:
+    """A count of queries, by part if the corpus has some."""
+    if not _told_by_part(found):
+        return _whole(_counts(found, found.whole)[which])
+    return "/".join(_whole(_counts(found, part)[which]) for part in found.parts)
+
+
+def _told_by_part(found: Description) -> bool:
+    return bool(found.parts) and found.queries is not None and found.occurs
 
 
 def corpus_table(found: Description) -> Table:
@@ -60,7 +109,7 @@ def corpus_table(found: Description) -> Table:
         ("unknown queries", lambda k: _whole(counts[k][2])),
     ]
     notes = [f"Protocol {found.protocol}."]
-    if found.parts and found.queries is not None and found.occurs:
+    if _told_by_part(found):
         notes.append("Queries of a part are those that occur in it.")
     if found.listened:
         notes.append(_SNR)
@@ -68,10 +117,7 @@ def corpus_table(found: Description) -> Table:
         notes.append("Unknown: not said in the part for training.")
     elif found.whole.words is not None:
         notes.append("There is no part for training, so no vocabulary that words could be unknown to.")
-    plain = [
-        {**_plain(group), "queries": count[0], "query_occurrences": count[1], "unknown_queries": count[2]}
-        for group, count in zip(groups, counts, strict=True)
-    ]
+    plain = [_counted(group, count) for group, count in zip(groups, counts, strict=True)]
     caption = f"Corpus {found.name}"
     return _table(caption, columns, len(groups), " ".join(notes), plain)
 
@@ -202,9 +248,13 @@ def _table(
     """A table without the columns that hold nothing."""
     made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
     kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
-    texts = sum(title in ("", "recording", "speaker", "part") for title, _ in kept)
+    texts = sum(title in ("", "corpus", "metric", "recording", "speaker", "part") for title, _ in kept)
     cells = list(zip(*(cells for _, cells in kept), strict=True))
     return Table(caption, [title for title, _ in kept], cells, note, numbers=texts, plain=plain)
+
+
+def _counted(group: Group, count: tuple[int | None, int | None, int | None]) -> dict[str, object]:
+    return {**_plain(group), "queries": count[0], "query_occurrences": count[1], "unknown_queries": count[2]}
 
 
 def _plain(group: Group) -> dict[str, object]:

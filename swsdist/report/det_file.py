@@ -6,6 +6,7 @@ The band lies around the very points of the curve. Term-weighted, a point's erro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,12 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
     if errors is not None:
         columns |= {"pmiss_2se": 2 * errors[0], "pfa_2se": 2 * errors[1]}
-    table = pa.table(columns)
+    write_points(columns, path)
+
+
+def write_points(columns: Mapping[str, Floats], path: str) -> None:
+    """The points of a curve as CSV: columns float64 (n,) each."""
+    table = pa.table(dict(columns))
     write_csv(table, table.schema, Path(path))
 
 

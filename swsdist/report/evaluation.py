@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
-from swsdist.report.summary import short
+from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
+
+#: Decimals that are shown of measures, by the endings of their names; of the others four.
+_DECIMALS = {"_pmiss": 3, "_pfa": 5, "_threshold": 5}
 
 
 def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) -> str:
@@ -72,9 +75,9 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
     """A few lines for a person."""
     task, totals = result.task, result.whole.totals
 
-    def shown(name: str, digits: int = 4) -> str:
+    def shown(name: str) -> str:
         value = measures.get(name)
-        return "n/a" if value is None else f"{value:.{digits}f}"
+        return "n/a" if value is None else f"{value:.{_decimals(name)}f}"
 
     yield (
         f"protocol {task.protocol.name}: beta {task.beta:.4g}, tolerance {task.protocol.tolerance:g} s, "
@@ -85,8 +88,8 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         f"{totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
     )
     for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
-        line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss', 3)}   Pfa {shown(f'{name}_pfa', 5)}"
-        yield line + (f"   threshold {shown('mtwv_threshold', 5)}" if name == "mtwv" else "")
+        line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
+        yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
     if "map" in measures:
         yield f"MAP {shown('map')}   P@10 {shown('p_at_10')}   EER {shown('eer')}   pooled EER {shown('pooled_eer')}"
@@ -185,9 +188,13 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     name = result.system.attributes.get("system_id") or result.system.path
     note = f"{name}: protocol {task.protocol.name}, beta {task.beta:.4g}, {task.trials} trials a term."
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
-    return Table(
-        "Measures", ("measure", "value"), [(key, short(v, 6)) for key, v in measures.items()], note, plain=plain
-    )
+    rows = [(key, fixed(value, _decimals(key))) for key, value in measures.items()]
+    return Table("Measures", ("measure", "value"), rows, note, plain=plain)
+
+
+def _decimals(name: str) -> int:
+    """As in `summary`."""
+    return next((digits for ending, digits in _DECIMALS.items() if name.endswith(ending)), 4)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -31,6 +31,8 @@ SCHEMA = "swsdist-tables/1"
 _NOTHING = "–"
 #: Letters of a cell of text, and of a heading, in a line; longer ones take several lines.
 _LABEL, _HEADING = 30, 18
+#: The last letter that pdfLaTeX knows without a package.
+_LAST_LATIN = "\u017f"
 #: Rows that fit on a page of a paper.
 _PAGE = 45
 
@@ -160,6 +162,11 @@ def latex(tables: Sequence[Table]) -> str:
     """Tables as LaTeX: a `table` with a tabular each, or a `longtable` where it is longer than a page."""
     long = any(len(table.rows) > _PAGE for table in tables)
     parts = [r"% needs \usepackage{booktabs}" + (r" and \usepackage{longtable}" if long else "")]
+    texts = [
+        cell for table in tables for row in ([table.caption, table.note], table.columns, *table.rows) for cell in row
+    ]
+    if strange := sorted(one for one in {*"".join(texts)} - {*_LATEX} if one > _LAST_LATIN and one.isprintable()):
+        parts[0] += f"\n% needs XeLaTeX or LuaLaTeX, and a font with {' '.join(strange[:20])}"
     for table in tables:
         columns = "".join("l" if k < table.numbers else "r" for k in range(len(table.columns)))
         head = _latex_row(table.columns)

@@ -167,8 +167,8 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
 @pytest.mark.parametrize(
     ("arguments", "complaint", "remedy"),
     [
-        (("report", "run", "--det", "d.eps"), "no .eps is written here, only .svg, .pdf or .png", "or .png"),
-        (("report", "run", "--det", "d.csv"), "no .csv is written here, only .svg, .pdf or .png", "ends in .svg"),
+        (("report", "run", "--det", "d.eps"), "no .eps is written here, only .svg, .pdf, .png or .csv", "or .csv"),
+        (("report", "run", "--det", "d.tex"), "no .tex is written here, only .svg, .pdf, .png or .csv", ".svg"),
         (("report", "run", "--table", "t.xlsx"), "no .xlsx is written here, only .csv, .tex, .md or .json", "or .json"),
         (("report", "run", "--per-query", "t"), "its ending does not tell what to write", "ends in .csv"),
         (("report", "run", "--histogram", "h.txt"), "no .txt is written here, only .svg, .pdf or .png", "ends in .svg"),

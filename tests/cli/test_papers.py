@@ -31,7 +31,12 @@ def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     queries = rows(tmp_path / "queries.json")
     assert [row["query_id"] for row in queries] == [row["query_id"] for row in report["per_query"]]
     assert queries[0]["twv"] == report["per_query"][0]["twv"]
-    swsdist("report", place / "run", "--table", tmp_path / "run.csv")
+    swsdist("report", place / "run", "--table", tmp_path / "run.csv", "--det", tmp_path / "det.csv")
+    with (tmp_path / "det.csv").open(newline="") as stream:
+        points = list(csv.DictReader(stream))
+    assert list(points[0]) == ["score", "pmiss", "pfa"]
+    best = min(points, key=lambda row: abs(float(row["score"]) - report["measures"]["mtwv_threshold"]))
+    assert float(best["pmiss"]) == report["measures"]["mtwv_pmiss"]
     with (tmp_path / "run-measures.csv").open(newline="") as stream:
         assert float(next(csv.DictReader(stream))["value"]) == report["measures"]["mtwv"]
     assert (tmp_path / "run-processing-resources.csv").is_file()
@@ -42,6 +47,12 @@ def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:
     files = ("--measures", tmp_path / "m.json", "--per-term", tmp_path / "t.md", "--alignment", tmp_path / "a.tex")
     told = json.loads(swsdist("score", *LISTS, *listed, "--json", *files, cwd=place).out)
     assert {row["measure"]: row["value"] for row in rows(tmp_path / "m.json")} == told["measures"]
+    swsdist("score", *LISTS, *listed, "--measures", tmp_path / "m.md", cwd=place)
+    shown = (tmp_path / "m.md").read_text(encoding="utf-8")
+    said = swsdist("score", *LISTS, *listed, cwd=place).out
+    line = next(one for one in said.splitlines() if one.startswith("MTWV"))
+    for name, value in zip(("mtwv", "mtwv\\_pmiss", "mtwv\\_pfa", "mtwv\\_threshold"), line.split()[1::2], strict=True):
+        assert f"| {name} | {value} |" in shown
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
     assert text.count("\n| q00") == 3
     assert f"| {told['terms'][0]['ntrue']} |" in text

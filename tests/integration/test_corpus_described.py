@@ -191,3 +191,29 @@ def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Pat
     found = told(swsdist, tmp_path, "c.yaml")
     (row,) = found["Recordings"]
     assert (row["documents"], row["recordings"], row["seconds"]) == (2, 1, 4)
+
+
+def test_several_beside_each_other(swsdist: Command, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "little.yaml").write_text(f"documents: {here}/docs.csv\n")
+    both = (here / "corpus.yaml", tmp_path / "little.yaml")
+    shown = swsdist("corpus", "describe", *both, "--no-audio", "--table", tmp_path / "t.json").out
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[1] == ["corpus", "metric", "recordings", "h", "speakers", "word", "occ.", "queries", "query", "occ."]
+    assert lines[2][:3] == ["corpus", "sws2013", "4"]
+    assert lines[2][-3:] == ["6", "1/2", "1/3"]
+    assert lines[3][-3:] == ["–", "–", "–"]
+    assert "Recordings" not in shown
+    found = {table["caption"]: table["rows"] for table in json.loads((tmp_path / "t.json").read_text())["tables"]}
+    assert list(found) == [
+        "Corpora",
+        "Corpus corpus",
+        *(f"corpus: {what}" for what in ("Recordings", "Speakers", "Queries, train", "Queries, test")),
+        *(f"corpus: {what}" for what in ("Queries that occur in no part", "Lengths and occurrences")),
+        *(f"little: {what}" for what in ("Recordings", "Speakers")),
+    ]
+    assert [(row["corpus"], row["queries"], row["documents"]) for row in found["Corpora"]] == [
+        ("corpus", 3, 4),
+        ("little", None, 4),
+    ]
+    told_of = swsdist("corpus", "describe", here / "corpus.yaml", here / "corpus.yaml", code=2).err
+    assert "two corpora are called 'corpus'" in told_of

@@ -88,6 +88,11 @@ def test_all_of_them_are_run(monkeypatch, capsys):
     from benchmarks import __main__ as every
 
     assert sorted(every.NAMES) == NAMES
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--list"])
+    assert every.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(every.NAMES)
+    assert "Scoring against the NIST programs: CPU of `swsdist score`" in "".join(lines)
     monkeypatch.setattr(sys, "argv", ["benchmarks", "memorie"])
     with pytest.raises(SystemExit) as ended:
         every.main()

@@ -106,6 +106,12 @@ def test_latex_takes_nothing_for_its_own() -> None:
     assert text.count(r"\begin{") == text.count(r"\end{")
 
 
+def test_latex_says_what_it_needs() -> None:
+    assert latex([Table("Größe", ("ő",), [("– × …",)])]).count("% ") == 1
+    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
+    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
+
+
 def test_a_table_of_many_pages(tmp_path: Path) -> None:
     text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
     assert r"\usepackage{longtable}" in text
