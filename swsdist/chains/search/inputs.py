@@ -152,21 +152,25 @@ class SearchInputs(ChainInputs):
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
-        given = self.config.corpus
-        return read_queries(
-            self.config.corpus.queries,
-            self.documents,
-            given.examples,
-            self.config.storage,
-            self.noted,
-            given.spoken,
-            audio=self.from_audio,
-        )
+        return self._queries(self.config.corpus.queries, self.config.corpus.spoken)
+
+    @cached_property
+    def cohort(self) -> pa.Table:
+        """The examples of queries that only serve to judge others: QUERIES."""
+        return self._queries(str(self.config.corpus.cohort), None)
+
+    def _queries(self, source: str, spoken: str | None) -> pa.Table:
+        examples, storage = self.config.corpus.examples, self.config.storage
+        return read_queries(source, self.documents, examples, storage, self.noted, spoken, audio=self.from_audio)
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
         """Rows of `queries`, each with the identity of its file; and with `given` and `items`, where frames are given."""
-        rows = self.queries.to_pylist()
+        return self.with_identities(self.queries)
+
+    def with_identities(self, queries: pa.Table) -> list[dict[str, Any]]:
+        """The same of any QUERIES."""
+        rows = queries.to_pylist()
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
         rows = [{**row, "identity": found.get(row["path"], "text" if self.from_audio else "")} for row in rows]
@@ -288,6 +292,8 @@ class SearchInputs(ChainInputs):
             known = self.references
             if known is not None and known.num_rows:
                 demand_channel_1(self.documents, self.config.corpus.documents)
+        if "queries.cohort" in steps:
+            _ = self.cohort
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()
