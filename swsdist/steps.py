@@ -74,7 +74,7 @@ def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score)
         if entry.first and place:
             return f"{name} is of the scores that the search gave: it must come first, not after {names[place - 1]}"
         if entry.takes not in ("any", kind):
-            remedy = "; put logistic before it" if entry.takes == "posterior" else ""
+            remedy = {"posterior": "; put logistic before it", "llr": "; put llr before it"}.get(entry.takes, "")
             return f"{name} takes scores of the kind {entry.takes}, but comes after {before}{remedy}"
         if unknown := sorted(set(entry.columns) - set(COLUMNS)):
             return f"{name} wants the column {unknown[0]}; there are {', '.join(COLUMNS)}"

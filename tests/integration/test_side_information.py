@@ -93,6 +93,17 @@ def test_decisions_by_other_queries_are_told(scene: Any, tmp_path: Path) -> None
     assert scene.report("b")["looked_at"] == ["own query"]
 
 
+def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
+    told = scene.go("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), command="check").stdout
+    assert "4 queries, 4 examples; they are searched, and never scored" in " ".join(told.split())
+    same = scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/queries.csv", "report.exports=[]")
+    assert any(
+        "examples of the cohort are queries of the run too" in warning for warning in scene.report()["warnings"]
+    ), same
+    with pytest.raises(ConfigError, match="put llr before it"):
+        scene.run("calibrate.steps=[zt-norm, at-prior]")
+
+
 def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none of the steps q-norm normalises by a cohort"):
         scene.run(cohort(scene, tmp_path))

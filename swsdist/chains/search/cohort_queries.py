@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.queries import Queries
 from swsdist.pipeline.inputs import Inputs
@@ -29,4 +31,28 @@ class CohortQueries(Queries):
 
     def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
         """Those of `corpus.cohort`."""
+        if own.first_look("cohort"):
+            _tell_of_queries(own)
         return own.with_identities(own.cohort)
+
+
+def _tell_of_queries(own: SearchInputs) -> None:
+    """Tell of examples that are queries of the run too."""
+    known = set(_places(own.queries))
+    shared = [
+        query_id
+        for query_id, place in zip(own.cohort["query_id"].to_pylist(), _places(own.cohort), strict=True)
+        if place in known
+    ]
+    if shared:
+        own.noted.add(
+            "examples of the cohort are queries of the run too",
+            where=f"corpus.cohort: {shared[0]}",
+            remedy="decisions then look at other queries: leave them out where that is not allowed",
+            count=len(shared),
+        )
+
+
+def _places(queries: pa.Table) -> list[tuple[object, ...]]:
+    columns = (queries[name].to_pylist() for name in ("path", "channel", "start", "end"))
+    return list(zip(*columns, strict=True))
