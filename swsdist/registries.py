@@ -191,6 +191,14 @@ CALIBRATION: Registry[StepEntry] = Registry(
         "rank-norm": StepEntry(
             "swsdist.calibrate.steps.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True
         ),
+        "zt-norm": StepEntry(
+            "swsdist.calibrate.steps.zt_norm:ZtNorm",
+            1,
+            statistics=("cost-sums",),
+            first=True,
+            columns=("doc_id", "channel", "start"),
+            cohort=True,
+        ),
         "logistic": StepEntry(
             "swsdist.calibrate.steps.logistic:LogisticStep", 1, gives="posterior", fits=True, looks_at=_FITTED
         ),

@@ -42,6 +42,8 @@ class StepEntry(Entry):
         operating_point: it is told the number of trials and the weight of false alarms.
         looks_at: see `Looks`; of a fitted step, what its application looks at.
         columns: that it wants besides query and score; of `COLUMNS`.
+        cohort: it wants to know how queries that only serve to judge others match each place; where the corpus has none, the
+            run's other queries do, and decisions look at these.
     """
 
     takes: Score = "any"
@@ -53,6 +55,7 @@ class StepEntry(Entry):
     operating_point: bool = False
     looks_at: tuple[Looks, ...] = ("own query",)
     columns: tuple[str, ...] = ()
+    cohort: bool = False
 
 
 def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score) -> str | None:
@@ -71,7 +74,7 @@ def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score)
         if entry.first and place:
             return f"{name} is of the scores that the search gave: it must come first, not after {names[place - 1]}"
         if entry.takes not in ("any", kind):
-            remedy = "; put logistic before it" if entry.takes == "posterior" else ""
+            remedy = {"posterior": "; put logistic before it", "llr": "; put llr before it"}.get(entry.takes, "")
             return f"{name} takes scores of the kind {entry.takes}, but comes after {before}{remedy}"
         if unknown := sorted(set(entry.columns) - set(COLUMNS)):
             return f"{name} wants the column {unknown[0]}; there are {', '.join(COLUMNS)}"
@@ -90,7 +93,12 @@ def unfitted(names: Sequence[str], entries: Mapping[str, StepEntry]) -> int:
 
 
 def looked_at(
-    names: Sequence[str], entries: Mapping[str, StepEntry], *, fit: str, threshold: Literal["own", "fitted"]
+    names: Sequence[str],
+    entries: Mapping[str, StepEntry],
+    *,
+    fit: str,
+    threshold: Literal["own", "fitted"],
+    cohort: bool = False,
 ) -> tuple[Looks, ...]:
     """What the decision about a query looks at; evaluations that demand independent decisions allow `own query` only.
 
@@ -99,12 +107,15 @@ def looked_at(
         entries: of each of these.
         fit: `none`, `crossfit`, `oracle`, or the name of a file, which was fitted elsewhere: on nothing of this run.
         threshold: whether the last step's own decides, where it has one.
+        cohort: whether the corpus has one.
     """
     seen: set[Looks] = {"own query"}
     here = fit in ("crossfit", "oracle")
     for name in names:
         entry = entries[name]
         seen |= set(entry.looks_at) if here or not entry.fits else {"own query"}
+        if entry.cohort and not cohort:
+            seen.add("other queries")
     own = threshold == "own" and bool(names) and entries[names[-1]].own_threshold
     if here and not own:
         seen |= {"other queries", "references"}

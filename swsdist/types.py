@@ -157,6 +157,17 @@ QUERY_STATISTICS = pa.schema(
     ]
 )
 
+#: What the queries of a cohort come to at a place, a row each: the best q-normed score of each counts, in units of 2^-16.
+COHORT_SUMS = pa.schema(
+    [
+        *_key,
+        pa.field("window", pa.int64(), False),
+        pa.field("queries", pa.int64(), False),
+        pa.field("score_sum", pa.decimal128(38, 0), False),
+        pa.field("score_square_sum", pa.decimal128(38, 0), False),
+    ]
+)
+
 #: An aligned list: hits have both sides, false alarms no reference, misses no detection (score and times null).
 TRIALS = pa.schema(
     [

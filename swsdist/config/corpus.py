@@ -113,8 +113,8 @@ class Corpus(Section):
     parts: Parts = Parts()
     cohort: IsPath | None = Field(
         None,
-        description="table or folder of queries, as `queries`, that only serve to normalise the scores of others; "
-        "for chains that do so: search does not",
+        description="table or folder of queries, as `queries`, that only serve to normalise the scores of others, by the step "
+        "zt-norm: they are searched, and never scored",
     )
     protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")
 

@@ -14,14 +14,16 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import to_table
+from swsdist.calibrate.steps.zt_norm import COHORT
 from swsdist.registries import CALIBRATION, STATISTICS
-from swsdist.testing.conformance.calibration import POINT, kind_for, lists, statistics_of
+from swsdist.testing.conformance.calibration import POINT, cohort_for, kind_for, lists, statistics_of
 
 #: Version, and digest of the scores it makes: with its statistics, and without where it can do without.
 STEPS: dict[str, tuple[int, str]] = {
     "q-norm": (1, "c3ac4bee1451de7f0bedeb9f60416e37747687c96b0ea00ed29b3e18f5c80bf4"),
     "m-norm": (1, "a0caa3b3e1bd872208ea89f4c7a10ff4cab84bf905237d62efa8dd0c72b5c477"),
     "rank-norm": (1, "4262f62835f6a2a40bbf473d0b0f6c9fa60dba89111d8f304ed2fc0a9f49b306"),
+    "zt-norm": (1, "094561ace411f1a081a3d0eddffcee95343bc04f16277ff80da6da2660b64ec3"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
     "power": (1, "9e67c541a3962c3e090f901351bdbaee1f13862d74f12dc694b44d6e245c8d61"),
     "llr": (1, "bdc49c925653213075b1ee10ad402b3d7cfcfeb2410934d5bbd2e1a65ac94fb2"),
@@ -47,6 +49,8 @@ def digest_of_step(name: str) -> str:
     (step,) = make_steps([name], {})
     fitted = step.fit([step.gather(tried.aligned, None, POINT)]) if entry.fits else None
     statistics = statistics_of(tried, entry.statistics)
+    if entry.cohort:
+        statistics[COHORT] = cohort_for(tried)
     running = hashlib.sha256()
     for known in [statistics or None, *([None] if entry.statistics and not entry.first else [])]:
         running.update(step.apply(tried.detections, fitted, known, POINT).tobytes())

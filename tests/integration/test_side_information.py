@@ -63,6 +63,55 @@ def test_the_entropy_wants_posteriors(scene: Any) -> None:
         scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [posterior-sum]}}")
 
 
+def cohort(scene: Any, tmp_path: Path) -> str:
+    """Four examples of other words, under the ids of the run's own queries: they are told apart all the same."""
+    make_corpus(tmp_path / "others", documents=2, queries=4, seed=9)
+    return f"corpus.cohort={tmp_path}/others/queries.csv"
+
+
+def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
+    sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[csv]")
+    done = scene.run(*sets, run="a")
+    plain = scene.run("calibrate.steps=[q-norm]", "report.exports=[csv]", run="plain")
+    key = ["query_id", "doc_id", "start", "end"]
+    one, other = (run.detections().sort_values(key).reset_index(drop=True) for run in (done, plain))
+    assert one[key].equals(other[key])
+    assert not one["score"].equals(other["score"])
+    assert scene.report("a")["queries"] == scene.report("plain")["queries"]
+    # How the work is cut does not matter, and what the cohort was digested as is told.
+    scene.run(*sets, "reduce.buckets=2", "index.shards=3", run="b")
+    digest = scene.digest("a")
+    assert digest == scene.digest("b")
+    assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
+
+
+def test_decisions_by_other_queries_are_told(scene: Any, tmp_path: Path) -> None:
+    alone = ("calibrate.steps=[zt-norm]", "calibrate.fit=none", "report.exports=[]")
+    scene.run(*alone, run="a")
+    assert scene.report("a")["looked_at"] == ["own query", "other queries"]
+    scene.run(*alone, cohort(scene, tmp_path), run="b")
+    assert scene.report("b")["looked_at"] == ["own query"]
+
+
+def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
+    told = scene.go("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), command="check").stdout
+    assert "4 queries, 4 examples; they are searched, and never scored" in " ".join(told.split())
+    same = scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/queries.csv", "report.exports=[]")
+    assert any(
+        "examples of the cohort are queries of the run too" in warning for warning in scene.report()["warnings"]
+    ), same
+    with pytest.raises(ConfigError, match="put llr before it"):
+        scene.run("calibrate.steps=[zt-norm, at-prior]")
+
+
+def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="none of the steps q-norm normalises by a cohort"):
+        scene.run(cohort(scene, tmp_path))
+    with pytest.raises(UserError, match=r"none\.csv: there is no such table or folder"):
+        scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/none.csv")
+    assert not (scene.folder / "run" / "store").exists()
+
+
 def test_ranks_of_means(scene: Any, tmp_path: Path) -> None:
     """Statistics of a mean over examples are of the means."""
     make_corpus(tmp_path / "corpus", documents=4, queries=4)

@@ -1,4 +1,4 @@
-"""Steps of calibration against plain computations by hand: m-norm, rank-norm, power, llr, at-prior, and what they ask for."""
+"""Steps of calibration against plain computations: m-norm, rank-norm, zt-norm, power, llr, at-prior, and what they ask for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.procedure import check_steps, make_steps
 from swsdist.calibrate.regression import logarithm
-from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
+from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
+from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.testing.conformance.calibration import lists, statistics_of
@@ -126,6 +127,63 @@ def test_power_before_sto_is_normalisation_with_gamma() -> None:
     assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
     with pytest.raises(UserError, match="not probabilities"):
         step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
+
+
+# -- zt-norm --------------------------------------------------------------------------------------------------------
+
+
+def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
+    """Detections: query, document, start, score."""
+    rest = {**dict.fromkeys(DETECTIONS.names), "channel": 1}
+    names = ("query_id", "doc_id", "start", "score")
+    return pa.Table.from_pylist(
+        [{**rest, **dict(zip(names, row, strict=True)), "end": row[2] + 0.5} for row in rows], DETECTIONS
+    )
+
+
+def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
+    return {query: (float(np.mean(some)), float(np.std(some))) for query, some in scores.items()}
+
+
+def test_zt_norm_by_hand() -> None:
+    """z by all candidates of the query, then t by the best z of each cohort query in the document."""
+    cohort = cohort_sums(
+        places([("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]), None
+    )
+    assert cohort_of(cohort_table(cohort)) == cohort
+    mine = {"q": [0.25, -0.5, 0.125, 0.75]}
+    statistics = {"cost-sums": CostSums().of(candidates(mine)), COHORT: cohort}
+    mean, deviation = z_of(mine)["q"]
+    z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
+    found = step("zt-norm").apply(
+        places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)]), None, statistics, None
+    )
+    # In d two queries of the cohort, in e one, in f none.
+    assert found == pytest.approx([(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]], rel=1e-9)
+
+
+def test_a_stretch_is_judged_by_itself() -> None:
+    cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
+    assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
+    statistics = {"cost-sums": CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
+    found = step("zt-norm", window=10.0).apply(
+        places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)]), None, statistics, None
+    )
+    assert found == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
+
+
+def test_without_a_cohort_the_other_queries_judge() -> None:
+    """What all queries come to, less the query's own, is what the others come to."""
+    scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
+    rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
+    normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]
+    sums = CostSums().of(candidates(scores))
+    found = step("zt-norm").apply(places(rows), None, {"cost-sums": sums, ALL: cohort_sums(places(normed), None)}, None)
+    for row, value in zip(rows, found, strict=True):
+        query = row[0]
+        others = cohort_sums(places([one for one in normed if one[0] != query]), None)
+        alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
+        assert value == alone[0]
 
 
 # -- llr and at-prior -----------------------------------------------------------------------------------------------

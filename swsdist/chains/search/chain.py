@@ -7,16 +7,23 @@
 
 A first pass that reads an index of its own has the stage that makes it in front of search, queries of another corpus the stage
 that takes its means and variances; transforms that are fitted have the stage that fits them in front of index, and where steps
-of calibration want to know something of queries, `describe` stands in front of normalise.
+of calibration want to know something of queries, `describe` stands in front of normalise. A step that normalises by a cohort
+has it searched by steps of their own, which nothing else reads::
+
+    queries.cohort -> search.cohort -> cohort -> normalise
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from swsdist.calibrate.procedure import check_steps, sides_wanted
 from swsdist.calibrate.statistics import made
 from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.align import Align
 from swsdist.chains.search.check import check
+from swsdist.chains.search.cohort import Cohort
+from swsdist.chains.search.cohort_queries import CohortQueries
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.describe import Describe, demand_posteriors
 from swsdist.chains.search.export import Export
@@ -51,18 +58,19 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: it has options, of which this chain takes none; a cohort, which it does not use; or options that its method
-            does not take.
+        ConfigError: it has options, of which this chain takes none; a cohort, which no step uses; options that its method or
+            a step does not take; or steps that do not fit together.
     """
     if config.options:
         raise ConfigError(
             f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
         )
-    if config.corpus.cohort is not None:
+    by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
+    if config.corpus.cohort is not None and not by_cohort:
         raise ConfigError(
-            "the chain search does not normalise by a cohort",
+            f"none of the steps {', '.join(config.calibrate.steps)} normalises by a cohort",
             where="corpus.cohort",
-            remedy="leave it out, or name another chain",
+            remedy="leave it out, or name zt-norm in calibrate.steps",
         )
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
@@ -72,6 +80,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     proposer = config.search.proposer.name
     stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
     first = [Step(one.name, one, "index", {"shards": "index:features"}) for one in _made(stage)]
+    cohort = list(_cohort(config.corpus.cohort is not None)) if by_cohort else []
+    judged = {"cohort": "cohort:sums"} if by_cohort else {}
     fitted = [Step("fit-transforms", FitTransforms(), "index")] if is_fitted(config.features) else []
     theirs = [Step("query-statistics", QueryStatistics(), "search")] if takes_theirs(config) else []
     normalised_by = {"theirs": "query-statistics:query_statistics"} if theirs else {}
@@ -84,7 +94,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("search", Search(), "search", {**_QUERIES, "shards": "index:features", **normalised_by}),
         Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
         *described,
-        Step("normalise", Normalise(), "search", {"detections": "reduce:detections", **known}),
+        *cohort,
+        Step("normalise", Normalise(), "search", {"detections": "reduce:detections", **known, **judged}),
         Step("align.train", Align(), "score", {"detections": "normalise:normalised"}, {"trials": "aligned"}),
         Step("fit", Fit(), "score", {"trials": "align.train:trials", **known}),
         Step(
@@ -106,6 +117,16 @@ def build(config: Config, ledger: Ledger) -> Chain:
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
     return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
+
+
+def _cohort(given: bool) -> Iterator[Step]:
+    """The steps that search a cohort, if the corpus has one, and sum up what it, or all queries, come to at each place."""
+    if given:
+        yield Step("queries.cohort", CohortQueries(), "search")
+        reads = {"queries": "queries.cohort:groups", "shards": "index:features"}
+        yield Step("search.cohort", Search(), "search", reads, {"candidates": "candidates.cohort"})
+    of = ".cohort" if given else ""
+    yield Step("cohort", Cohort(), "search", {"queries": f"queries{of}:groups", "candidates": f"search{of}:candidates"})
 
 
 def _made(target: str) -> list[Stage]:

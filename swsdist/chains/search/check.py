@@ -72,6 +72,8 @@ class _Checking:
         yield "documents", self._documents
         if self._corpus.queries is not None:
             yield "queries", self._queries
+        if self._corpus.cohort is not None:
+            yield "cohort", self._cohort
         if self._corpus.tells_truth:
             yield "references", self._references
         yield "features", self._features
@@ -161,6 +163,13 @@ class _Checking:
         notices = Notices()
         tell_of_lengths(lengths, self._seconds, str(self._corpus.queries), notices)
         yield from _odd("queries", notices)
+
+    def _cohort(self) -> Iterator[Finding]:
+        table = self._own.cohort
+        ids = set(table["query_id"].to_pylist())
+        yield Finding(
+            "cohort", True, f"{len(ids)} queries, {table.num_rows} examples; they are searched, and never scored"
+        )
 
     def _references(self) -> Iterator[Finding]:
         table, notices = self._own.references, Notices()

@@ -149,12 +149,19 @@ class SearchInputs(ChainInputs):
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
-        given, theirs, storage = self.config.corpus, self.theirs, self.config.storage
-        documents, source = (self if theirs is None else theirs).documents, self.config.corpus.queries
-        found = read_queries(
-            source, documents, given.examples, storage, self.noted, given.spoken, audio=self.from_audio
-        )
+        theirs = self.theirs
+        documents = (self if theirs is None else theirs).documents
+        found = self._queries(self.config.corpus.queries, self.config.corpus.spoken, documents)
         return found if theirs is None else apart(found, self.config)
+
+    @cached_property
+    def cohort(self) -> pa.Table:
+        """The examples of queries that only serve to judge others: QUERIES."""
+        return self._queries(str(self.config.corpus.cohort), None, self.documents)
+
+    def _queries(self, source: str, spoken: str | None, documents: pa.Table) -> pa.Table:
+        examples, storage = self.config.corpus.examples, self.config.storage
+        return read_queries(source, documents, examples, storage, self.noted, spoken, audio=self.from_audio)
 
     @cached_property
     def theirs(self) -> SearchInputs | None:
@@ -169,7 +176,11 @@ class SearchInputs(ChainInputs):
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
         """Rows of `queries`, each with the identity of its file; and with `given` and `items`, where frames are given."""
-        rows = self.queries.to_pylist()
+        return self.with_identities(self.queries)
+
+    def with_identities(self, queries: pa.Table) -> list[dict[str, Any]]:
+        """The same of any QUERIES."""
+        rows = queries.to_pylist()
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
         rows = [{**row, "identity": found.get(row["path"], "text" if self.from_audio else "")} for row in rows]
@@ -285,6 +296,8 @@ class SearchInputs(ChainInputs):
             known = self.references
             if known is not None and known.num_rows:
                 demand_channel_1(self.documents, self.config.corpus.documents)
+        if "queries.cohort" in steps:
+            _ = self.cohort
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()

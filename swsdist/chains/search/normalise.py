@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from swsdist.calibrate.procedure import procedures
-from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Bucket
@@ -40,11 +41,14 @@ class Normalise(Stage):
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             sides = sides_of(inputs, told.bucket)
+            cohort = [part.name for part in inputs.parts("cohort")]
+            known = COHORT if inputs.config.corpus.cohort is not None else ALL
             yield inputs.task(
                 first.identity(),
                 first.point,
                 receipt.fingerprint,
                 *([sides] if sides else []),
+                *([known, cohort] if cohort else []),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
@@ -54,6 +58,7 @@ class Normalise(Stage):
                     "detections": detections.name,
                     "statistics": statistics.name,
                     "sides": sides,
+                    "cohort": {known: cohort} if cohort else {},
                     "slots": detections.slots,
                 },
             )
@@ -63,7 +68,10 @@ class Normalise(Stage):
         payload = task.payload
         first, _ = procedures(Calibrate.model_validate(payload["calibrate"]), Point(*payload["point"]))
         first = replace(first, sides=read_sides(context, payload))
-        detections = first.scores(context.read(payload["detections"]), from_table(context.read(payload["statistics"])))
+        statistics = from_table(context.read(payload["statistics"]))
+        for name, files in payload["cohort"].items():
+            statistics[name] = summed(cohort_of(context.read(file)) for file in files)
+        detections = first.scores(context.read(payload["detections"]), statistics)
         output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
         limits = score_limits(detections["score"].to_numpy())
         return Done((output,), Bucket(payload["bucket"], detections.num_rows, *limits))

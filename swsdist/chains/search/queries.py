@@ -97,6 +97,10 @@ class Queries(Stage):
         """The store of queries."""
         return f"{inputs.ledger.run.root}/{STORE}"
 
+    def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
+        """The examples that it is about, with what their frames come from."""
+        return own.examples
+
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
@@ -115,7 +119,7 @@ class Queries(Stage):
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
-        for row in own.examples:
+        for row in self.examples(own):
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # Of one extractor, columns are its own, whatever it calls its tracks.

@@ -18,6 +18,7 @@ from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.registries import METHODS, STATISTICS
@@ -46,6 +47,21 @@ class Reduce(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that holds a query."""
+        config = inputs.config
+        asked = made(sides_wanted(config.calibrate), "candidates")
+        wanted = list(dict.fromkeys([*config.calibrate.statistics, *asked]))
+        seconds = inputs.own(SearchInputs).open_store().manifest.counts["seconds"]
+        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds))
+
+    def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
+        """The tasks.
+
+        Args:
+            inputs: reads `queries` and `candidates`.
+            wanted: names of statistics.
+            nbest: detections kept per query.
+            matters: what else the outputs depend on.
+        """
         own, config = inputs.own(SearchInputs), inputs.config
         settings, method = config.reduce, METHODS[config.search.method]
         manifest = own.open_store().manifest
@@ -53,13 +69,10 @@ class Reduce(Stage):
         # A template is one example, and of one the best is that.
         how = "mean" if config.search.examples == "mean" else "best"
         query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
-        wanted = list(
-            dict.fromkeys([*config.calibrate.statistics, *made(sides_wanted(config.calibrate), "candidates")])
-        )
         common = {
             "examples": how,
             "merge": settings.merge or method.merge,
-            "nbest": settings.nbest.count(manifest.counts["seconds"]),
+            "nbest": nbest,
             "tick": manifest.shift,
             "overlap": settings.overlap,
             "system": config.system,
@@ -81,6 +94,7 @@ class Reduce(Stage):
                 span,
                 mine,
                 *placed,
+                *matters,
                 label=f"bucket {bucket}",
                 work=round(sum(part.rows for part in files) / settings.buckets),
                 payload={**common, "files": mine, "bucket": bucket, "slots": span, "store": store},
@@ -92,6 +106,16 @@ class Reduce(Stage):
 
     def run(self, task: Task, context: Context) -> Done:
         """Overlaps out, the best N kept."""
+        reduced, (first, last) = self.reduced(task, context), task.payload["slots"]
+        slots = (first, last)
+        outputs = (
+            context.publish(task, "detections", [reduced.detections], DETECTIONS, slots),
+            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
+        )
+        return Done(outputs, Bucket(task.payload["bucket"], reduced.detections.num_rows))
+
+    def reduced(self, task: Task, context: Context) -> Reduced:
+        """The detections of a bucket, with names and times of recordings, and its statistics."""
         payload = task.payload
         first, last = payload["slots"]
 
@@ -110,14 +134,10 @@ class Reduce(Stage):
             statistics=payload["statistics"],
             fineness=payload["fineness"],
         )
-        slots, detections = (first, last), reduced.detections
-        if payload["store"] is not None:
-            root, state = payload["store"]
-            folder = Folder(root, context.storage)
-            store = Store(folder, require(folder, state_name(state)))
-            detections = in_recordings(detections, store.documents(columns=list(WHERE)), payload["overlap"])
-        outputs = (
-            context.publish(task, "detections", [detections], DETECTIONS, slots),
-            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
-        )
-        return Done(outputs, Bucket(payload["bucket"], detections.num_rows))
+        if payload["store"] is None:
+            return reduced
+        root, state = payload["store"]
+        folder = Folder(root, context.storage)
+        store = Store(folder, require(folder, state_name(state)))
+        documents = store.documents(columns=list(WHERE))
+        return reduced._replace(detections=in_recordings(reduced.detections, documents, payload["overlap"]))

@@ -25,7 +25,9 @@ from pydantic import BaseModel, ValidationError
 from swsdist.calibrate.examples import Described
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point
+from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.partition import slot_of
 from swsdist.registries import CALIBRATION, STATISTICS
 from swsdist.steps import COLUMNS, Looks, Score, StepEntry
@@ -49,6 +51,13 @@ class Lists(NamedTuple):
     detections: pa.Table
     aligned: pa.Table
     examples: Described
+
+
+def cohort_for(tried: Lists) -> Tally:
+    """What the queries come to in each document, if they serve as a cohort."""
+    scores = QNorm(Options()).apply(tried.detections, None, statistics_of(tried, ["cost-sums"]), None)
+    place = DETECTIONS.get_field_index("score")
+    return cohort_sums(tried.detections.set_column(place, DETECTIONS.field(place), pa.array(scores)), None)
 
 
 def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
@@ -131,7 +140,8 @@ def check_step(step: AnyStep, entry: StepEntry) -> None:
     sides = statistics_of(tried, step.wants())
     fitted = _check_fit(step, entry, tried, sides or None)
     statistics = {**statistics_of(tried, entry.statistics), **sides}
-    _check_scores(step, entry, tried, fitted, statistics or None)
+    for judges in ({COHORT: cohort_for(tried)}, {ALL: cohort_for(tried)}) if entry.cohort else ({},):
+        _check_scores(step, entry, tried, fitted, {**statistics, **judges} or None)
     if entry.statistics and not entry.first:
         _check_scores(step, entry, tried, fitted, sides or None)
     threshold = step.threshold(POINT)

@@ -106,7 +106,7 @@ def rejected_rows(course: Course) -> pa.Table:
     if own.manifest is not None:
         tables.append(Store(own.store, own.manifest).rejected().drop_columns(["identity"]))
     rows: list[dict[str, Any]] = []
-    for receipt in course.receipts("queries"):
+    for receipt in (*course.receipts("queries"), *course.receipts("queries.cohort")):
         rows += receipt.rejected
     rows += [failure.row() for ended in course.ended.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
@@ -245,7 +245,8 @@ def _measures(course: Course) -> report.Measures | None:
 def _looked_at(course: Course) -> tuple[Looks, ...]:
     settings, fitted = course.config.calibrate, course.told("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
-    return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold)
+    known = course.config.corpus.cohort is not None
+    return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
 
 
 def _why_unscored(own: SearchInputs) -> str:

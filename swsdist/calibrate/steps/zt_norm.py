@@ -1,0 +1,150 @@
+"""zt-norm: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation.
+
+Some places match everything: long documents, noise, a fast talker. So each document (or stretch of one, `window`) is judged
+by queries that serve for nothing else: the cohort (`corpus.cohort`). With z the q-normed score of a query at a place, and z_c
+the best q-normed score of each cohort query c there,
+
+    zt = (z - mean z_c) / deviation z_c
+
+t-norm of z-normed scores. Where a single cohort query was found the difference from it is kept, and where none was, z.
+
+Without `corpus.cohort` the run's other queries are the cohort. Then decisions look at other queries, which evaluations may
+forbid; a query's own score is taken out of the sums.
+
+Source: Auckenthaler, Carey and Lloyd-Thomas 2000, "Score normalization for text-independent speaker verification systems",
+Digital Signal Processing 10 (t-norm, z-norm, and the two one after the other), with a query for the speaker's model and a place
+for the test utterance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat
+
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.statistics import Key, Tally
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step
+from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.types import COHORT_SUMS
+
+#: A q-normed score is a whole number of 1 / UNIT in sums.
+UNIT = 1 << 16
+
+#: By document, channel and window: how many queries, the sum of their best scores and of its squares, in units of 1 / UNIT.
+QUANTITIES = ("queries", "score_sum", "score_square_sum")
+
+#: Names under which a step is given the sums: of a cohort, or of all queries of the run, itself among them.
+COHORT, ALL = "cohort", "all-queries"
+
+
+class ZtNormOptions(Options):
+    """The size of a place."""
+
+    window: PositiveFloat | None = Field(
+        None,
+        description="length (s) of the stretches of a document that are judged by themselves; null: whole documents",
+    )
+
+
+class ZtNorm(Step[ZtNormOptions, Addable]):
+    """Needs `cost-sums` and the sums of a cohort, and no references."""
+
+    name = "zt-norm"
+    version = 1
+    model = ZtNormOptions
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Normalised scores."""
+        assert statistics is not None  # its entry says that it must come first
+        z = QNorm(Options()).apply(table, None, statistics, point)
+        scored = np.flatnonzero(~np.isnan(z))
+        result = np.full(len(z), np.nan)
+        if not len(scored):
+            return result
+        own = ALL in statistics
+        known = statistics[ALL if own else COHORT].values
+        there = table.take(pa.array(scored))
+        places, code = _places(there, self.options.window)
+        sums = np.array([known.get(place, (0, 0, 0)) for place in places], dtype=object)[code]
+        if own:
+            # The same numbers as in the sums: the best score of each query and place is in any list of it.
+            mine = _best(there, code, z[scored])
+            count = (sums[:, 0] > 0).astype(int)  # a place that no sum knows has nothing to be taken out of
+            sums = sums - np.stack([np.ones(len(mine), int), mine, mine * mine], axis=1) * count[:, None]
+        found = {row: _moments(*row) for row in set(map(tuple, sums.tolist()))}
+        mean, deviation = np.array([found[row] for row in map(tuple, sums.tolist())]).T
+        result[scored] = (z[scored] - mean) / deviation
+        return result
+
+
+def cohort_sums(detections: pa.Table, window: float | None) -> Tally:
+    """What a cohort's queries come to at each place: keys are document, channel and window.
+
+    Args:
+        detections: DETECTIONS with q-normed scores, all of each query.
+        window: s; None: whole documents.
+    """
+    if not detections.num_rows:
+        return Tally(QUANTITIES)
+    places, code = _places(detections, window)
+    best = _best(detections, code, detections["score"].to_numpy())
+    _, query = coded(detections["query_id"])
+    _, first = np.unique(np.stack([query, code]), axis=1, return_index=True)
+    values: dict[Key, tuple[int, ...]] = {}
+    for row in first.tolist():
+        key, score = places[code[row]], int(best[row])
+        count, one, two = values.get(key, (0, 0, 0))
+        values[key] = (count + 1, one + score, two + score * score)
+    return Tally(QUANTITIES, values)
+
+
+def cohort_table(tally: Tally) -> pa.Table:
+    """COHORT_SUMS of `cohort_sums`, by document, channel and window."""
+    rows = [
+        dict(zip(COHORT_SUMS.names, (*key, value[0], Decimal(value[1]), Decimal(value[2])), strict=True))
+        for key, value in sorted(tally.values.items())
+    ]
+    return pa.Table.from_pylist(rows, COHORT_SUMS)
+
+
+def cohort_of(table: pa.Table) -> Tally:
+    """The sums of a table as `cohort_table` makes them."""
+    columns = (table[name].to_pylist() for name in COHORT_SUMS.names)
+    rows = zip(*columns, strict=True)
+    return Tally(QUANTITIES, {(doc, channel, k): (n, int(one), int(two)) for doc, channel, k, n, one, two in rows})
+
+
+def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:
+    """The distinct places of rows, and each row's among them."""
+    names, document = coded(table["doc_id"])
+    channel = table["channel"].to_numpy().astype(np.int64)
+    start = table["start"].to_numpy()
+    number = np.zeros(len(start), np.int64) if window is None else np.floor(start / window).astype(np.int64)
+    rows, code = np.unique(np.stack([document, channel, number]), axis=1, return_inverse=True)
+    return [(names[d], c, k) for d, c, k in rows.T.tolist()], code.reshape(-1)
+
+
+def _best(table: pa.Table, place: NDArray[np.int64], z: Floats) -> NDArray[np.int64]:
+    """The best score of each row's query at its place, in units of 1 / UNIT."""
+    _, query = coded(table["query_id"])
+    _, pair = np.unique(np.stack([query, place]), axis=1, return_inverse=True)
+    pair = pair.reshape(-1)
+    best = np.full(int(pair.max()) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(best, pair, np.rint(z * UNIT).astype(np.int64))
+    return best[pair]
+
+
+def _moments(count: int, first: int, second: int) -> tuple[float, float]:
+    """Mean and deviation; a deviation of 1 where there is none, and a mean of 0 where there is nothing."""
+    if count < 1:
+        return 0.0, 1.0
+    spread = count * second - first * first  # whole numbers: scores that are all equal deviate by nothing
+    return first / (count * UNIT), math.sqrt(spread) / (count * UNIT) if spread > 0 else 1.0

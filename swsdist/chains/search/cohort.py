@@ -1,0 +1,54 @@
+"""cohort sums up how well queries that only serve to judge others match each place of the collection.
+
+They are the queries of `corpus.cohort`, which are searched as all others are and never scored; without such a table the run's
+own queries. Each query's list, before the N best are chosen, is q-normed; of its detections in a document, or in a stretch of
+one, the best counts. The sums over queries are whole numbers of 1 / 65536, so they add over any cut of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from swsdist.calibrate.statistics import CostSums, from_table
+from swsdist.calibrate.steps.interface import Options
+from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.calibrate.steps.zt_norm import ZtNorm, cohort_sums, cohort_table
+from swsdist.chains.search.reduce import Reduce
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.registries import CALIBRATION
+from swsdist.types import COHORT_SUMS
+
+#: More than any query has.
+_ALL = 2**31 - 1
+
+
+class Cohort(Reduce):
+    """A task a bucket of the cohort's queries. It stands in the chain only where a step normalises by a cohort."""
+
+    name = "cohort"
+    version = 1
+    tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """As `reduce` plans, with all detections kept."""
+        options = inputs.config.calibrate.options.get(ZtNorm.name, {})
+        window = ZtNorm.model.model_validate(options).window
+        versions = [CALIBRATION.identity(ZtNorm.name), CALIBRATION.identity(QNorm.name)]
+        for task in self.tasks(inputs, [CostSums.name], _ALL, versions, window):
+            yield replace(task, payload={**task.payload, "window": window})
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Sum up the best of each query at each place."""
+        reduced = self.reduced(task, context)
+        detections = reduced.detections
+        if detections.num_rows:
+            scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
+            column = detections.schema.get_field_index("score")
+            detections = detections.set_column(column, detections.schema.field(column), pa.array(scores))
+        table = cohort_table(cohort_sums(detections, task.payload["window"]))
+        return Done((context.publish(task, "sums", [table], COHORT_SUMS),))
