@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swsdist.entries import (
+    ChainEntry,
     DistanceEntry,
     ExportEntry,
     FirstPassEntry,
@@ -44,7 +45,15 @@ TRANSFORMS: Registry[Entry] = Registry(
 
 #: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
 CHAINS: Registry[Entry] = Registry(
-    "chain", "swsdist.chains", "chain", {"search": Entry("swsdist.chains.search.chain:build", 1)}
+    "chain",
+    "swsdist.chains",
+    "chain",
+    {
+        "search": ChainEntry("swsdist.chains.search.chain:build", 1),
+        "fuse": ChainEntry(
+            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
+        ),
+    },
 )
 
 #: Queries and a store to candidates.
@@ -168,6 +177,16 @@ CALIBRATION: Registry[StepEntry] = Registry(
         "q-norm": StepEntry("swsdist.calibrate.steps.q_norm:QNorm", 1, statistics=("cost-sums",), first=True),
         "logistic": StepEntry(
             "swsdist.calibrate.steps.logistic:LogisticStep", 1, gives="posterior", fits=True, looks_at=_FITTED
+        ),
+        "fusion": StepEntry(
+            "swsdist.calibrate.steps.fusion:FusionStep",
+            1,
+            gives="llr",
+            fits=True,
+            own_threshold=True,
+            operating_point=True,
+            looks_at=_FITTED,
+            columns=("parts",),
         ),
         "kst": StepEntry("swsdist.calibrate.steps.kst:Kst", 1, *_BY_TERM, own_threshold=True, operating_point=True),
         "sto": StepEntry("swsdist.calibrate.steps.sto:Sto", 1, *_BY_TERM, own_threshold=True, operating_point=True),

@@ -270,7 +270,7 @@ def fit_procedure(
     for number, step in enumerate(procedure.steps):
         if CALIBRATION[step.name].fits:
             before = replace(procedure, steps=procedure.steps[:number], models=tuple(models), thresholds=())
-            models.append(tuple(_fitted(parts, before, step, folds)))
+            models.append(tuple(_fitted(parts, before, step, folds, point)))
         else:
             models.append(())
     fit = "oracle" if folds == 1 else "crossfit"
@@ -278,7 +278,7 @@ def fit_procedure(
     return completed(fitted, parts, folds=folds, own=own, point=point)
 
 
-def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:
+def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int, point: Point) -> Iterable[Json]:
     """What is fitted for each fold, on the others as the steps before it make them for that fold."""
     # Where nothing came before, a list's scores are the same for each fold, and are gathered once.
     views = 1 if not any(before.models) else folds
@@ -293,7 +293,7 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
     for k in range(folds):
         view = k if views > 1 else 0
         others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
-        model = step.fit(others)
+        model = step.fit_at(others, point)
         assert model is not None  # its entry says that it is fitted
         yield model
 

@@ -112,7 +112,7 @@ def calibrate(
         point = point_without_references(rules, options["ecf"], options["seconds"])
     request = Request(
         options["method"],
-        _fitted(options["fit"]),
+        fitted_file(options["fit"]),
         options["folds"],
         options["alpha"],
         options["prior"],
@@ -132,7 +132,7 @@ def calibrate(
     return 0
 
 
-def _fitted(fit: str | None) -> str | None:
+def fitted_file(fit: str | None) -> str | None:
     """How to fit, or the file of what was fitted: of a run's folder the one in it."""
     if fit in (None, "none", "crossfit", "oracle"):
         return fit
@@ -221,7 +221,7 @@ def kst_study(
             systems=named_paths(systems),
         )
         plan = StudyFile(protocol=options["protocol"], beta=options["beta"], tasks={"task": section})
-    prepared = entries(plan, fit=_fitted(options["fit"]), folds=options["folds"], notices=notices)
+    prepared = entries(plan, fit=fitted_file(options["fit"]), folds=options["folds"], notices=notices)
     found = study(prepared, alphas=steps(alphas), alpha=alpha)
     print(study_json(found) if options["as_json"] else "\n".join(text_lines(found)))
     if out is not None:

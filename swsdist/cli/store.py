@@ -63,7 +63,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     """What STORE holds."""
     from dataclasses import asdict
 
-    from swsdist.chains.search.inputs import describe
+    from swsdist.chains.search.recordings import describe
 
     opened = _opened(folder)
     manifest = opened.manifest

@@ -27,7 +27,8 @@ class Calibrate(Section):
     steps: tuple[str, ...] = Field(
         ("q-norm",),
         description="what is done to scores, in this order: q-norm (minus the mean of the query's scores, over their standard "
-        "deviation), logistic (probabilities), kst, sto (keyword specific thresholds, or a sum of one, of probabilities)",
+        "deviation), logistic (probabilities), kst, sto (keyword specific thresholds, or a sum of one, of probabilities); of "
+        "the chain fuse: fusion (of several systems' scores), its default where there are references",
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
@@ -97,15 +98,16 @@ class Calibrate(Section):
         return self
 
 
-def misfit_of(calibrate: Calibrate, score: Score, *, references: bool) -> str | None:
+def misfit_of(calibrate: Calibrate, score: Score, *, references: bool, joined: bool = False) -> str | None:
     """What is wrong with the steps of a run; None if nothing is.
 
     Args:
         calibrate: the section.
         score: the kind of score that the search gives.
         references: whether there are true occurrences to fit on.
+        joined: whether the lists are those of several systems.
     """
-    complaint = misfit(calibrate.steps, calibrate.entries(), score)
+    complaint = misfit(calibrate.steps, calibrate.entries(), score, joined=joined)
     if complaint or not calibrate.fitted:
         return complaint
     first = calibrate.fitted[0]

@@ -161,6 +161,7 @@ class Outcome:
         began: seconds since 1970.
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
+        before: runs that came first, by name.
     """
 
     ledger: Ledger
@@ -170,6 +171,7 @@ class Outcome:
     ray_start: float | None = None
     ray_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
+    before: dict[str, Outcome] = field(default_factory=dict)
 
     @property
     def course(self) -> Course:

@@ -21,6 +21,7 @@ from swsdist.testing.conformance.calibration import POINT, kind_for, lists
 STEPS: dict[str, tuple[int, str]] = {
     "q-norm": (1, "c3ac4bee1451de7f0bedeb9f60416e37747687c96b0ea00ed29b3e18f5c80bf4"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
+    "fusion": (1, "32aacc2e3eb857a3bc337957c6702f51e247a1f13194eabfb3e52e7c072ed492"),
     "kst": (1, "30185cc6c6d7ec8fce54b1ab1089f43b7bbea394a4a055a6c9d5c879646b102f"),
     "sto": (1, "4f7815c0152b70874365d393f000d83ec4dde10fb3c36b61887ab8e881be05d6"),
 }

@@ -89,6 +89,14 @@ class Step(Generic[O, P]):
         """
         return None
 
+    def fit_at(self, parts: Iterable[P], point: Point) -> Json | None:
+        """The same for an operating point; most steps do not look at it.
+
+        Raises:
+            UserError: as `fit`.
+        """
+        return self.fit(parts)
+
     def average(self, models: Sequence[Json]) -> Json:
         """One fitted value out of those of several folds, to be applied to other data."""
         raise NotImplementedError(f"{self.name} is not fitted")

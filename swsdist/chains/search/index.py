@@ -12,8 +12,8 @@ from swsdist.audio import ffmpeg, marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State, known_by_track
-from swsdist.chains.search.recordings import document_seconds
+from swsdist.chains.search.inputs import Compared, Row, SearchInputs, State
+from swsdist.chains.search.recordings import document_seconds, known_by_track
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,8 @@ from swsdist.chains.search.oddities import (
     tell_of_speakers,
 )
 from swsdist.chains.search.pending import Pending, extractors_of, transforms_of, with_models
-from swsdist.chains.search.recordings import document_seconds, identities
+from swsdist.chains.search.recordings import describe, document_seconds, identities, known_by_track
+from swsdist.chains.search.settings import scores_of
 from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
 from swsdist.config.model import Features
@@ -41,6 +42,9 @@ from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.writing import NO_FILE
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.course import Course
 
 #: A row of a table.
 Row = dict[str, Any]
@@ -312,6 +316,14 @@ class SearchInputs(ChainInputs):
         self._looked.add(what)
         return first
 
+    def searches(self, course: Course) -> list[Course]:
+        """The plans that searched what a plan of this chain shows: itself."""
+        return [course]
+
+    def scores(self) -> dict[str, str]:
+        """What scores depend on besides the corpus: plain text by key."""
+        return scores_of(self.config)
+
     def look(self) -> None:
         """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.
 
@@ -423,28 +435,3 @@ class SearchInputs(ChainInputs):
         """The store in the state that `index` has left."""
         assert self.manifest is not None  # index has come to its end
         return Store(self.store, self.manifest)
-
-
-def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:
-    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
-
-    Args:
-        tables: DOCUMENTS, or some of its columns, of each track.
-        recipes: fingerprint of the recipe of each track.
-    """
-    found: dict[tuple[str, int], Row] = {}
-    for name, table in tables.items():
-        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
-            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
-            known["identities"].setdefault(recipes[name], row["identity"])
-    return found
-
-
-def describe(extractor: dict[str, Any]) -> str:
-    """An extractor in one line, with its transforms."""
-
-    def told(one: dict[str, Any]) -> str:
-        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
-        return f"{one['name']} version {one['version']} ({options})"
-
-    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from swsdist.audio import archives, commands, ffmpeg
 from swsdist.audio.reader import probe
@@ -91,3 +94,28 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
 
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(one, rows))
+
+
+def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], dict[str, Any]]:
+    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
+
+    Args:
+        tables: DOCUMENTS, or some of its columns, of each track.
+        recipes: fingerprint of the recipe of each track.
+    """
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, table in tables.items():
+        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
+            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
+            known["identities"].setdefault(recipes[name], row["identity"])
+    return found
+
+
+def describe(extractor: dict[str, Any]) -> str:
+    """An extractor in one line, with its transforms."""
+
+    def told(one: dict[str, Any]) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
+        return f"{one['name']} version {one['version']} ({options})"
+
+    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from swsdist.config import Config
 from swsdist.config.section import Section
+from swsdist.entries import joins
+from swsdist.registries import CHAINS
 
 #: Keys whose change makes a score mean something else, so that a threshold of before is none of now.
 _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibrate.options", "calibrate.alpha")
@@ -14,7 +17,10 @@ _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibra
 def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, as the user writes it, with its value as text."""
     found: dict[str, str] = {}
-    for name in ("features", "queries", "search", "reduce", "calibrate", "score"):
+    sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
+    if joins(CHAINS, config.chain):  # it searches nothing itself
+        sections = ("options", "calibrate", "score")
+    for name in sections:
         section = getattr(config, name)
         # `matters` of a section may be its own, which adds versions and resolves names.
         values = (
@@ -31,12 +37,10 @@ def scores_of(config: Config) -> dict[str, str]:
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
-def other_scores(config: Config, known: object) -> list[str]:
-    """Where scores that something was fitted on were made otherwise than those of a config; empty where it is not known."""
+def other_scores(mine: Mapping[str, str], known: object) -> list[str]:
+    """Where scores that something was fitted on were made otherwise than these; empty where it is not known."""
     if not isinstance(known, dict):
         return []
     return [
-        f"{key} was {known[key]}, here {value}"
-        for key, value in scores_of(config).items()
-        if key in known and known[key] != value
+        f"{key} was {known[key]}, here {value}" for key, value in mine.items() if key in known and known[key] != value
     ]
