@@ -44,6 +44,25 @@ class Configured(Entry):
 
 
 @dataclass(frozen=True)
+class ChainEntry(Configured):
+    """A chain.
+
+    Attributes:
+        joined: its lists are those of several systems, joined; it searches nothing itself.
+    """
+
+    joined: bool = False
+
+
+def joins(registry: Registry[Entry], chain: object) -> bool:
+    """Whether a chain of that name is known, and its lists are those of several systems."""
+    if not isinstance(chain, str) or chain not in registry:
+        return False
+    entry = registry[chain]
+    return isinstance(entry, ChainEntry) and entry.joined
+
+
+@dataclass(frozen=True)
 class MethodEntry(Configured):
     """A method of search.
 

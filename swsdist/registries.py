@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swsdist.entries import (
+    ChainEntry,
     DistanceEntry,
     ExportEntry,
     FirstPassEntry,
@@ -54,8 +55,11 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": Entry("swsdist.chains.search.chain:build", 1),
-        "sweep": Entry("swsdist.chains.sweep.chain:build", 1),
+        "search": ChainEntry("swsdist.chains.search.chain:build", 1),
+        "fuse": ChainEntry(
+            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
+        ),
+        "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1),
     },
 )
 
@@ -201,6 +205,16 @@ CALIBRATION: Registry[StepEntry] = Registry(
         ),
         "logistic": StepEntry(
             "swsdist.calibrate.steps.logistic:LogisticStep", 1, gives="posterior", fits=True, looks_at=_FITTED
+        ),
+        "fusion": StepEntry(
+            "swsdist.calibrate.steps.fusion:FusionStep",
+            1,
+            gives="llr",
+            fits=True,
+            own_threshold=True,
+            operating_point=True,
+            looks_at=_FITTED,
+            columns=("parts",),
         ),
         "power": StepEntry("swsdist.calibrate.steps.power:Power", 1, takes="posterior", gives="posterior"),
         "llr": StepEntry(

@@ -23,8 +23,9 @@ Score = Literal["any", "cost", "posterior", "llr"]
 #: What a decision about a query may look at, besides its own detection.
 Looks = Literal["own query", "other queries", "references"]
 
-#: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores.
-COLUMNS = ("doc_id", "channel", "start", "end")
+#: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores. Lists that were
+#: joined of several systems' have `parts` too (`swsdist.types.JOINED`).
+COLUMNS = ("doc_id", "channel", "start", "end", "parts")
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,24 @@ class StepEntry(Entry):
     cohort: bool = False
 
 
-def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score) -> str | None:
+def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score, *, joined: bool = False) -> str | None:
     """What is wrong with the order of some steps; None if they fit together.
 
     Args:
         names: of the steps.
         entries: of each of these.
         score: the kind that the search gives.
+        joined: whether the lists are those of several systems, joined: then there are no candidates to take statistics of.
     """
     kind, before = score, f"the search, whose scores are of the kind {score}"
     for place, name in enumerate(names):
         entry = entries[name]
+        if "parts" in entry.columns and (not joined or place):
+            return f"{name} is of the scores of several systems: " + (
+                f"it must come first, not after {names[place - 1]}" if joined else "it is for the chain fuse"
+            )
+        if joined and entry.first:
+            return f"{name} is of all candidates of a search, and these are lists of several: leave it out"
         if name in names[:place]:
             return f"{name} stands in it twice"
         if entry.first and place:

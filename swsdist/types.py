@@ -182,6 +182,22 @@ TRIALS = pa.schema(
     ]
 )
 
+#: What each system gave a joined detection: systems by name, in one order in all rows of a list. `given` says whether it made a
+#: detection there; where it did not, `score` stands for one that is missing.
+PARTS = pa.list_(
+    pa.struct(
+        [
+            pa.field("system", pa.string(), False),
+            pa.field("score", pa.float64()),
+            pa.field("given", pa.bool_(), False),
+        ]
+    )
+)
+
+#: Detections of several systems that were joined, and an aligned list of such.
+JOINED = pa.schema([*DETECTIONS, pa.field("parts", PARTS)])
+JOINED_TRIALS = pa.schema([*TRIALS, pa.field("parts", PARTS)])
+
 #: Inputs that could not be used, and tasks that failed. `kind` is document, query or task.
 REJECTED = pa.schema(
     [

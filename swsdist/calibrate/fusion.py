@@ -1,24 +1,281 @@
-"""Fusion: one probability from the scores that several systems give to the same detections.
+"""Fusion: one log-likelihood ratio from the scores that several systems give to the same detections.
 
-Linear logistic fusion, ``p = sigmoid(b + sum a_i s_i)``, one weight a_i a system. A detection that a system did not make
-has no score there (NaN); it gets the least score that the system gave in the training data, as if it had stood at the
-end of its list. Which detections of different systems are one is decided before, by their times.
+Linear logistic fusion of joined lists (`swsdist.reduce.joining`)::
 
-Sources: Brummer et al. 2007, "Fusion of heterogeneous speaker recognition systems in the STBU submission", section VI;
-missing scores, Abad et al. 2013, "On the calibration and fusion of heterogeneous spoken term detection systems".
+    llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
+
+s_k are the systems' scores, normalised by query. The weights maximise the likelihood of hits and false alarms, at the prior P
+of the operating point (1 / (1 + beta)): a target trial weighs P / Ntrue and a non-target trial (1 - P) / Nnontarget of the
+whole, so the log-odds of the regression less logit(P) are a log-likelihood ratio, and YES pays from ln(beta) on. Ntrue counts
+the missed occurrences too, and Nnontarget all trials, though only what was listed is fitted. Without an operating point every
+detection weighs the same, and the log-odds are those of the detections as they are.
+
+What stands for the score of a system that made no detection there:
+
+=========  ==========================================================================================================
+average    the mean of the scores that the other systems gave to that detection
+least      the least score that the system gave to any detection of the query; of a query for which it has none: average
+=========  ==========================================================================================================
+
+A third way asks the system itself (rescoring, `swsdist.chains.fuse.rescore`); what it cannot tell gets `least`.
+
+Without references there is nothing to fit: the fused score is the mean of the scores, each system of the same weight.
+
+Sources: Brummer et al. 2007, "Fusion of heterogeneous speaker recognition systems in the STBU submission", section VI; Abad
+et al. 2013, "On the calibration and fusion of heterogeneous spoken term detection systems" (missing scores, side information);
+Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
+"System fusion".
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from swsdist.calibrate.regression import Fitted, linear, maximise, prior_weights, sigmoid
+from swsdist.calibrate.coding import coded
+from swsdist.calibrate.joined import KEY, in_order, keys_of, parts_of, with_parts
+from swsdist.calibrate.regression import Fitted as Coefficients
+from swsdist.calibrate.regression import linear, maximise, prior_weights, total
 from swsdist.errors import UserError
+from swsdist.types import DETECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: What stands for missing scores.
+Missing = Literal["average", "least"]
+
+
+#: What is known of the scores that a system gave to the detections of a query: least score, in the scale that is fused, and
+#: mean and standard deviation that make this scale of the system's own; 0 and 1 where it is the same.
+KNOWN = pa.schema(
+    [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
+    + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]
+)
+
+#: What a system says of a place at which it made no detection.
+RESCORED = pa.schema(
+    [*(DETECTIONS.field(name) for name in KEY), pa.field("system", pa.string()), DETECTIONS.field("score")]
+)
+
+
+def comparable(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
+    """Lists as they are fused, and what is known of their scores.
+
+    Standardised scores are less the mean of the query's detections in that list, over their standard deviation (q-norm, from
+    the list alone). Where a query's scores do not vary, or it has one detection, they become 0.
+
+    Args:
+        lists: of each system: query_id, score, maybe more; all rows of each query, in any order.
+        standardise: or leave the scores as they are.
+
+    Returns:
+        The lists, and KNOWN of all of them.
+    """
+    made: dict[str, pa.Table] = {}
+    rows: list[dict[str, object]] = []
+    for name, table in lists.items():
+        names, code = coded(table["query_id"])
+        scores = table["score"].to_numpy().astype(np.float64)
+        order = np.lexsort((scores, code))  # sums from the least to the greatest: the order of rows must not show
+        bounds = np.append(np.flatnonzero(np.diff(code[order], prepend=-1)), len(code))
+        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            mine = order[begin:end]
+            mean, deviation = _moments(scores[mine]) if standardise else (0.0, 1.0)
+            if standardise:
+                scores[mine] = (scores[mine] - mean) / deviation
+            found = {"mean": mean, "deviation": deviation, "least": float(scores[mine[0]])}
+            rows.append({"system": name, "query_id": names[code[mine[0]]], **found})
+        place = table.schema.get_field_index("score")
+        made[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
+    order_of = [("system", "ascending"), ("query_id", "ascending")]
+    return made, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
+
+
+def _moments(ascending: Floats) -> tuple[float, float]:
+    """Mean and standard deviation; the value itself and 1 where they do not vary."""
+    if ascending[0] == ascending[-1]:
+        return float(ascending[0]), 1.0
+    mean = total(ascending) / len(ascending)
+    apart = ascending - mean
+    return mean, math.sqrt(total(apart * apart) / len(ascending)) or 1.0
+
+
+def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
+    """A joined list with what a system says of places at which it made no detection.
+
+    Args:
+        table: JOINED.
+        rescored: RESCORED, in the scale that is fused.
+    """
+    if not rescored.num_rows or not table.num_rows:
+        return table
+    systems, scores, given = parts_of(table)
+    rows = {key: row for row, key in enumerate(keys_of(table))}
+    place = [rows[key] for key in keys_of(rescored)]
+    columns = [systems.index(name) for name in rescored["system"].to_pylist()]
+    scores[place, columns] = rescored["score"].to_numpy()
+    return with_parts(table, systems, scores, given)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A joined list in which no score is missing, and how many were filled by each rule.
+
+    Attributes:
+        table: JOINED; the score is the mean of the systems' scores; in total order.
+        average, least: scores that were filled by the rule.
+    """
+
+    table: pa.Table
+    average: int
+    least: int
+
+
+def filled(table: pa.Table, missing: Missing, known: pa.Table) -> Filled:
+    """Put what stands for missing scores into a joined list.
+
+    Args:
+        table: JOINED, with null scores; a row has at least one score.
+        missing: the rule.
+        known: KNOWN, for the rule `least`.
+    """
+    if not table.num_rows:
+        return Filled(table, 0, 0)
+    systems, scores, given = parts_of(table)
+    lacking = np.isnan(scores)
+    by_least = 0
+    if missing == "least" and lacking.any():
+        names, code = coded(table["query_id"])
+        pairs = zip(known["system"].to_pylist(), known["query_id"].to_pylist(), strict=True)
+        least = dict(zip(pairs, known["least"].to_pylist(), strict=True))
+        for k, system in enumerate(systems):
+            mine = np.array([least.get((system, name), np.nan) for name in names], np.float64)
+            scores[:, k] = np.where(lacking[:, k], mine[code], scores[:, k])
+        by_least = int(lacking.sum() - np.isnan(scores).sum())
+    still = np.isnan(scores)
+    scores = np.where(still, mean_of_rows(np.where(given, scores, np.nan))[:, None], scores)
+    place = table.schema.get_field_index("score")
+    table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
+    return Filled(in_order(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
+
+
+def mean_of_rows(scores: Floats) -> Floats:
+    """The mean of what there is in each row, summed from the least to the greatest: the order of the systems does not show.
+
+    Args:
+        scores: float64 (rows, systems), NaN where there is none, at least one a row.
+    """
+    ordered = np.sort(scores, axis=1)  # NaN last
+    there = ~np.isnan(ordered)
+    summed = np.zeros(len(scores))
+    for column, known in zip(ordered.T, there.T, strict=True):
+        summed = summed + np.where(known, column, 0.0)
+    result: Floats = summed / there.sum(axis=1)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Labelled rows of several systems' scores: a value that adds, with a zero.
+
+    Attributes:
+        systems: names, in the order of the columns.
+        columns: float64 (n, d), distinct rows, in lexical order: scores, then, where they are wanted, 1 where the system made
+            no detection.
+        hits, false_alarms: int64 (n,), detections with that row.
+        missed: true occurrences without a detection.
+        queries: how many.
+    """
+
+    systems: tuple[str, ...]
+    columns: Floats
+    hits: Ints
+    false_alarms: Ints
+    missed: int = 0
+    queries: int = 0
+
+    @classmethod
+    def of(cls, aligned: pa.Table, *, marks: bool) -> Rows:
+        """Count an aligned list (JOINED_TRIALS), rows in any order.
+
+        Args:
+            aligned: all rows of its queries.
+            marks: with columns that tell which systems made no detection.
+        """
+        found = pc.is_valid(aligned["score"]).to_numpy()
+        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        systems, columns = columns_of(aligned.filter(pa.array(found)), marks=marks)
+        hit = true[found].astype(np.int64)
+        missed, queries = int((true & ~found).sum()), pc.count_distinct(aligned["query_id"]).as_py()
+        return _counted(systems, columns, hit, 1 - hit, missed, queries)
+
+    def __add__(self, other: Rows) -> Rows:
+        if not self.systems or not other.systems:
+            one, none = (self, other) if self.systems else (other, self)
+            return Rows(
+                one.systems,
+                one.columns,
+                one.hits,
+                one.false_alarms,
+                one.missed + none.missed,
+                one.queries + none.queries,
+            )
+        if self.systems != other.systems:
+            raise UserError(
+                f"lists of {', '.join(self.systems)} and of {', '.join(other.systems)} are not fused together",
+                remedy="join the lists of the same systems for all queries",
+            )
+        return _counted(
+            self.systems,
+            np.concatenate([self.columns, other.columns]),
+            np.concatenate([self.hits, other.hits]),
+            np.concatenate([self.false_alarms, other.false_alarms]),
+            self.missed + other.missed,
+            self.queries + other.queries,
+        )
+
+
+def _counted(
+    systems: tuple[str, ...], columns: Floats, hits: Ints, false_alarms: Ints, missed: int, queries: int
+) -> Rows:
+    if not len(columns):
+        return Rows(systems, columns, hits, false_alarms, missed, queries)
+    columns = columns + 0.0  # -0.0 and 0.0 are one score
+    order = np.lexsort(columns.T[::-1])
+    columns = columns[order]
+    new = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))
+    starts = np.flatnonzero(new)
+    true, false = (np.add.reduceat(counts[order], starts) for counts in (hits, false_alarms))
+    return Rows(systems, columns[starts], true, false, missed, queries)
+
+
+def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats]:
+    """Systems and what of a joined list the regression is of: scores, then, where they are wanted, 1 for `not given`.
+
+    Raises:
+        UserError: a score is missing.
+    """
+    systems, scores, given = parts_of(table)
+    if np.isnan(scores).any():
+        row, place = (int(each[0]) for each in np.nonzero(np.isnan(scores)))
+        raise UserError(
+            f"system {systems[place]} has no score in a joined detection",
+            where=f"row {row + 1}, query {table['query_id'][row]}",
+            remedy="fill missing scores first",
+        )
+    return systems, np.hstack([scores, (~given).astype(np.float64)]) if marks else scores
 
 
 @dataclass(frozen=True)
@@ -26,63 +283,70 @@ class Fusion:
     """What `fit_fusion` found.
 
     Attributes:
-        weights: a_i, one a system.
-        offset: b.
-        least: the score that stands for a missing one, one a system.
+        systems: names.
+        weights: w_k, one a system.
+        offset: w_0.
+        marks: m_k, one a system; none where no side information was wanted.
     """
 
+    systems: tuple[str, ...]
     weights: tuple[float, ...]
     offset: float
-    least: tuple[float, ...]
+    marks: tuple[float, ...] = ()
 
-    def probability(self, scores: ArrayLike) -> Floats:
-        """P(hit) of each row.
-
-        Args:
-            scores: float64 (n, systems), NaN where a system has none.
+    def scores(self, table: pa.Table) -> Floats:
+        """The fused scores of a joined list, float64 (rows,); NaN where a row has no score (misses).
 
         Raises:
-            UserError: another number of systems, or an infinite score.
+            UserError: the list is of other systems.
         """
-        columns = _filled(_checked(scores, len(self.weights)), self.least)
-        return sigmoid(linear(columns, Fitted(self.weights, self.offset)))
+        result = np.full(table.num_rows, np.nan)
+        there = pc.is_valid(table["score"]).to_numpy()
+        if not there.any():
+            return result
+        systems, columns = columns_of(table.filter(pa.array(there)), marks=bool(self.marks))
+        if systems != self.systems:
+            raise UserError(
+                f"the fusion was fitted for {', '.join(self.systems)}, and these lists are of {', '.join(systems)}",
+                remedy="fuse the lists of the same systems, under the same names",
+            )
+        result[there] = linear(columns, Coefficients((*self.weights, *self.marks), self.offset))
+        return result
 
 
-def fit_fusion(scores: ArrayLike, hits: ArrayLike, *, prior: float | None = None) -> Fusion:
-    """Weights of greatest likelihood (see `regression`), whatever the order of the rows.
+def rounded_log(value: float) -> float:
+    """ln to twelve decimals: its last bits may differ between CPUs."""
+    return round(math.log(value), 12)
+
+
+def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
+    """Weights of greatest likelihood (see `regression`), whatever the order and the cut of the rows.
 
     Args:
-        scores: float64 (n, systems), NaN where a system has none.
-        hits: bool (n,), whether the detection is right.
-        prior: effective prior that hits are weighted to; None: as they are.
+        parts: labelled rows.
+        trials: of each query; None: the detections are all there is.
+        prior: effective prior that target trials weigh; None: as they are.
 
     Raises:
-        UserError: no hits or no false alarms, a system without any score, an infinite score.
+        UserError: no hits or no false alarms, or fewer trials than detections.
     """
-    given = _checked(scores, None)
-    right = np.asarray(hits, dtype=bool)
-    if right.shape != given.shape[:1]:
-        raise UserError(f"{len(given)} rows of scores have {right.size} labels", remedy="give each row its label, once")
-    if empty := np.flatnonzero(np.isnan(given).all(axis=0)).tolist():
-        raise UserError(f"system {empty[0] + 1} has no score at all", remedy="leave it out of the fusion")
-    least = tuple(np.nanmin(given, axis=0).tolist())
-    rows, row = np.unique(_filled(given, least), axis=0, return_inverse=True)
-    row = row.reshape(-1)  # numpy 2.0 gives it another shape
-    true = np.bincount(row[right], minlength=len(rows))
-    false = np.bincount(row[~right], minlength=len(rows))
-    fitted = maximise(rows, *prior_weights(true, false, prior))
-    return Fusion(fitted.slopes, fitted.offset, least)
-
-
-def _checked(scores: ArrayLike, systems: int | None) -> Floats:
-    given = np.asarray(scores, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one score
-    if given.ndim != 2 or (systems is not None and given.shape[1] != systems) or given.shape[1] == 0:
-        wanted = "(detections, systems)" if systems is None else f"(detections, {systems})"
-        raise UserError(f"scores of shape {given.shape} cannot be fused", remedy=f"give an array {wanted}")
-    if np.isinf(given).any():
-        raise UserError("a score is infinite", remedy="leave the detection out, or leave its score empty (NaN)")
-    return given
-
-
-def _filled(scores: Floats, least: tuple[float, ...]) -> Floats:
-    return np.where(np.isnan(scores), np.array(least), scores)
+    rows = reduce(add, parts)
+    hits, false_alarms = prior_weights(rows.hits, rows.false_alarms, None)
+    shift = 0.0
+    if prior is not None:
+        n_true, n_false = total(hits) + rows.missed, total(false_alarms)
+        if trials is not None:
+            n_false = float(rows.queries * trials - rows.missed - int(rows.hits.sum()))
+        if n_false < total(false_alarms):
+            raise UserError(
+                f"{rows.queries} queries of {trials} trials cannot hold {int(total(false_alarms))} false alarms",
+                remedy="check seconds of audio and trials per second",
+            )
+        target, other = prior / n_true, (1 - prior) / n_false
+        # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.
+        scale = (total(hits) + total(false_alarms)) / (total(hits) * target + total(false_alarms) * other)
+        hits, false_alarms = hits * (target * scale), false_alarms * (other * scale)
+        shift = rounded_log(prior / (1 - prior))
+    fitted = maximise(rows.columns, hits, false_alarms)
+    many = len(rows.systems)
+    return Fusion(rows.systems, fitted.slopes[:many], fitted.offset - shift, fitted.slopes[many:])

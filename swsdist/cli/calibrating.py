@@ -103,7 +103,7 @@ def calibrate(
         point = point_without_references(rules, options["ecf"], options["seconds"])
     request = Request(
         options["method"],
-        _fitted(options["fit"]),
+        fitted_file(options["fit"]),
         options["folds"],
         options["alpha"],
         options["prior"],
@@ -123,7 +123,7 @@ def calibrate(
     return 0
 
 
-def _fitted(fit: str | None) -> str | None:
+def fitted_file(fit: str | None) -> str | None:
     """How to fit, or the file of what was fitted: of a run's folder the one in it."""
     if fit in (None, "none", "crossfit", "oracle"):
         return fit

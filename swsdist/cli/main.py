@@ -27,6 +27,7 @@ COMMANDS = {
     "reduce": ("running", "reduce", "Merge candidates to detections and normalise their scores."),
     "score": ("scoring", "score", "Score a run, or any system's list as STDEval and KWSEval do."),
     "calibrate": ("calibrating", "calibrate", "Turn a list's scores into decisions: logistic, KST, STO, a threshold."),
+    "fuse": ("fusing", "fuse", "Make one list of several systems' lists: joined, weighted, decided."),
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
     "resources": ("comparing", "resources", "ISF, SSF, PMU and PL of a run, or from numbers by hand."),
     "sweep": ("sweeping", "sweep", "Run a config at many points, or score lists at many: table, tests, page."),

@@ -116,9 +116,14 @@ class _Points(Progress):
 class Lines(Progress):
     """One line when a stage begins, one when it ends, and one every few seconds between."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: str = "") -> None:
         self._pace: _Pace | None = None
         self._said = 0.0
+        self._run = f"{run}: " if run else ""
+
+    def before(self, run: str) -> Progress:
+        """A run that comes first has its name before its lines."""
+        return Lines(f"{self._run}{run}")
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
@@ -153,11 +158,16 @@ class Lines(Progress):
             self._say(f"{step.name}: {self._pace.text()}, {span(wall)}")
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(f"{self._run}{text}", file=sys.stderr, flush=True)
 
 
 class Bars(Progress):
     """A bar a stage, with rich."""
+
+    def before(self, run: str) -> Progress:
+        """A run that comes first has bars of its own, below its name."""
+        print(f"{run}:", file=sys.stderr, flush=True)
+        return Bars()
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -29,7 +29,8 @@ class Calibrate(Section):
         description="what is done to scores, in this order: q-norm, m-norm, rank-norm or zt-norm (comparable between queries "
         "by mean and deviation, mode, rank, or q-norm and then by a cohort), logistic (probabilities), power (of them), llr "
         "(log-likelihood ratios, with side information), at-prior (posteriors), kst, sto (keyword specific thresholds, or a "
-        "sum of one, of probabilities)",
+        "sum of one, of probabilities); of the chain fuse: fusion (of several systems' scores), its default where there are "
+        "references",
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
@@ -100,15 +101,16 @@ class Calibrate(Section):
         return self
 
 
-def misfit_of(calibrate: Calibrate, score: Score, *, references: bool) -> str | None:
+def misfit_of(calibrate: Calibrate, score: Score, *, references: bool, joined: bool = False) -> str | None:
     """What is wrong with the steps of a run; None if nothing is.
 
     Args:
         calibrate: the section.
         score: the kind of score that the search gives.
         references: whether there are true occurrences to fit on.
+        joined: whether the lists are those of several systems.
     """
-    complaint = misfit(calibrate.steps, calibrate.entries(), score)
+    complaint = misfit(calibrate.steps, calibrate.entries(), score, joined=joined)
     if complaint or not calibrate.fitted:
         return complaint
     first = calibrate.fitted[0]

@@ -43,8 +43,9 @@ from swsdist.config.suggest import (
     shown,
     words,
 )
+from swsdist.entries import Configured, joins
 from swsdist.errors import ConfigError
-from swsdist.registries import FEATURES, TRANSFORMS
+from swsdist.registries import CHAINS, FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
@@ -53,14 +54,18 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def load_config(
-    path: str | Path, sets: Sequence[str] = (), *, corpus: str | None = None, run: str | None = None
+    path: str | Path,
+    sets: Sequence[str] = (),
+    *,
+    corpus: str | Mapping[str, object] | None = None,
+    run: str | None = None,
 ) -> Config:
     """Read, check and complete a config file.
 
     Args:
         path: the YAML file.
         sets: `a.b=value` each, with a value in YAML; they win over the file, the later over the earlier.
-        corpus: corpus file that takes the place of the config's corpus, relative to the working directory.
+        corpus: corpus file, or section, that takes the place of the config's corpus, relative to the working directory.
         run: run folder that takes the place of the config's, relative to the working directory.
 
     Raises:
@@ -308,6 +313,8 @@ def _finish(draft: Draft, sets: Sequence[str]) -> Config:
         _open_corpus(draft)
     settled = _settle(draft.values, Config, (), draft)
     _extractor_paths(settled, draft)
+    _chain_paths(settled, draft)
+    _steps_of_joined(settled)
     corpus, score = settled.get("corpus"), settled.setdefault("score", {})
     if isinstance(corpus, dict) and isinstance(score, dict):
         named = corpus.get("protocol")
@@ -380,6 +387,28 @@ def _extractor_paths(settled: dict[str, object], draft: Draft) -> None:
                 else one
                 for n, one in enumerate(transforms)
             ]
+
+
+def _chain_paths(settled: dict[str, object], draft: Draft) -> None:
+    """Make paths among the options of the chain absolute, where these are sections of their own."""
+    name, given = settled.get("chain"), settled.get("options")
+    if not isinstance(name, str) or not isinstance(given, dict) or name not in CHAINS:
+        return
+    entry = CHAINS[name]
+    model = entry.model() if isinstance(entry, Configured) else None
+    if model is not None and issubclass(model, Section):
+        settled["options"] = _settle(given, model, ("options",), draft)
+
+
+def _steps_of_joined(settled: dict[str, object]) -> None:
+    """The default steps of calibration of lists that are joined: without candidates there is no q-norm."""
+    calibrate, corpus = settled.get("calibrate", {}), settled.get("corpus")
+    if not joins(CHAINS, settled.get("chain")) or not isinstance(calibrate, dict) or "steps" in calibrate:
+        return
+    fit = calibrate.get("fit", "crossfit")
+    truth = isinstance(corpus, dict) and any(corpus.get(key) is not None for key in ("references", "text"))
+    fused = truth if fit in ("crossfit", "oracle") else fit != "none"
+    settled["calibrate"] = {**calibrate, "steps": ["fusion"] if fused else []}
 
 
 def _with_paths(

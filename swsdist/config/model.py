@@ -16,6 +16,7 @@ from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
+from swsdist.entries import joins
 from swsdist.partition import SLOTS
 from swsdist.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
 
@@ -169,7 +170,9 @@ class Config(Section):
     report: Report = Report()
     executor: Executor = Executor()
     chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
-    options: dict[str, object] = Field({}, description="options of the chain; search has none")
+    options: dict[str, object] = Field(
+        {}, description="options of the chain; search has none, of fuse: systems, scores, missing, ..."
+    )
     storage: dict[str, object] = effort(
         {}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment"
     )
@@ -204,7 +207,9 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _calibration_fits(self) -> Config:
-        complaint = misfit_of(self.calibrate, METHODS[self.search.method].score, references=self.corpus.tells_truth)
+        joined = joins(CHAINS, self.chain)
+        score = "any" if joined else METHODS[self.search.method].score
+        complaint = misfit_of(self.calibrate, score, references=self.corpus.tells_truth, joined=joined)
         if complaint:
             raise ValueError(f"calibrate.steps: {complaint}")
         return self

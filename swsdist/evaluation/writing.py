@@ -74,8 +74,12 @@ def write_list(
     return kind
 
 
-def _told(out: Path, system: System) -> str:
-    """The kind that an ending tells; of XML the one that was read."""
+def kinds_of(out: Path) -> list[str]:
+    """The kinds that an ending may tell.
+
+    Raises:
+        UserError: it tells none.
+    """
     endings = {name: WRITERS[name].ending for name in WRITERS}
     kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
     if not kinds:
@@ -85,6 +89,12 @@ def _told(out: Path, system: System) -> str:
             where=str(out),
             remedy=f"end it in {', '.join(others)} or {last}, or give --format",
         )
+    return kinds
+
+
+def _told(out: Path, system: System) -> str:
+    """The kind that an ending tells; of XML the one that was read."""
+    kinds = kinds_of(out)
     return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]
 
 

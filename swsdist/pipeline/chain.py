@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.finding import Finding
@@ -85,6 +86,7 @@ class Chain:
         notices: warnings about what a plan has made, of its course.
         check: looks at what is cheap to read before any work, of `own`; yields findings.
         summary: what a plan has made so far, in a line or more, of its course; for who ran a part of it.
+        first: configs of runs that come before its own first step, by name, each with a run folder of its own.
         rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
     """
 
@@ -97,6 +99,7 @@ class Chain:
     rejected: Callable[..., pa.Table] | None = None
     check: Callable[..., Iterator[Finding]] | None = None
     summary: Callable[..., list[str]] | None = None
+    first: Callable[[], Mapping[str, Config]] | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

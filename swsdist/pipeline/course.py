@@ -164,6 +164,7 @@ class Outcome:
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
         alone: its plan is the only one of the folder.
+        before: runs that came first, by name.
     """
 
     ledger: Ledger
@@ -174,6 +175,7 @@ class Outcome:
     ray_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
     alone: bool = True
+    before: dict[str, Outcome] = field(default_factory=dict)
 
     @property
     def course(self) -> Course:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from swsdist.config import Config
-from swsdist.errors import UserError
+from swsdist.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
@@ -27,6 +27,10 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 class Progress:
     """The driver reports its progress to this class; the base class keeps silent."""
+
+    def before(self, run: str) -> Progress:
+        """Who reports on a run that comes before this one, of that name; called when it begins."""
+        return self
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio to go through."""
@@ -77,6 +81,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
     courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
     outcome = Outcome(ledger, courses, time.time(), alone=alone)
     clock = time.perf_counter()
+    _run_first(outcome, choice, progress)
     for course in courses.values():
         course.chain.own.read(frozenset(step.name for step in course.steps))
     with locked(ledger.run) as mine:
@@ -96,6 +101,27 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
                     outcome.reports[course.name] = made
     outcome.wall = time.perf_counter() - clock
     return outcome
+
+
+def _run_first(outcome: Outcome, choice: Choice, progress: Progress) -> None:
+    """Run to their ends what chains want to come before them, each in its own folder; what is done of it is left alone.
+
+    Raises:
+        IncompleteError: a task of one failed.
+    """
+    if choice.only is not None:
+        return  # what comes before must be done
+    for course in outcome.courses.values():
+        for name, config in (course.chain.first() if course.chain.first is not None else {}).items():
+            made = run_stages(config, Choice(keep_going=choice.keep_going), progress.before(name))
+            outcome.before[name] = made
+            if made.failures:
+                failure = made.failures[0]
+                raise IncompleteError(
+                    f"{len(made.failures)} tasks of {name}, which comes first, failed: {failure.message}",
+                    where=made.ledger.run.path(),
+                    remedy="run again: what was computed is kept",
+                )
 
 
 def _order(several: Sequence[Sequence[Step]]) -> list[str]:

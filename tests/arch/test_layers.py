@@ -61,6 +61,7 @@ FEWEST_FILES, MOST_FILES = 3, 12
 #: Folders that hold fewer or more, and why.
 OTHER_SIZES = {
     "chains": "a folder a chain, and no file of its own",
+    "chains/fuse": "a file a stage, and what is asked before the first",
     "chains/search": "a file a stage: its twelve steps are what the folder is about",
     "cli": "a file a group of commands, and what they share",
     "score": "conventions and tables that all its folders share",
@@ -278,14 +279,19 @@ def test_a_chain_s_folder_holds_a_file_a_stage() -> None:
     from swsdist.pipeline.ledger import Ledger
     from swsdist.registries import CHAINS
 
-    config = config_from_dict({"run": "r", "corpus": {"documents": "d"}}, "/tmp")
+    fused = {"options": {"systems": [{"name": "a", "run": "a"}], "missing": "rescore"}}
+    names = set()
     for name in CHAINS:
-        chain = CHAINS[name].load()(config, Ledger(Folder("/tmp/r")))
+        values = {"run": "r", "corpus": {"documents": "d"}, "chain": name, **(fused if name == "fuse" else {})}
+        chain = CHAINS[name].load()(config_from_dict(values, "/tmp"), Ledger(Folder("/tmp/r")))
         assert chain.name == name
         for step in chain.steps:
-            assert type(step.stage).__module__ == f"swsdist.chains.{name}.{step.stage.name}"
+            # One chain may use another's stages.
+            chains, _, file = type(step.stage).__module__.rpartition(".")
+            assert chains in {f"swsdist.chains.{one}" for one in CHAINS}
+            assert file == step.stage.name.replace("-", "_")
             assert step.stage.version >= 1
-    names = {step.stage.name for step in chain.steps}
+        names |= {step.stage.name for step in chain.steps}
     for path in (PACKAGE / "pipeline").rglob("*.py"):
         said = {
             node.value

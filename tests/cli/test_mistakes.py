@@ -202,6 +202,8 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
         (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "a folder, and a file is wanted", "in it"),
         (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
+        (("fuse", *_LIST[1:], "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
+        (("fuse", *_LIST[1:], "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
         (("init", "no/such/dir.yaml"), "no such folder to write to", "make it"),
         (("init", "mine.json"), "no .json is written here, only .yaml or .yml", "ends in .yaml"),
         (

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.fusion import fit_fusion
 from swsdist.calibrate.logistic import SCHEMA, Labelled, Logistic, Logistics, fit_logistic, fit_logistics
 from swsdist.calibrate.regression import PRIOR_DEVIATION, exponential, sigmoid
 from swsdist.calibrate.threshold import fold_of
@@ -252,62 +251,3 @@ def test_wrong_files_are_refused(change: dict[str, Any], complaint: str) -> None
 
 
 # -- fusion ---------------------------------------------------------------------------------------------------------
-
-
-def scores_of_two(seed: int, rows: int = 4000) -> tuple[np.ndarray, np.ndarray]:
-    """Two systems with independent errors, the second half as informative."""
-    rng = np.random.default_rng(seed)
-    hit = rng.random(rows) < 0.3
-    scores = np.round(rng.normal(np.outer(hit, [2.0, 1.0]), 1.0), 2)
-    return scores, hit
-
-
-def test_fusion_weighs_systems_by_what_they_know() -> None:
-    """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
-    scores, hit = scores_of_two(1)
-    found = fit_fusion(scores, hit)
-    assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
-    assert found.probability(scores).sum() == pytest.approx(hit.sum())
-    order = np.random.default_rng(2).permutation(len(hit))
-    assert fit_fusion(scores[order], hit[order]) == found
-
-
-def test_fusion_of_one_is_the_logistic() -> None:
-    scores, hit = scores_of_two(3)
-    one = fit_fusion(scores[:, :1], hit)
-    distinct, which = np.unique(scores[:, 0], return_inverse=True)
-    count = [np.bincount(which[kind], minlength=len(distinct)) for kind in (hit, ~hit)]
-    logistic = fit_logistic(Labelled(distinct, *count))
-    assert (one.weights, one.offset) == ((logistic.slope,), logistic.offset)
-
-
-def test_missing_scores_are_the_systems_least() -> None:
-    scores, hit = scores_of_two(4)
-    scores[::3, 1] = np.nan
-    found = fit_fusion(scores, hit)
-    filled = np.where(np.isnan(scores), np.nanmin(scores, axis=0), scores)
-    assert found == fit_fusion(filled, hit)
-    assert found.least == tuple(np.nanmin(scores, axis=0))
-    assert np.array_equal(found.probability(scores), found.probability(filled))
-
-
-def test_the_same_system_twice_shares_its_weight() -> None:
-    scores, hit = scores_of_two(5)
-    once, twice = fit_fusion(scores[:, :1], hit), fit_fusion(scores[:, [0, 0]], hit)
-    assert twice.weights[0] == pytest.approx(twice.weights[1])
-    assert sum(twice.weights) == pytest.approx(once.weights[0], rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("scores", "hits", "complaint"),
-    [
-        ([1.0, 2.0], [True, False], "shape"),
-        ([[1.0], [2.0]], [True], "labels"),
-        ([[1.0, math.nan], [2.0, math.nan]], [True, False], "system 2 has no score"),
-        ([[1.0], [math.inf]], [True, False], "infinite"),
-        ([[1.0], [2.0]], [True, True], "no false alarm"),
-    ],
-)
-def test_what_cannot_be_fused_is_told(scores: Any, hits: Any, complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        fit_fusion(scores, hits)

@@ -90,9 +90,14 @@ class Align(Stage):
         if segments is None and "store" in payload:  # trials are documents, and these are places in recordings
             places = places_of(_store(payload, context))
             detections, references = by_document(detections, places), by_document(references, places)
-        trials = make_trials(detections, references, TrialRules(**payload["rules"]), segments)
-        output = context.publish(task, "trials", [trials], TRIALS, tuple(payload["slots"]))
+        trials = self.kept(make_trials(detections, references, TrialRules(**payload["rules"]), segments), detections)
+        output = context.publish(task, "trials", [trials], trials.schema, tuple(payload["slots"]))
         return Done((output,), Bucket(payload["bucket"], trials.num_rows))
+
+    def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
+        """Trials with what else is kept of their detections: nothing."""
+        del detections
+        return trials.cast(TRIALS)
 
 
 def _segments(payload: Values, context: Context) -> pa.Table | None:

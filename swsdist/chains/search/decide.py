@@ -56,6 +56,7 @@ class Decide(Stage):
             found = replace(Procedure.from_run(data), sides=read_sides(context, task.payload)).apply(found)
         else:
             found = decide(found, None if data is None else Calibration.from_run(data))
+        found = found.select(DETECTIONS.names)  # joined lists have more
         output = context.publish(task, "scored", [found], DETECTIONS, tuple(task.payload["slots"]))
         limits = score_limits(found["score"].to_numpy())
         return Done((output,), Bucket(task.payload["bucket"], found.num_rows, *limits))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from swsdist.chains.search.oddities import (
 )
 from swsdist.chains.search.pending import Pending, with_models
 from swsdist.chains.search.recordings import Row, document_seconds, identities, known_by_track
-from swsdist.chains.search.settings import describe
+from swsdist.chains.search.settings import describe, scores_of
 from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
 from swsdist.errors import UserError
@@ -42,6 +42,9 @@ from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.writing import NO_FILE
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.course import Course
 
 
 class Compared(NamedTuple):
@@ -322,6 +325,14 @@ class SearchInputs(ChainInputs):
         first = what not in self._looked
         self._looked.add(what)
         return first
+
+    def searches(self, course: Course) -> list[Course]:
+        """The plans that searched what a plan of this chain shows: itself."""
+        return [course]
+
+    def scores(self) -> dict[str, str]:
+        """What scores depend on besides the corpus: plain text by key."""
+        return scores_of(self.config)
 
     def look(self) -> None:
         """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.

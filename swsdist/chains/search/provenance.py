@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.settings import other_scores, scores_of
+from swsdist.chains.search.settings import other_scores
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
@@ -23,7 +23,7 @@ def provenance(config: Config, own: SearchInputs) -> Values:
         `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids.
     """
     keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
-    return {"system": config.system, "scores": scores_of(config), "documents": fingerprint(sorted(keys))}
+    return {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
 
 
 def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:
@@ -84,7 +84,7 @@ def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs
         scores, documents = theirs["scores"], theirs["documents"]
     except (ValueError, KeyError, TypeError):
         return  # who reads the file says what is wrong with it
-    if others := other_scores(scores_of(config), scores):
+    if others := other_scores(own.scores(), scores):
         notices.add(
             "calibration that was fitted on other scores",
             where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",

@@ -274,8 +274,10 @@ def examples_in(course: Course) -> pa.Table:
 def seconds_in(course: Course) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
     found: dict[tuple[str, int], float] = {}
-    for group in _groups_in(course):
-        found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
+    own: SearchInputs = course.chain.own
+    for search in own.searches(course)[::-1]:  # of several that searched an example, the first tells
+        for group in _groups_in(search):
+            found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return found
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.config.section import Section
+from swsdist.entries import joins
+from swsdist.registries import CHAINS
 
 #: Keys whose change makes a score mean something else, so that a threshold of before is none of now.
 _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibrate.options", "calibrate.alpha")
@@ -16,7 +18,10 @@ _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibra
 def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, as the user writes it, with its value as text."""
     found: dict[str, str] = {}
-    for name in ("features", "queries", "search", "reduce", "calibrate", "score"):
+    sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
+    if joins(CHAINS, config.chain):  # it searches nothing itself
+        sections = ("options", "calibrate", "score")
+    for name in sections:
         section = getattr(config, name)
         # `matters` of a section may be its own, which adds versions and resolves names.
         values = (

@@ -31,7 +31,7 @@ from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.partition import slot_of
 from swsdist.registries import CALIBRATION, STATISTICS
 from swsdist.steps import COLUMNS, Looks, Score, StepEntry
-from swsdist.types import CANDIDATES, DETECTIONS, EXAMPLES, TRIALS
+from swsdist.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 
 #: The operating point of the suite.
 POINT = Point(trials=3000, beta=20.0)
@@ -42,8 +42,8 @@ class Lists(NamedTuple):
 
     Attributes:
         candidates: CANDIDATES.
-        detections: DETECTIONS, the same spans.
-        aligned: TRIALS, the same with labels, and misses, which have no score.
+        detections: JOINED, the same spans; two systems' scores stand in their parts.
+        aligned: JOINED_TRIALS, the same with labels, and misses, which have no score.
         examples: two of each query, of three posteriors a frame.
     """
 
@@ -56,8 +56,8 @@ class Lists(NamedTuple):
 def cohort_for(tried: Lists) -> Tally:
     """What the queries come to in each document, if they serve as a cohort."""
     scores = QNorm(Options()).apply(tried.detections, None, statistics_of(tried, ["cost-sums"]), None)
-    place = DETECTIONS.get_field_index("score")
-    return cohort_sums(tried.detections.set_column(place, DETECTIONS.field(place), pa.array(scores)), None)
+    place = JOINED.get_field_index("score")
+    return cohort_sums(tried.detections.set_column(place, JOINED.field(place), pa.array(scores)), None)
 
 
 def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
@@ -85,17 +85,17 @@ def lists(kind: Score) -> Lists:
         times = {"start": row * 0.5, "end": row * 0.5 + 0.4}
         place: dict[str, object] = {"slot": slot_of(f"q{query}"), "first": 50 * row, "last": 50 * row + 39}
         candidates.append({**key, **place, "example": 1 + row % 2, "cost": cost, "scale": scale})
-        scored = {**key, **times, "score": -cost / scale}
-        detections.append({**dict.fromkeys(DETECTIONS.names), **scored})
+        scored = {**key, **times, "score": -cost / scale, "parts": _parts(draw, hit)}
+        detections.append({**dict.fromkeys(JOINED.names), **scored})
         true = {"ref_start": times["start"], "ref_end": times["end"]} if hit else {}
-        aligned.append({**dict.fromkeys(TRIALS.names), **scored, **true})
+        aligned.append({**dict.fromkeys(JOINED_TRIALS.names), **scored, **true})
         if row % 40 == 39:  # a miss
             places = {"ref_start": 1000.0 + row, "ref_end": 1001.0 + row}
-            aligned.append({**dict.fromkeys(TRIALS.names), **key, **places})
+            aligned.append({**dict.fromkeys(JOINED_TRIALS.names), **key, **places})
     return Lists(
         pa.Table.from_pylist(candidates, CANDIDATES),
-        pa.Table.from_pylist(detections, DETECTIONS),
-        pa.Table.from_pylist(aligned, TRIALS),
+        pa.Table.from_pylist(detections, JOINED),
+        pa.Table.from_pylist(aligned, JOINED_TRIALS),
         _examples(),
     )
 
@@ -117,6 +117,16 @@ def _examples() -> Described:
         return np.concatenate([sound, np.zeros(8000 - len(sound))]).astype(np.float32), 8000
 
     return Described(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
+
+
+def _parts(draw: int, hit: bool) -> list[dict[str, object]]:
+    """Scores of two systems, of which the second did not find all."""
+    first, second = (draw % 1009 - 500) / 256 + 2 * hit, (draw % 757 - 400) / 128 + hit
+    found = draw % 5 > 0
+    return [
+        {"system": "a", "score": first, "given": True},
+        {"system": "b", "score": second if found else first, "given": found},
+    ]
 
 
 def kind_for(entry: StepEntry) -> Score:

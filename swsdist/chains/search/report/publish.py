@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 from swsdist.chains.search.inputs import SearchInputs
@@ -23,13 +24,16 @@ JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 FILES = (JSON, PAGE, REJECTED_NAME)
 
 
-def publish_report(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
+def publish_report(
+    outcome: Outcome, course: Course, force: bool = False, made: Callable[[Outcome, Course], ReportData] = build
+) -> ReportData | None:
     """Write rejected.parquet, report.html, and at last report.json, which says what all three were made of.
 
     Args:
         outcome: of the whole run.
         course: that came to its last step, or stopped earlier by choice.
         force: also when nothing was done and the report is there.
+        made: makes the data.
 
     Returns:
         What was written; None if the report that is there is of these tables and this config.
@@ -40,7 +44,7 @@ def publish_report(outcome: Outcome, course: Course, force: bool = False) -> Rep
     mine = _made_of(course)
     if not force and outcome.did == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
-    data = replace(build(outcome, course), made_of=mine)
+    data = replace(made(outcome, course), made_of=mine)
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)

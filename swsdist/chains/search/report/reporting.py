@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterable
@@ -41,7 +42,10 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
     receipts = [r for name, ended in course.ended.items() if name != "index" for r in ended.receipts]
     rejected = rejected_rows(course)
     index = _index_receipts(course)
-    accounts = Costs(read_journals(course.run), [*index, *receipts])
+    before = _searched_before(course)
+    journals = [journal for one in (*before, course) for journal in read_journals(one.run)]
+    receipts += [r for one in before for name, ended in one.ended.items() if name != "index" for r in ended.receipts]
+    accounts = Costs(journals, [*index, *receipts])
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     return report.ReportData(
@@ -99,22 +103,40 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
     )
 
 
-def rejected_rows(course: Course) -> pa.Table:
-    """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed."""
+def _searched_before(course: Course) -> list[Course]:
+    """Other plans that searched what this one shows."""
     own: SearchInputs = course.chain.own
+    return [one for one in own.searches(course) if one is not course]
+
+
+def rejected_rows(course: Course) -> pa.Table:
+    """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed; each once."""
     tables = [REJECTED.empty_table()]
-    if own.manifest is not None:
-        tables.append(Store(own.store, own.manifest).rejected().drop_columns(["identity"]))
     rows: list[dict[str, Any]] = []
-    for receipt in (*course.receipts("queries"), *course.receipts("queries.cohort")):
-        rows += receipt.rejected
+    for one in (*_searched_before(course), course):
+        own: SearchInputs = one.chain.own
+        if own.manifest is not None:
+            tables.append(Store(own.store, own.manifest).rejected().drop_columns(["identity"]))
+        for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
+            rows += receipt.rejected
     rows += [failure.row() for ended in course.ended.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
-    return pa.concat_tables(tables)
+    whole = pa.concat_tables(tables)
+    if not _searched_before(course):
+        return whole
+    return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
 
 
 def _index_receipts(course: Course) -> list[Receipt]:
-    """Receipts of the shards that the store is made of now, whoever made them and when."""
+    """Receipts of the shards that the stores are made of now, whoever made them and when; none if one cannot tell."""
+    own: SearchInputs = course.chain.own
+    found = [_of_store(one) for one in own.searches(course)]
+    if not all(found):
+        return []
+    return list({one.fingerprint: one for receipts in found for one in receipts}.values())
+
+
+def _of_store(course: Course) -> list[Receipt]:
     own: SearchInputs = course.chain.own
     if own.manifest is None:
         return []
@@ -132,11 +154,15 @@ def _index_receipts(course: Course) -> list[Receipt]:
 
 
 def _fitting_receipts(course: Course) -> list[Receipt]:
-    """Receipts of the models that the store's transforms were fitted to, whoever made them and when."""
-    own: SearchInputs = course.chain.own
-    files = {one.file for one in own.fitted}
-    found = course.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
-    return [one for one in found if one.told.get("model") in files]
+    """Receipts of the models that the stores' transforms were fitted to, whoever made them and when."""
+    mine: SearchInputs = course.chain.own
+    found: dict[str, Receipt] = {}
+    for one in mine.searches(course):
+        own: SearchInputs = one.chain.own
+        files = {each.file for each in own.fitted}
+        made = one.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
+        found |= {receipt.fingerprint: receipt for receipt in made if receipt.told.get("model") in files}
+    return list(found.values())
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:
@@ -147,6 +173,9 @@ def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Re
     own: SearchInputs = course.chain.own
     by_phase: dict[str, list[Receipt]] = {"index": index, "search": [], "score": []}
     wall: dict[str, float] = {}
+    for one in _searched_before(course):
+        for step in (step for step in one.steps if step.phase == "search" and step.name in one.ended):
+            by_phase["search"] += one.ended[step.name].receipts
     for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
         if step.phase != "index":

@@ -1,0 +1,108 @@
+"""The column `parts` of joined lists (`swsdist.types.JOINED`): what each of several systems gave to a detection.
+
+Lists are joined by `swsdist.reduce.joining`; scores that are missing are filled, and fused, by `swsdist.calibrate.fusion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: Total order of a list: as reduce leaves it.
+_ORDER = [("query_id", "ascending"), ("score", "descending")] + [
+    (name, "ascending") for name in ("doc_id", "channel", "start", "end")
+]
+#: What names a detection in a list.
+KEY = ("query_id", "doc_id", "channel", "start", "end")
+
+
+def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, given: Flags) -> pa.Table:
+    """Rows of JOINED, columns of DETECTIONS that a table lacks being null.
+
+    Args:
+        table: query_id, doc_id, channel, start, end, score; maybe more of DETECTIONS.
+        systems: names.
+        scores: float64 (rows, systems); NaN where there is none.
+        given: bool (rows, systems).
+    """
+    rows = table.num_rows
+    flat = pa.StructArray.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(
+                pa.array(np.tile(np.arange(len(systems), dtype=np.int32), rows)), pa.array(list(systems), pa.string())
+            ).cast(pa.string()),
+            pa.array(scores.ravel(), pa.float64(), mask=np.isnan(scores.ravel())),
+            pa.array(given.ravel(), pa.bool_()),
+        ],
+        fields=list(PARTS.value_type),
+    )
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * len(systems))
+    columns = {
+        name: table[name] if name in table.column_names else pa.nulls(rows, DETECTIONS.field(name).type)
+        for name in DETECTIONS.names
+    }
+    parts = pa.ListArray.from_arrays(offsets, flat, type=PARTS)
+    return pa.table({**columns, "parts": parts}).cast(JOINED)
+
+
+def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
+    """Names of the systems, their scores and whether they gave them, from the column `parts`.
+
+    Returns:
+        Names (none where no row has parts); float64 (rows, systems), NaN where there is no score; bool (rows, systems).
+
+    Raises:
+        UserError: rows name different systems.
+    """
+    column = table["parts"].combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # of no chunk
+        column = pa.nulls(0, PARTS)
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    lists = column.drop_null()
+    flat = lists.flatten()
+    if not len(lists):
+        return (), np.full((len(column), 0), np.nan), np.zeros((len(column), 0), bool)
+    lengths = set(pc.list_value_length(lists).unique().to_pylist())
+    coded = flat.field("system").dictionary_encode()
+    many = lengths.pop()
+    place = coded.indices.to_numpy()
+    if lengths or not (place.reshape(-1, many) == place[:many]).all():
+        raise UserError("rows name different systems in their parts", remedy="join them anew, all of one config")
+    names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
+    scores, given = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
+    scores[there] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
+    given[there] = flat.field("given").to_numpy(zero_copy_only=False).reshape(-1, many)
+    return names, scores, given
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """In total order: query_id, score descending, doc_id, channel, start, end."""
+    return table.take(pc.sort_indices(table, _ORDER))
+
+
+def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
+    """An aligned list with the parts of the detections in it: JOINED_TRIALS; null of misses.
+
+    Args:
+        trials: TRIALS of these detections.
+        joined: JOINED; no two rows of a query have the same place and times.
+    """
+    rows = {key: row for row, key in enumerate(keys_of(joined))}
+    found = [rows.get(key) for key in keys_of(trials)]
+    parts = joined["parts"].combine_chunks().take(pa.array(found, pa.int64()))
+    return trials.append_column(JOINED_TRIALS.field("parts"), parts).cast(JOINED_TRIALS)
+
+
+def keys_of(table: pa.Table) -> zip[tuple[object, ...]]:
+    """The key of each row."""
+    return zip(*(table[name].to_pylist() for name in KEY), strict=True)

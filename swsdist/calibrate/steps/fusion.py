@@ -1,0 +1,132 @@
+"""fusion: the scores of several systems become one log-likelihood ratio; see `swsdist.calibrate.fusion`.
+
+It decides where a log-likelihood ratio pays at the operating point: from ln(beta) on, beta being the weight of false alarms
+(Rodriguez-Fuentes and Penagarikano 2013, eq. 31, with the effective prior 1 / (1 + beta)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import pyarrow as pa
+from pydantic import Field
+
+from swsdist.calibrate.fusion import Fusion, Rows, fit_fusion, rounded_log
+from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step
+
+
+class FusionOptions(Options):
+    """Options of the step."""
+
+    marks: bool = Field(False, description="also fit a weight for each system's having made no detection there")
+    prior: float | None = Field(
+        None, gt=0, lt=1, description="effective prior of the fit; default: the operating point's, 1 / (1 + beta)"
+    )
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Rows of scores with their labels, and the operating point that they are weighed for; it adds."""
+
+    rows: Rows
+    point: Point | None
+
+    def __add__(self, other: Gathered) -> Gathered:
+        return Gathered(self.rows + other.rows, self.point)
+
+
+class FusionStep(Step[FusionOptions, Gathered]):
+    """``llr = w_0 + sum w_k s_k``, fitted on hits and false alarms of aligned joined lists."""
+
+    name = "fusion"
+    version = 1
+    model = FusionOptions
+
+    def threshold(self, point: Point) -> float | None:
+        """ln(beta)."""
+        return rounded_log(point.beta)
+
+    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
+        """Rows of scores with their labels."""
+        return Gathered(Rows.of(aligned, marks=self.options.marks), point)
+
+    def fit(self, parts: Iterable[Gathered]) -> Json:
+        """At the prior of the options, or of the operating point; without either as the detections are.
+
+        Raises:
+            UserError: there are no hits, or no false alarms.
+        """
+        whole = reduce(add, parts)
+        prior, point = self.options.prior, whole.point
+        if prior is None and point is not None:
+            prior = 1 / (1 + point.beta)
+        return _described(fit_fusion([whole.rows], trials=None if point is None else point.trials, prior=prior))
+
+    def average(self, models: Sequence[Json]) -> Json:
+        """The mean of log-likelihood ratios is the fusion of the mean weights.
+
+        Raises:
+            ValueError: they are of different systems.
+        """
+        read = [_read(model) for model in models]
+        if len({(one.systems, len(one.marks)) for one in read}) > 1:
+            raise ValueError("its folds are of different systems")
+        first = read[0]
+
+        def mean(column: Iterable[float]) -> float:
+            return math.fsum(column) / len(read)
+
+        return _described(
+            Fusion(
+                first.systems,
+                tuple(mean(column) for column in zip(*(one.weights for one in read), strict=True)),
+                mean(one.offset for one in read),
+                tuple(mean(column) for column in zip(*(one.marks for one in read), strict=True)),
+            )
+        )
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+    ) -> Floats:
+        """Log-likelihood ratios."""
+        assert fitted is not None  # the procedure fits before it applies
+        return _read(fitted).scores(table)
+
+
+def _described(fusion: Fusion) -> Json:
+    weights = {name: {"weight": value} for name, value in zip(fusion.systems, fusion.weights, strict=True)}
+    for name, value in zip(fusion.systems, fusion.marks, strict=False):
+        weights[name]["none_there"] = value
+    return {"offset": fusion.offset, "systems": weights}
+
+
+def _read(model: Json) -> Fusion:
+    """From JSON.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is no fusion.
+    """
+    offset, systems = model["offset"], model["systems"]
+    if not isinstance(systems, Mapping) or not isinstance(offset, int | float) or not systems:
+        raise ValueError("it holds no weights of systems")
+    names = tuple(systems)
+    weights = tuple(float(systems[name]["weight"]) for name in names)
+    marked = ["none_there" in systems[name] for name in names]
+    marks = tuple(float(systems[name]["none_there"]) for name in names) if all(marked) else ()
+    if not all(math.isfinite(value) for value in (offset, *weights, *marks)):
+        raise ValueError("a weight is not finite")
+    return Fusion(names, weights, float(offset), marks)
+
+
+def fusions_in(values: Mapping[str, object]) -> list[Fusion]:
+    """The fusions of a file of fitted steps (as JSON values), one a fold; none where it has no such step."""
+    steps = values.get("steps")
+    for step in steps if isinstance(steps, list) else []:
+        if step["name"] == FusionStep.name:
+            return [_read(model) for model in step["models"]]
+    return []

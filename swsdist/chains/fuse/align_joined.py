@@ -1,0 +1,22 @@
+"""align-joined is align of joined lists: what the systems gave to a detection stays beside it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from swsdist.calibrate.joined import with_parts_of
+from swsdist.chains.search.align import Align
+from swsdist.pipeline.stage import Table
+from swsdist.types import JOINED_TRIALS
+
+
+class AlignJoined(Align):
+    """What fits a fusion reads these."""
+
+    name = "align-joined"
+    version = 1
+    tables = {"trials": Table(JOINED_TRIALS)}
+
+    def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
+        """With the column `parts`."""
+        return with_parts_of(trials, detections)

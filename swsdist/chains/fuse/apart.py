@@ -1,0 +1,62 @@
+"""apart finds what overlaps a detection of another query that has a higher fused score, one bucket of documents at a time.
+
+With `leave`, which takes it away, it makes what is decided of a query depend on the other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.calibrate.joined import KEY
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.told import Bucket
+from swsdist.partition import bucket_of, slot_of
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.joining import staying
+from swsdist.types import DETECTIONS
+
+#: Detections that go, by the slot of their query.
+GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])
+
+
+class Apart(Stage):
+    """A task a bucket of documents: what of them goes."""
+
+    name = "apart"
+    version = 1
+    unit = "detections"
+    tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """Each reads its own rows of every file."""
+        files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
+        overlap = inputs.own(FuseInputs).options.overlap
+        names, rows = [part.name for part in files], sum(part.rows for part in files)
+        for bucket in range(buckets) if rows else ():
+            payload = {"files": names, "overlap": overlap, "bucket": bucket, "buckets": buckets}
+            yield inputs.task(
+                names, overlap, bucket, buckets, label=f"bucket {bucket}", work=rows / buckets, payload=payload
+            )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Best first, whatever the query."""
+        payload = task.payload
+        bucket, buckets = payload["bucket"], payload["buckets"]
+        mine = [DETECTIONS.empty_table()]
+        for name in payload["files"]:
+            table = context.read(name)
+            coded = table["doc_id"].combine_chunks().dictionary_encode()
+            here = np.array([bucket_of(name, buckets) == bucket for name in coded.dictionary.to_pylist()], bool)
+            mine.append(table.filter(pa.array(here[coded.indices.to_numpy()])) if len(here) else table)
+        whole = pa.concat_tables(mine)
+        gone = whole.filter(pa.array(~staying(whole, payload["overlap"], between_queries=True))).select(KEY)
+        slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
+        gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
+            [("slot", "ascending"), *((k, "ascending") for k in KEY)]
+        )
+        return Done((context.publish(task, "gone", [gone], GONE),), Bucket(bucket, gone.num_rows))

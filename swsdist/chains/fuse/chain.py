@@ -1,0 +1,89 @@
+"""The fuse chain leads from the lists of several systems to the scored report of one.
+
+::
+
+    (systems that are run first) -> queries -> union -> [rescore] -> fill -> align.train -> fit -> combine -> [apart -> decide]
+                                                            decide -> align.final -> measure -> score; decide -> export
+
+From align.train on the stages are those of the search chain. Where detections of different queries do not compete, combine is
+called decide.
+"""
+
+from __future__ import annotations
+
+from swsdist.chains.fuse.align_joined import AlignJoined
+from swsdist.chains.fuse.apart import Apart
+from swsdist.chains.fuse.asked import Asked
+from swsdist.chains.fuse.check import check
+from swsdist.chains.fuse.fill import Fill
+from swsdist.chains.fuse.inputs import FuseInputs, options_of
+from swsdist.chains.fuse.leave import Leave
+from swsdist.chains.fuse.report import notices, publish
+from swsdist.chains.fuse.rescore import Rescore
+from swsdist.chains.fuse.systems import configs
+from swsdist.chains.fuse.union import TABLES, Union
+from swsdist.chains.search.align import Align
+from swsdist.chains.search.decide import Decide
+from swsdist.chains.search.export import Export
+from swsdist.chains.search.fit import Fit
+from swsdist.chains.search.measure import Measure
+from swsdist.chains.search.report.notices import summary
+from swsdist.chains.search.report.publish import FILES
+from swsdist.chains.search.report.reporting import rejected_rows
+from swsdist.chains.search.score import Score
+from swsdist.config import Config
+from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.ledger import Ledger
+
+
+def build(config: Config, ledger: Ledger) -> Chain:
+    """The chain of a config.
+
+    Raises:
+        ConfigError: its options are wrong.
+    """
+    own, options = FuseInputs.of(config, ledger), options_of(config)
+    lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)
+    rescored = (
+        [Step("rescore", Rescore(), "search", {"joined": "union:joined"})] if options.missing == "rescore" else []
+    )
+    filling = {"joined": "union:joined", **({"rescored": "rescore:rescored"} if rescored else {})}
+    judged = {"detections": "fill:filled", "calibration": "fit:calibration"}
+    deciding = [Step("decide", Decide(), "score", judged)]
+    if options.between_queries:
+        deciding = [
+            Step("combine", Decide(), "score", judged, {"scored": "combined"}),
+            Step("apart", Apart(), "score", {"scored": "combine:scored"}),
+            Step("decide", Leave(), "score", {"scored": "combine:scored", "gone": "apart:gone"}),
+        ]
+    steps = (
+        Step("queries", Asked(), "search"),
+        Step("union", Union(), "search", {"lists": lists}),
+        *rescored,
+        Step("fill", Fill(), "search", filling),
+        Step("align.train", AlignJoined(), "score", {"detections": "fill:filled"}, {"trials": "aligned"}),
+        Step("fit", Fit(), "score", {"trials": "align.train:trials"}),
+        *deciding,
+        Step("align.final", Align(), "score", {"detections": "decide:scored"}),
+        Step("measure", Measure(), "score", {"trials": "align.final:trials"}),
+        Step("score", Score(), "score", {"parts": "measure:parts", "calibration": "fit:calibration"}),
+        Step(
+            "export",
+            Export(),
+            "score",
+            {"queries": "queries:groups", "scored": "decide:scored", "trials": "align.final:trials"},
+        ),
+    )
+    return Chain(
+        "fuse",
+        steps,
+        own,
+        publish,
+        FILES,
+        notices,
+        rejected_rows,
+        check,
+        summary,
+        lambda: configs(own),
+    )

@@ -1,0 +1,38 @@
+"""What of a fusion can be told before any work, for `swsdist check`: its runs, and the inputs of what is run first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.fuse.systems import configs
+from swsdist.chains.search.check import check as check_search
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.errors import SwsdistError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.finding import Finding
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.ledger import Ledger
+
+
+def check(own: FuseInputs) -> Iterator[Finding]:
+    """A finding or more a system; one that is bad does not end it."""
+    for system in own.options.systems:
+        if system.run is None:
+            continue
+        try:
+            course = recorded(Folder(own.place(system), own.config.storage))
+            done = "decide" in course.ended
+            told = course.run.path() if done else "this run is not finished: run it to its end first"
+            yield Finding(f"{system.name}: run", done, told)
+        except SwsdistError as error:
+            yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
+    try:
+        found = configs(own)
+    except SwsdistError as error:
+        yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))
+        return
+    for name, config in found.items():
+        ledger = Ledger(Folder(config.run, config.storage))
+        for finding in check_search(SearchInputs.of(config, ledger)):
+            yield finding._replace(name=f"{name}: {finding.name}")

@@ -1,0 +1,144 @@
+"""The fuse chain knows these before its first step: the corpus, as the search chain does, and the systems as they were run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+
+from swsdist.chains.fuse.options import FusedSystem, FuseOptions
+from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.settings import scores_of
+from swsdist.config import Config
+from swsdist.entries import checked
+from swsdist.errors import ConfigError, StoreError
+from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.ledger import Ledger
+from swsdist.registries import CHAINS
+
+
+class FuseInputs(SearchInputs):
+    """Documents are those of the first system's store; whatever asks for a store is given that one."""
+
+    def __init__(self, config: Config, ledger: Ledger) -> None:
+        super().__init__(config, ledger)
+        self.options = options_of(config)
+
+    @classmethod
+    def of(cls, config: Config, ledger: Ledger) -> FuseInputs:
+        """Those of a config."""
+        return cls(config, ledger)
+
+    def place(self, system: FusedSystem) -> str:
+        """The run folder of a system."""
+        return (
+            system.run.rstrip("/") if system.run is not None else f"{self.config.run.rstrip('/')}/systems/{system.name}"
+        )
+
+    @cached_property
+    def courses(self) -> dict[str, Course]:
+        """The systems as they were run, by name.
+
+        Raises:
+            StoreError: one is not finished.
+            ConfigError: one is no run of the search chain.
+        """
+        found = {}
+        for system in self.options.systems:
+            course = recorded(Folder(self.place(system), self.config.storage))
+            where = f"options.systems: {system.name}"
+            if not isinstance(course.chain.own, SearchInputs) or "reduce" not in course.plan.order:
+                raise ConfigError(
+                    f"this is a run of the chain {course.config.chain}, which searches nothing itself",
+                    where=f"{where} ({course.run.path()})",
+                    remedy="name runs of the chain search",
+                )
+            if "decide" not in course.ended:
+                raise StoreError(
+                    "this run is not finished", where=f"{where} ({course.run.path()})", remedy="run it to its end first"
+                )
+            found[system.name] = course
+        return found
+
+    def searches(self, course: Course) -> list[Course]:
+        """The systems."""
+        return list(self.courses.values())
+
+    def settle(self) -> None:
+        """Take the first system's store; tell where systems searched something else than the corpus."""
+        first, *_ = self.courses.values()
+        self.store, self.manifest = first.chain.own.store, first.chain.own.manifest
+        if not self.first_look("systems"):
+            return
+        wanted = self._documents(self)
+        for name, course in self.courses.items():
+            if self._documents(course.chain.own) != wanted:
+                self.noted.add(
+                    "systems that searched other documents than the corpus has",
+                    where=f"{name}: {course.run.path()}",
+                    remedy="what one did not search counts as not found by it; run the systems on one corpus",
+                )
+            mine = {
+                (row["query_id"], row["example"]) for row in self.queries.select(["query_id", "example"]).to_pylist()
+            }
+            own: SearchInputs = course.chain.own
+            theirs = {
+                (row["query_id"], row["example"]) for row in own.queries.select(["query_id", "example"]).to_pylist()
+            }
+            if {query for query, _ in mine} != {query for query, _ in theirs}:
+                self.noted.add(
+                    "systems that searched other queries than the corpus has",
+                    where=f"{name}: {course.run.path()}",
+                    remedy="run the systems on one corpus",
+                )
+
+    @staticmethod
+    def _documents(own: SearchInputs) -> str:
+        keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
+        return fingerprint(sorted(keys))
+
+    @cached_property
+    def from_audio(self) -> bool:
+        """Whether any system needs recordings."""
+        return any(course.chain.own.from_audio for course in self.courses.values())
+
+    def scores(self) -> dict[str, str]:
+        """What the fused scores depend on, by key: the options, and of each system what its scores depend on."""
+        found = {
+            f"options.{key}": json.dumps(value) for key, value in self.options.matters().items() if key != "systems"
+        }
+        for name, course in sorted(self.courses.items()):
+            found |= {f"{name}: {key}": value for key, value in scores_of(course.config).items()}
+        return found
+
+    def recall(self, state: Mapping[str, str]) -> None:
+        """Take the store that a plan had, in its state then."""
+        if state.get("store"):
+            self.store = Folder(state["store"], self.config.storage)
+        super().recall(state)
+
+    def read(self, steps: frozenset[str]) -> None:
+        """Read what the systems have made, and the tables that these steps need."""
+        self.settle()
+        if self.queries.num_rows and "align.train" in steps:
+            _ = self.references
+        self.look()
+
+
+def options_of(config: Config) -> FuseOptions:
+    """The options of a config of this chain.
+
+    Raises:
+        ConfigError: they are wrong, or do not fit together.
+    """
+    options = FuseOptions.model_validate(checked(CHAINS, "fuse", config.options, "options"))  # type: ignore[type-var]
+    if options.missing == "rescore" and options.scores == "final":
+        raise ConfigError(
+            "scores of places that are searched again are normalised ones, not final ones",
+            where="options.missing: rescore",
+            remedy="set options.scores: normalised, or missing: average",
+        )
+    return options

@@ -1,0 +1,75 @@
+"""Options of the chain fuse: the section `options` of its config."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from swsdist.config.section import ONE_OR_MORE, IsPath, Section
+
+
+class FusedSystem(Section):
+    """One system of a fusion: a finished run of the search chain, or a config that is run first, on the same corpus."""
+
+    name: Annotated[str, Field(min_length=1, pattern=r"^[^/\\:]+$")] = Field(
+        description="what it is called in the fusion"
+    )
+    run: IsPath | None = Field(None, description="folder of a finished run, local or s3://")
+    config: IsPath | None = Field(
+        None,
+        description="config that is run first, in RUN/systems/NAME; its corpus, protocol and executor are those of the fusion",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> FusedSystem:
+        if (self.run is None) == (self.config is None):
+            raise ValueError(f"system {self.name}: give a run or a config, and not both")
+        return self
+
+
+class FuseOptions(Section):
+    """All of them."""
+
+    systems: Annotated[tuple[FusedSystem, ...], ONE_OR_MORE] = Field(
+        description="the systems: {name, run} or {name, config} each"
+    )
+    scores: Literal["normalised", "q-norm", "final"] = Field(
+        "normalised",
+        description="which scores of a system: normalised, by its steps of calibration before the first that is fitted; "
+        "q-norm, these less their mean, over their standard deviation, of the query's detections in its list; final, those of "
+        "its scored list",
+    )
+    meet: Literal["overlap", "middle"] = Field(
+        "overlap",
+        description="detections of two systems mean one place if they overlap, or if the mid-point of one lies in the other",
+    )
+    overlap: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="if they overlap: by more than this part of the shorter one; as of two detections of a list",
+    )
+    missing: Literal["average", "least", "rescore"] = Field(
+        "average",
+        description="score of a system that has no detection at a place: the average of the others' there; the least that it "
+        "gave to a detection of the query; or what its method says of that place",
+    )
+    margin: float = Field(
+        0.1, ge=0, description="rescore: s before and behind a place in which the match may begin and end as well"
+    )
+    between_queries: bool = Field(
+        True,
+        description="of overlapping detections of different queries the one with the highest fused score stays: what is "
+        "decided of a query then depends on the other queries",
+    )
+
+    @model_validator(mode="after")
+    def _names_are_different(self) -> FuseOptions:
+        names = [one.name for one in self.systems]
+        if not names:
+            raise ValueError("systems: name at least one")
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"systems: {names.count(name)} are called {name}; name them apart")
+        return self

@@ -1,0 +1,192 @@
+"""rescore asks a system for the best match at places that only others found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.calibrate.fusion import RESCORED
+from swsdist.calibrate.joined import KEY, parts_of
+from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.queries import read_group
+from swsdist.chains.search.told import Bucket
+from swsdist.config import Config
+from swsdist.config.calibration import Calibrate
+from swsdist.config.search import Search
+from swsdist.errors import ConfigError
+from swsdist.io.filesystem import Folder
+from swsdist.methods.method import SPANS
+from swsdist.methods.registry import create, identity
+from swsdist.needs import Needs
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.store.manifest import require, state_name
+from swsdist.store.reading import Store
+from swsdist.times import seconds_to_frame
+from swsdist.types import DETECTIONS
+
+
+class Rescore(Stage):
+    """A task a bucket and system. The match lies in the place, widened by a margin, and is normalised as the system's are.
+
+    A query that the system did not search, or a place too short for its query, has no score: what stands for it is filled in.
+    """
+
+    name = "rescore"
+    version = 1
+    unit = "detections"
+    tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """One CPU and what a search in a piece of a document takes."""
+        return (Needs(),)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """Of each system the places in the bucket that it did not find.
+
+        Raises:
+            ConfigError: a system's documents are places in recordings, which its method does not know by these names.
+        """
+        own = inputs.own(FuseInputs)
+        runs = {name: described(name, course) for name, course in own.courses.items()}
+        for receipt, told in inputs.told("joined", Bucket):
+            (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
+            for name, run in runs.items():
+                yield inputs.task(
+                    receipt.fingerprint,
+                    name,
+                    [run[key] for key in ("reads", "method", "store", "calibrate")],
+                    own.options.margin,
+                    label=f"{name}, bucket {told.bucket}",
+                    work=told.rows / len(runs),
+                    payload={
+                        "joined": joined.name,
+                        "known": known.name,
+                        "system": name,
+                        "run": run,
+                        "margin": own.options.margin,
+                        "bucket": told.bucket,
+                        "slots": joined.slots,
+                    },
+                )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Search these places."""
+        payload = task.payload
+        table = context.read(payload["joined"])
+        systems, _, given = parts_of(table)
+        lacking = table.select(KEY)
+        if table.num_rows:
+            lacking = lacking.filter(pa.array(~given[:, systems.index(payload["system"])]))
+        rows = rescored(lacking, payload, context) if lacking.num_rows else RESCORED.empty_table()
+        output = context.publish(task, "rescored", [rows], RESCORED, tuple(payload["slots"]))
+        return Done((output,), Bucket(payload["bucket"], rows.num_rows))
+
+
+def described(name: str, course: Course) -> Values:
+    """What a task needs of a system to ask its method and normalise what it says: JSON values.
+
+    Raises:
+        ConfigError: its documents are places in recordings.
+    """
+    own, root = course.chain.own, course.run.root
+    if own.placed:
+        raise ConfigError(
+            f"the documents of {name} are places in recordings, and detections name recordings",
+            where="options.missing: rescore",
+            remedy="set options.missing: average, or least",
+        )
+    folder = course.place(course.chain.step("queries")) or root
+    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+    return {
+        "reads": [part.sha256 for part in (*statistics, *queries)],
+        "statistics": [[f"{root}/{part.name}", *part.slots] for part in statistics],
+        "queries": [f"{folder}/{part.name}" for part in queries],
+        "store": [own.store.root, own.open_store().manifest.fingerprint],
+        "method": identity(course.config.search),
+        "search": course.config.search.model_dump(mode="json"),
+        "calibrate": course.config.calibrate.model_dump(mode="json"),
+    }
+
+
+def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
+    """RESCORED of the places of a bucket that a system did not find."""
+    run = payload["run"]
+    root, state = run["store"]
+    folder = Folder(root, context.storage)
+    store = Store(folder, require(folder, state_name(state)))
+    method, shift, margin = create(Search.model_validate(run["search"])), store.manifest.tick, payload["margin"]
+    wanted = set(lacking["query_id"].to_pylist())
+    groups = [read_group(context, name) for name in run["queries"]]
+    queries = pa.concat_tables(
+        group.filter(pa.array([query_id in wanted for query_id in group["query_id"].to_pylist()], pa.bool_()))
+        for group in groups
+    )
+    if not queries.num_rows:
+        return RESCORED.empty_table()
+    spans = lacking.select(KEY[:3]).to_pydict()
+    spans["first"] = [max(0, seconds_to_frame(start - margin, shift)) for start in lacking["start"].to_pylist()]
+    spans["last"] = [max(0, seconds_to_frame(end + margin, shift) - 1) for end in lacking["end"].to_pylist()]
+    found = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
+    rows = matched(spans, found)
+    score = -found["cost"].to_numpy().astype(np.float64) / found["scale"].to_numpy()
+    there = lacking.take(pa.array(rows, pa.int64()))
+    raw: dict[str, Any] = {name: there[name] for name in KEY}
+    raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
+    raw |= {"score": score, "example": found["example"]}
+    listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
+    return scaled(listed, payload, context)
+
+
+def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
+    """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
+
+    A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
+    """
+    columns = [spans[name] for name in ("query_id", "doc_id", "channel", "first", "last")]
+    rows: list[int] = []
+    at = 0
+    for query, doc, channel, first, last in zip(
+        *(found[name].to_pylist() for name in ("query_id", "doc_id", "channel", "first", "last")), strict=True
+    ):
+        while not (
+            (columns[0][at], columns[1][at], columns[2][at]) == (query, doc, channel)
+            and columns[3][at] <= first
+            and last <= columns[4][at]
+        ):
+            at += 1
+        rows.append(at)
+        at += 1
+    return rows
+
+
+def scaled(listed: pa.Table, payload: Values, context: Context) -> pa.Table:
+    """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
+    run = payload["run"]
+    low, high = payload["slots"]
+    files = [name for name, first, last in run["statistics"] if first <= high and low <= last]
+    statistics = from_table(pa.concat_tables(context.read(name) for name in files))
+    first, _ = procedures(Calibrate.model_validate(run["calibrate"]), Point(1, 1.0))
+    listed = first.scores(listed, statistics)
+    known = context.read(payload["known"])
+    mine = [row for row in known.to_pylist() if row["system"] == payload["system"]]
+    scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in mine}
+    # A query of which the system made no detection has no scale of its own, as long as its list has one.
+    changed = any(pair != (0.0, 1.0) for pair in scale.values())
+    there = [query_id in scale or not changed for query_id in listed["query_id"].to_pylist()]
+    listed = listed.filter(pa.array(there, pa.bool_()))
+    pairs = np.array([scale.get(name, (0.0, 1.0)) for name in listed["query_id"].to_pylist()], np.float64).reshape(
+        -1, 2
+    )
+    score = (listed["score"].to_numpy().astype(np.float64) - pairs[:, 0]) / pairs[:, 1]
+    columns = {name: listed[name] for name in KEY}
+    system = pa.array([payload["system"]] * listed.num_rows, pa.string())
+    return pa.table({**columns, "system": system, "score": score}).cast(RESCORED)

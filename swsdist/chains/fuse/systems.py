@@ -1,0 +1,42 @@
+"""Systems of a fusion that are run first: their configs, on the corpus of the fusion."""
+
+from __future__ import annotations
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.config import Config, load_config
+from swsdist.errors import ConfigError
+from swsdist.fingerprint import fingerprint
+
+
+def configs(own: FuseInputs) -> dict[str, Config]:
+    """By name: each with corpus, protocol, executor and storage of the fusion, in a run folder below its own.
+
+    Systems that compute the same features share a store, unless their configs name one: RUN/systems/stores/NAME, NAME being the
+    first of these systems.
+
+    Raises:
+        ConfigError: a config cannot be read, is wrong, or is of another chain.
+    """
+    found: dict[str, Config] = {}
+    stores: dict[str, str] = {}
+    mine = own.config
+    for system in own.options.systems:
+        if system.config is None:
+            continue
+        config = load_config(
+            system.config, corpus=mine.corpus.model_dump(mode="json", exclude_defaults=True), run=own.place(system)
+        )
+        if config.chain != "search":
+            raise ConfigError(
+                f"it is of the chain {config.chain}, and fused are runs of the chain search",
+                where=f"options.systems: {system.name}: {system.config}",
+                remedy="name configs of the chain search",
+            )
+        shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "score")}
+        index = config.index
+        if index.store is None:
+            key = fingerprint([one.matters() for one in config.features])
+            place = stores.setdefault(key, f"{mine.run.rstrip('/')}/systems/stores/{system.name}")
+            index = index.model_copy(update={"store": place})
+        found[system.name] = config.model_copy(update={**shared, "index": index})
+    return found

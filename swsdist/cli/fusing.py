@@ -1,0 +1,136 @@
+"""The command that makes one list of several systems' lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Unpack
+
+import click
+
+from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
+from swsdist.cli.outputs import written
+from swsdist.registries import WRITERS
+
+if TYPE_CHECKING:
+    from swsdist.calibrate.fusion import Missing
+    from swsdist.reduce.joining import Meeting
+
+
+class _Fused(TaskOptions):
+    """Options of `fuse`."""
+
+    scores: Literal["q-norm", "as-given"]
+    missing: Missing
+    meet: Meeting
+    overlap: float
+    fit: str | None
+    folds: int
+    threshold: Literal["own", "fitted"]
+    marks: bool
+    prior: float | None
+    keep_overlaps: bool
+
+
+@click.command()
+@click.argument("systems", nargs=-1, required=True, metavar="LIST...")
+@click.option(
+    "-o", "--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet."
+)
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
+@click.option(
+    "--scores",
+    type=click.Choice(["q-norm", "as-given"]),
+    default="q-norm",
+    show_default=True,
+    help="Normalise each query's scores in each list first, or not.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["average", "least"]),
+    default="average",
+    show_default=True,
+    help="Score of a system without a detection: the others' average, or its least of the query.",
+)
+@click.option(
+    "--meet",
+    type=click.Choice(["overlap", "middle"]),
+    default="overlap",
+    show_default=True,
+    help="Two detections are one if they overlap, or by mid-points.",
+)
+@click.option(
+    "--overlap", type=float, default=0.5, show_default=True, help="By more than this part of the shorter one."
+)
+@click.option(
+    "--fit",
+    metavar="HOW",
+    help="Weights from: crossfit, oracle, a file, a finished run, none (all the same). [default: crossfit with references]",
+)
+@click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
+@click.option(
+    "--threshold",
+    type=click.Choice(["own", "fitted"]),
+    default="own",
+    show_default=True,
+    help="Decide at ln(beta), or at best TWV.",
+)
+@click.option("--marks", is_flag=True, help="Also weigh that a system made no detection.")
+@click.option("--prior", type=float, help="Effective prior of the fit. [default: the operating point's]")
+@click.option("--keep-overlaps", is_flag=True, help="Keep overlapping detections of different queries.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@task_options
+def fuse(
+    systems: tuple[str, ...], out: str, kind: str | None, save: str | None, strict: bool, **options: Unpack[_Fused]
+) -> int:
+    """Make one list of several systems' lists: join, fill what is missing, weigh, decide.
+
+    Each LIST is a STDLIST, KWSLIST, table or Kaldi's results; NAME=PATH gives it a name, by which its weight is known.
+    With references the weights are fitted by logistic regression; without, all systems weigh the same.
+
+    \b
+    swsdist fuse dtw=a.xml words=b.xml -e ecf.xml -r ref.rttm -t tlist.xml -o fused.xml --save fusion.json
+    swsdist fuse dtw=c.xml words=d.xml -e ecf2.xml --fit fusion.json -o fused2.xml
+    """
+    from pathlib import Path
+
+    from swsdist.cli.calibrating import fitted_file
+    from swsdist.evaluation.calibration import point_without_references
+    from swsdist.evaluation.fusion import Request, fuse_lists
+    from swsdist.evaluation.lists import named_paths, read_system
+    from swsdist.evaluation.reading import protocol_for, read_task
+    from swsdist.evaluation.writing import kinds_of, write_list
+    from swsdist.io.notices import Notices
+
+    if kind is None:
+        kinds_of(Path(out))
+    notices = Notices(strict)
+    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
+    task = point = None
+    if has_references(options):
+        task = read_task(**task_files(options), protocol=rules, notices=notices)
+    else:
+        point = point_without_references(rules, options["ecf"], options["seconds"])
+    request = Request(
+        options["scores"] == "q-norm",
+        options["meet"],
+        options["overlap"],
+        options["missing"],
+        fitted_file(options["fit"]),
+        options["folds"],
+        options["threshold"],
+        options["marks"],
+        options["prior"],
+        not options["keep_overlaps"],
+    )
+    given = {
+        name: read_system(path, conventions=rules.rules, notices=notices) for name, path in named_paths(systems).items()
+    }
+    result = fuse_lists(given, request, task, point)
+    as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
+    print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
+    if save is not None:
+        if result.fitted is None:
+            raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
+        Path(save).write_bytes(result.fitted)
+        print(f"{save}: what was fitted")
+    warn(notices)
+    return 0

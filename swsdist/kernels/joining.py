@@ -1,0 +1,93 @@
+"""Spans of several systems that mean one place, greedily, best first: at most one of each system."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.compiled import compiled
+
+
+@compiled(
+    "void(int64[::1], float64[::1], int64[::1], int64[::1], int64[::1], int64, float64, boolean, int64[::1], int64[::1])"
+)
+def join(
+    bounds: NDArray[np.int64],
+    score: NDArray[np.float64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    system: NDArray[np.int64],
+    systems: int,
+    share: float,
+    by_middle: bool,
+    order: NDArray[np.int64],
+    owner: NDArray[np.int64],
+) -> None:
+    """Each best span that is left is a place; of each other system the best span that is left and meets it belongs to it.
+
+    The better of two has the higher score; of equal ones the lower first, then last, then system. Two spans meet if they have
+    more than a share of the shorter one in common; or if the mid-point of one lies in the other, both borders included.
+
+    Args:
+        bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] may be joined with each other only.
+        score: float64 (spans,), finite.
+        first, last: int64 (spans,), both inclusive.
+        system: int64 (spans,), from 0.
+        systems: how many there are.
+        share: 0 to 1; not looked at by mid-points.
+        by_middle: spans meet by their mid-points.
+        order: int64 (spans,), is written: the spans of each group, best first.
+        owner: int64 (spans,), is written: of each place in `order`, the place of the span that it belongs to, or its own.
+    """
+    seen = np.empty(systems, np.bool_)
+    for g in range(len(bounds) - 1):
+        begin, end = bounds[g], bounds[g + 1]
+        order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
+        for i in range(begin + 1, end):  # sorted by score: only equal ones are exchanged
+            one = order[i]
+            j = i
+            while j > begin:
+                other = order[j - 1]
+                if score[other] != score[one]:
+                    break
+                if first[other] != first[one]:
+                    better = first[one] < first[other]
+                elif last[other] != last[one]:
+                    better = last[one] < last[other]
+                else:
+                    better = system[one] < system[other]
+                if not better:
+                    break
+                order[j] = other
+                j -= 1
+            order[j] = one
+        for i in range(begin, end):
+            owner[i] = -1
+        for i in range(begin, end):
+            if owner[i] >= 0:
+                continue
+            owner[i] = i
+            one = order[i]
+            seen[:] = False
+            seen[system[one]] = True
+            left = systems - 1
+            for j in range(i + 1, end):
+                if left == 0:
+                    break
+                other = order[j]
+                if owner[j] >= 0 or seen[system[other]]:
+                    continue
+                if by_middle:
+                    # Twice the mid-points, in whole numbers.
+                    mine, theirs = first[one] + last[one] + 1, first[other] + last[other] + 1
+                    meets = (2 * first[other] <= mine <= 2 * (last[other] + 1)) or (
+                        2 * first[one] <= theirs <= 2 * (last[one] + 1)
+                    )
+                else:
+                    common = min(last[one], last[other]) - max(first[one], first[other]) + 1
+                    shorter = min(last[one] - first[one], last[other] - first[other]) + 1
+                    meets = common > share * shorter
+                if meets:
+                    owner[j] = i
+                    seen[system[other]] = True
+                    left -= 1

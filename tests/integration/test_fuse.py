@@ -1,0 +1,189 @@
+"""Fusion of systems, end to end: those it runs first and those it takes, the same whatever the cut and wherever it runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import swsdist
+from swsdist.calibrate.joined import parts_of
+from swsdist.chains.search.told import Fitted
+from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.status import status
+
+
+class Fusing:
+    """Configs of two systems and their fusion, in a folder of its own."""
+
+    def __init__(self, folder: Path, corpus: Path) -> None:
+        self.folder = folder
+        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+        self.corpus = {name: str(corpus / f"{table}.csv") for name, table in tables.items()}
+        self.write("one", search={"distance": "cosine"})
+        self.write("two", search={"distance": "cosine-squared"})
+
+    def write(self, name: str, **values: Any) -> str:
+        path = self.folder / f"{name}.yaml"
+        given = {"run": name, "corpus": self.corpus, "executor": {"kind": "serial"}, **values}
+        path.write_text(json.dumps(given))
+        return str(path)
+
+    def fuse(
+        self, run: str, *sets: str, systems: Any = None, config: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Run a fusion of the two, or of others."""
+        systems = systems or [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
+        given = {"chain": "fuse", "system": "fused", "options": {"systems": systems, **options}, **(config or {})}
+        return swsdist.run(self.write(run, **given), sets=list(sets))
+
+    def joined(self, run: str) -> pa.Table:
+        """What was filled."""
+        course = recorded(Folder(str(self.folder / run)))
+        return pa.concat_tables(course.read("fill", "filled"))
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory: pytest.TempPathFactory, small_corpus: Path) -> Fusing:
+    """A fusion that nothing happened to, in `fused`; to be read only."""
+    fusing = Fusing(tmp_path_factory.mktemp("fused"), small_corpus)
+    assert not fusing.fuse("fused").outcome.failures
+    return fusing
+
+
+@pytest.fixture
+def fusing(tmp_path: Path, fused: Fusing, small_corpus: Path) -> Fusing:
+    """Two systems that were run, in `fused/systems`."""
+    shutil.copytree(fused.folder / "fused", tmp_path / "fused")
+    return Fusing(tmp_path, small_corpus)
+
+
+TAKEN = [{"name": name, "run": f"fused/systems/{name}"} for name in ("one", "two")]
+
+
+def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
+    place = fused.folder / "fused"
+    assert sorted(path.name for path in (place / "systems").iterdir()) == ["one", "stores", "two"]
+    # Both compute the same features: one store serves both.
+    assert [path.name for path in (place / "systems/stores").iterdir()] == ["one"]
+    for name in ("one", "two"):
+        assert (place / "systems" / name / "report.html").exists()
+    assert all(stage.done == stage.tasks for stage in status(Folder(str(place))).stages)
+    report = json.loads((place / "report.json").read_text())
+    assert report["looked_at"] == ["own query", "other queries", "references"]
+    assert any("between_queries" in one for one in report["warnings"])
+    assert report["measures"]["calibration"] == "crossfit"
+    assert report["measures"]["mtwv"] > 0.5
+    parts = [json.loads((place / "systems" / name / "report.json").read_text()) for name in ("one", "two")]
+    # Costs are those of all systems, the shared store counting once, and of the fusion.
+    assert report["resources"]["index_cpu_s"] == pytest.approx(parts[0]["resources"]["index_cpu_s"])
+    assert report["resources"]["search_cpu_s"] > sum(one["resources"]["search_cpu_s"] for one in parts)
+    assert report["isf"] is not None
+    assert report["counts"]["queries"] == 3
+
+
+def test_it_resumes_and_is_the_same_from_runs_that_it_takes(fusing: Fusing) -> None:
+    again = fusing.fuse("fused")
+    assert again.outcome.did == 0
+    assert [made.did for made in again.outcome.before.values()] == [0, 0]
+    whole = swsdist.digest(str(fusing.folder / "fused"))
+    # Taken, in another order, in other buckets.
+    fusing.fuse("taken", "reduce.buckets=3", systems=TAKEN[::-1])
+    assert swsdist.digest(str(fusing.folder / "taken")) == whole
+    shutil.rmtree(fusing.folder / "taken/tables/filled")
+    fusing.fuse("taken", "reduce.buckets=3", systems=TAKEN[::-1])
+    assert swsdist.digest(str(fusing.folder / "taken")) == whole
+
+
+@pytest.mark.ray
+def test_the_same_on_ray(fusing: Fusing, cluster: Any) -> None:
+    options = {"missing": "rescore"}
+    fusing.fuse("serial", systems=TAKEN, **options)
+    fusing.fuse("ray", *cluster.sets, systems=TAKEN, **options)
+    assert swsdist.digest(str(fusing.folder / "ray")) == swsdist.digest(str(fusing.folder / "serial"))
+
+
+def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
+    """With nothing to be fused, ranking and measures stay as they were."""
+    config = {"calibrate": {"steps": []}}
+    found = fusing.fuse("alone", systems=TAKEN[:1], between_queries=False, config=config)
+    part = recorded(Folder(str(fusing.folder / "fused/systems/one")))
+    before = pa.concat_tables(part.read("decide", "scored")).select(["query_id", "doc_id", "start", "end", "score"])
+    order = [(name, "ascending") for name in before.column_names]
+    after = pa.concat_tables(found.outcome.course.read("decide", "scored")).select(before.column_names)
+    assert after.sort_by(order).equals(before.sort_by(order))
+    told = json.loads((fusing.folder / "fused/systems/one/report.json").read_text())["measures"]
+    assert found.measures()["mtwv"] == told["mtwv"]
+    assert found.measures()["cnxe_min"] == told["further"]["cnxe_min"]
+    assert any("the same weight" in one for one in found.report.warnings)
+
+
+def test_missing_scores(fusing: Fusing) -> None:
+    lists = {}
+    for missing in ("average", "least", "rescore"):
+        fusing.fuse(missing, systems=TAKEN, missing=missing)
+        table = fusing.joined(missing).sort_by([(name, "ascending") for name in ("query_id", "doc_id", "start")])
+        keys = zip(*(table[name].to_pylist() for name in ("query_id", "doc_id", "start", "end")), strict=True)
+        _, scores, given = parts_of(table)
+        lists[missing] = dict(zip(keys, zip(scores.tolist(), given.tolist(), strict=True), strict=True))
+    both = set(lists["average"]) & set(lists["least"]) & set(lists["rescore"])
+    runs = [recorded(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
+    tables = [pa.concat_tables(run.read("normalise", "normalised")) for run in runs]
+    found = [table.group_by("query_id").aggregate([("score", "min")]).to_pylist() for table in tables]
+    least = [{row["query_id"]: row["score_min"] for row in rows} for rows in found]
+    lacking = [key for key in both if not all(lists["average"][key][1])]
+    assert lacking
+    for key in lacking:
+        scores, given = lists["average"][key]
+        there = given.index(True)
+        assert scores[0] == scores[1]  # of two, the average of the others is the other
+        assert lists["least"][key][0][there] == scores[there]
+        assert lists["least"][key][0][1 - there] == least[1 - there][key[0]]
+    # A system that is asked says something of its own.
+    assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
+
+
+def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
+    config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
+    found = fusing.fuse("applied", systems=TAKEN, config=config)
+    (told,) = found.outcome.course.told("fit", Fitted)
+    assert told.fit == "file"
+    # The documents are the same, and that is told.
+    assert any("fitted on the documents that it decides on" in one for one in found.report.warnings)
+    others = [{"name": "one", "run": "fused/systems/one"}, {"name": "three", "run": "fused/systems/two"}]
+    with pytest.raises(UserError, match="fitted for one, two, and these lists are of one, three"):
+        fusing.fuse("others", systems=others, config=config)
+    oracle = fusing.fuse("oracle", systems=TAKEN, config={"calibrate": {"fit": "oracle"}})
+    assert oracle.measures()["calibration"] == "oracle"
+
+
+def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
+    with pytest.raises(ConfigError, match="give a run or a config, and not both"):
+        fusing.fuse("bad", systems=[{"name": "one", "run": "a", "config": "b"}])
+    with pytest.raises(ConfigError, match="2 are called one"):
+        fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
+    with pytest.raises(StoreError, match="not a run folder"):
+        fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
+    with pytest.raises(ConfigError, match="run of the chain fuse"):
+        fusing.fuse("bad", systems=[{"name": "one", "run": "fused"}])
+    with pytest.raises(ConfigError, match="is for the chain fuse"):
+        swsdist.run(fusing.write("bad", calibrate={"steps": ["fusion"]}))
+    with pytest.raises(ConfigError, match="normalised ones, not final ones"):
+        fusing.fuse("bad", systems=TAKEN, scores="final", missing="rescore")
+    swsdist.run(
+        fusing.write(
+            "logistic", calibrate={"steps": ["q-norm", "logistic"]}, index={"store": "fused/systems/stores/one"}
+        )
+    )
+    with pytest.raises(ConfigError, match="fitted on the references of its run"):
+        fusing.fuse("bad", systems=[{"name": "one", "run": "logistic"}], scores="final")
+    swsdist.run(fusing.write("half", index={"store": "fused/systems/stores/one"}), choice=Choice(until="search"))
+    with pytest.raises(StoreError, match="not finished"):
+        fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])

@@ -1,0 +1,266 @@
+"""Missing scores by hand, the weights of a fusion, and what its step makes of them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from swsdist.calibrate.fusion import Rows, comparable, filled, fit_fusion, with_rescored
+from swsdist.calibrate.joined import parts_of, with_parts, with_parts_of
+from swsdist.calibrate.logistic import Labelled, fit_logistic
+from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
+from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.calibrate.steps.interface import Point
+from swsdist.errors import ConfigError, UserError
+from swsdist.reduce.joining import join_lists
+from swsdist.types import JOINED, JOINED_TRIALS
+
+NAN = math.nan
+
+
+def joined(rows: list[tuple[float, ...]], systems: str = "abc", query: str = "q") -> pa.Table:
+    """A joined list of such scores, one detection a second."""
+    table = pa.table(
+        {
+            "query_id": [f"{query}{k}" for k in range(len(rows))] if query == "each" else [query] * len(rows),
+            "doc_id": ["d"] * len(rows),
+            "channel": pa.array([1] * len(rows), pa.int32()),
+            "start": [float(k) for k in range(len(rows))],
+            "end": [k + 0.5 for k in range(len(rows))],
+            "score": [0.0] * len(rows),
+        }
+    )
+    scores = np.array(rows, np.float64).reshape(len(rows), -1)
+    return with_parts(table, list(systems[: scores.shape[1]]), scores, ~np.isnan(scores))
+
+
+def scores_of(table: pa.Table) -> list[list[float]]:
+    """Of each row, in the order of time."""
+    return parts_of(table.sort_by("start"))[1].tolist()
+
+
+def listed(*scores: float, query: str = "q") -> pa.Table:
+    """A system's detections of a query."""
+    rows = len(scores)
+    return pa.table({"query_id": [query] * rows, "doc_id": ["d"] * rows, "score": list(scores)})
+
+
+NOTHING = comparable({}, standardise=False)[1]
+
+
+def test_missing_scores_are_the_average_of_the_others() -> None:
+    found = filled(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
+    assert scores_of(found.table) == [[1.0, 2.5, 4.0], [7.0, 7.0, 7.0], [1.0, 2.0, 3.0]]
+    assert found.table.sort_by("start")["score"].to_pylist() == [2.5, 7.0, 2.0]
+    assert (found.average, found.least) == (3, 0)
+    assert parts_of(found.table.sort_by("start"))[2].tolist()[1] == [False, True, False]
+    assert found.table["score"].to_pylist() == [7.0, 2.5, 2.0]  # in total order
+
+
+def test_or_the_least_that_the_system_gave_to_the_query() -> None:
+    lists = {"a": listed(-1.0, 2.0), "b": listed(-2.0)}
+    _, known = comparable(lists, standardise=False)
+    found = filled(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
+    # Of c nothing is known: there the average of those that were given.
+    assert scores_of(found.table) == [[1.0, -2.0, 4.0], [-1.0, 7.0, 7.0]]
+    assert (found.average, found.least) == (1, 2)
+
+
+def test_what_a_system_says_when_it_is_asked_stands_for_its_score() -> None:
+    table = joined([(1.0, NAN), (2.0, NAN)])
+    said = pa.table(
+        {
+            **{name: table[name].slice(0, 1) for name in ("query_id", "doc_id", "channel", "start", "end")},
+            "system": ["b"],
+            "score": [-3.0],
+        }
+    )
+    found = with_rescored(table, said)
+    names, scores, given = parts_of(found)
+    assert names == ("a", "b")
+    np.testing.assert_array_equal(scores, [[1.0, -3.0], [2.0, NAN]])
+    assert given.tolist() == [[True, False], [True, False]]
+
+
+def test_scores_of_a_list_are_made_comparable_by_query() -> None:
+    table, one = listed(2.0, 4.0, 6.0), listed(2.0, query="alone")
+    lists, known = comparable({"a": pa.concat_tables([table, one])}, standardise=True)
+    deviation = math.sqrt(8 / 3)
+    assert lists["a"]["score"].to_pylist() == [-2.0 / deviation, 0.0, 2.0 / deviation, 0.0]
+    rows = {row["query_id"]: row for row in known.to_pylist()}
+    assert rows["q"] == {"system": "a", "query_id": "q", "mean": 4.0, "deviation": deviation, "least": -2.0 / deviation}
+    assert rows["alone"]["deviation"] == 1.0
+    as_they_are, known = comparable({"a": table}, standardise=False)
+    assert as_they_are["a"].equals(table)
+    assert known["least"].to_pylist() == [2.0]
+
+
+def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
+    """An aligned joined list of systems with independent errors, each half as informative as the one before; 10 queries."""
+    rng = np.random.default_rng(seed)
+    hit = rng.random(rows) < 0.3
+    scores = np.round(rng.normal(np.outer(hit, 2.0 ** (1 - np.arange(systems))), 1.0), 2)
+    table = joined([tuple(row) for row in scores])
+    query = pa.array([f"q{k % 10}" for k in range(rows)])
+    table = table.set_column(0, "query_id", query)
+    reference = pa.array(np.where(hit, 1.0, NAN), mask=~hit)
+    columns = {
+        name: table[name] for name in ("query_id", "doc_id", "channel", "start", "end", "score", "decision", "parts")
+    }
+    return (
+        pa.table({**columns, "ref_start": reference, "ref_end": reference})
+        .select(JOINED_TRIALS.names)
+        .cast(JOINED_TRIALS)
+    )
+
+
+def test_systems_weigh_what_they_know() -> None:
+    """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
+    table = labelled(1)
+    rows = Rows.of(table, marks=False)
+    found = fit_fusion([rows])
+    assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
+    order = np.random.default_rng(2).permutation(table.num_rows)
+    halves = [Rows.of(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
+    assert fit_fusion(halves[::-1]) == found
+
+
+def test_of_one_system_it_is_the_logistic() -> None:
+    table = labelled(3, systems=1)
+    found = fit_fusion([Rows.of(table, marks=False)])
+    score = pa.array(parts_of(table)[1][:, 0])
+    one = fit_logistic(Labelled.of(table.set_column(table.schema.get_field_index("score"), "score", score)))
+    assert (found.weights, found.offset) == ((one.slope,), one.offset)
+
+
+def test_the_same_system_twice_shares_its_weight() -> None:
+    table = labelled(5, systems=1)
+    _, scores, given = parts_of(table)
+    twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
+    both = table.set_column(table.schema.get_field_index("parts"), "parts", twice["parts"])
+    once = fit_fusion([Rows.of(table, marks=False)])
+    found = fit_fusion([Rows.of(both, marks=False)])
+    assert found.weights[0] == pytest.approx(found.weights[1])
+    assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
+
+
+def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_trials() -> None:
+    """Among 1000 trials of each query, of which few were listed, a detection is a stronger sign than its list alone says."""
+    table = labelled(7)
+    rows = Rows.of(table, marks=False)
+    point = Point(trials=3000, beta=30.0)
+    (step,) = make_steps(["fusion"], {})
+    model = step.fit([step.gather(table, None, point)])
+    assert model is not None
+    llr = step.apply(table, model, None, point)
+    hit = table["ref_start"].is_valid().to_numpy()
+    trials = 3000 * 10 - int(hit.sum())
+    target, other = np.exp(-llr[hit]).sum() / hit.sum(), np.exp(llr[~hit]).sum() / trials
+    # Of a likelihood ratio: E[1/lr | target] is the part of non-targets that was listed, E[lr | non-target] all targets' part.
+    assert target == pytest.approx((~hit).sum() / trials, rel=0.35)
+    assert other == pytest.approx(1.0, rel=0.35)
+    assert step.threshold(point) == pytest.approx(math.log(30))
+    with pytest.raises(UserError, match="cannot hold"):
+        fit_fusion([rows], trials=10, prior=0.1)
+
+
+def test_marks_tell_what_was_not_found() -> None:
+    """A system whose scores say nothing, but whose silence does."""
+    rng = np.random.default_rng(11)
+    table = labelled(11)
+    hit = table["ref_start"].is_valid().to_numpy()
+    names, scores, given = parts_of(table)
+    given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
+    parts = with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
+    table = table.set_column(table.schema.get_field_index("parts"), "parts", parts)
+    found = fit_fusion([Rows.of(table, marks=True)])
+    assert found.weights == (0.0, 0.0)
+    assert found.marks[1] < -3
+
+
+def test_folds_are_fitted_on_the_others_and_saved() -> None:
+    table = labelled(13)
+    point = Point(3000, 30.0)
+    procedure = Procedure(make_steps(["fusion"], {}), point)
+    kept = {"folds": 3, "own": True, "point": point, "trained_on": {"list": "x"}}
+    found = fit_procedure(lambda: [table], procedure, **kept)
+    values = json.loads(found.to_json())
+    models = fusions_in(values)
+    assert len(models) == 3
+    assert models[0].systems == ("a", "b")
+    assert found.thresholds == (pytest.approx(math.log(30)),)
+    again = Procedure.from_run(found.to_json())
+    assert again.scores(table).equals(found.scores(table))
+    # Nothing of a query reaches its own score: with other labels it has the same.
+    mine = pc.equal(table["query_id"], "q3")
+    wrong = pc.if_else(mine, pc.if_else(pc.is_valid(table["ref_start"]), None, 1.0), table["ref_start"])
+    other = table.set_column(table.schema.get_field_index("ref_start"), "ref_start", wrong.cast(pa.float64()))
+    relabelled = fit_procedure(lambda: [other], procedure, **kept)
+    assert relabelled.models != found.models
+    assert relabelled.scores(other).filter(mine)["score"].equals(found.scores(table).filter(mine)["score"])
+    averaged = procedure.with_file(found.to_json(), "saved.json", thresholds=False)
+    (one,) = averaged.models[0]
+    assert one["offset"] == pytest.approx(np.mean([model.offset for model in models]))
+    with pytest.raises(ConfigError, match="not fitted steps"):
+        procedure.with_file(b'{"schema": "swsdist-steps/1", "steps": []}', "saved.json", thresholds=False)
+
+
+def test_what_cannot_be_fused_is_told() -> None:
+    table = labelled(17)
+    (step,) = make_steps(["fusion"], {})
+    model = step.fit([step.gather(table)])
+    other = joined([(1.0, 2.0)], "xy")
+    with pytest.raises(UserError, match="fitted for a, b, and these lists are of x, y"):
+        step.apply(other, model, None, None)
+    with pytest.raises(UserError, match="has no score in a joined detection"):
+        step.apply(joined([(1.0, NAN)]), model, None, None)
+    with pytest.raises(UserError, match="not fused together"):
+        Rows.of(table, marks=False) + Rows("xy", np.zeros((1, 2)), np.ones(1, np.int64), np.ones(1, np.int64))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="no hit"):
+        fit_fusion([Rows.of(table.filter(table["ref_start"].is_null()), marks=False)])
+    rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
+    with pytest.raises(UserError, match="different systems"):
+        parts_of(pa.concat_tables(rows))
+
+
+def test_an_aligned_list_gets_the_parts_of_its_detections() -> None:
+    table = filled(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
+    trials = table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"])
+    trials = trials.append_column("ref_start", pa.nulls(2, pa.float64())).append_column(
+        "ref_end", pa.nulls(2, pa.float64())
+    )
+    miss = {
+        **dict.fromkeys(trials.column_names),
+        "query_id": "q",
+        "doc_id": "d",
+        "channel": 1,
+        "ref_start": 9.0,
+        "ref_end": 9.5,
+    }
+    trials = pa.concat_tables([trials, pa.Table.from_pylist([miss], trials.schema)])
+    found = with_parts_of(trials, join_order(table))
+    assert found.schema == JOINED_TRIALS
+    assert [None if row is None else [part["score"] for part in row] for row in found["parts"].to_pylist()] == [
+        [3.0, 4.0],
+        [1.0, 2.0],
+        None,
+    ]
+
+
+def join_order(table: pa.Table) -> pa.Table:
+    """The same rows the other way round."""
+    return table.take(pa.array(range(table.num_rows - 1, -1, -1)))
+
+
+def test_a_union_of_one_is_its_list() -> None:
+    table = joined([(3.0,), (1.0,), (2.0,)], "a")
+    score = parts_of(table)[1][:, 0]
+    given = table.set_column(table.schema.get_field_index("score"), "score", pa.array(score))
+    one = join_lists({"a": given})
+    found = filled(one, "average", NOTHING).table
+    assert found["score"].to_pylist() == [3.0, 2.0, 1.0]
