@@ -82,7 +82,7 @@ def points_told(inner: Progress) -> Progress:
 
 
 class _Points(Progress):
-    """Points end with `score` of their own plan, a task each, or with a task of `rescore`, which holds several."""
+    """Points end with `score` of their own plan, a task each, or with a task that counts its work in points."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
@@ -98,14 +98,14 @@ class _Points(Progress):
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
-        if isinstance(outcome, Receipt) and step.name in ("score", "rescore"):
-            self._done += outcome.work if step.name == "rescore" else 1
+        if isinstance(outcome, Receipt):
+            self._done += outcome.work if step.stage.unit == "points" else step.name == "score"
         self._inner.task(step, outcome)
 
     def end(self, step: Step, wall: float) -> None:
         """A step has."""
         self._inner.end(step, wall)
-        if step.name in ("score", "rescore"):
+        if step.name == "score" or step.stage.unit == "points":
             print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
 
     def close(self) -> None:

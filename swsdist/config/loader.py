@@ -53,9 +53,13 @@ REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/co
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
+#: `a.b=value`, its paths relative to the working directory; or that, and the folder that its paths are relative to.
+Assignment = str | tuple[str, str]
+
+
 def load_config(
     path: str | Path,
-    sets: Sequence[str] = (),
+    sets: Sequence[Assignment] = (),
     *,
     corpus: str | Mapping[str, object] | None = None,
     run: str | None = None,
@@ -117,7 +121,7 @@ def _text(path: str | Path, what: str) -> str:
         raise ConfigError(f"the {what} is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
 
 
-def config_from_dict(values: Mapping[str, object], base: str | Path = ".", sets: Sequence[str] = ()) -> Config:
+def config_from_dict(values: Mapping[str, object], base: str | Path = ".", sets: Sequence[Assignment] = ()) -> Config:
     """The same from Python values. `${NAME}` is not special in them, and path objects may stand for paths.
 
     Args:
@@ -217,11 +221,11 @@ def _lines(values: Mapping[str, object], indent: str = "") -> Iterator[str]:
             yield f"{indent}{shown(key)}: {shown(value)}"
 
 
-def _set(assignment: str, draft: Draft) -> None:
-    """Put one `a.b=value` into the draft."""
+def _set(assignment: str, draft: Draft, base: str | None = None) -> None:
+    """Put one `a.b=value` into the draft; its paths are relative to `base`, or to the working directory."""
     name, equals, text = assignment.partition("=")
     name = name.strip()
-    origin = Origin(f"--set {name}", Path.cwd())
+    origin = Origin(f"--set {name}", Path.cwd() if base is None else Path(base))
     place: Place = tuple(name.split("."))
     if not equals or not all(place):
         draft.complain(("--set", assignment), "must be KEY=VALUE, for example search.distance=cosine", origin)
@@ -305,11 +309,12 @@ def _from_here(path: str) -> str:
     return path.removeprefix(here)
 
 
-def _finish(draft: Draft, sets: Sequence[str]) -> Config:
+def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
     """Put the `sets` in, make paths absolute, validate; raise with all that is wrong."""
     _open_corpus(draft)
-    for assignment in sets:
-        _set(assignment, draft)
+    for given in sets:
+        assignment, base = (given, None) if isinstance(given, str) else given
+        _set(assignment, draft, base)
         _open_corpus(draft)
     settled = _settle(draft.values, Config, (), draft)
     _extractor_paths(settled, draft)

@@ -159,7 +159,7 @@ def _ordered(values: Sequence[object]) -> list[str]:
 def head(data: SweepData) -> list[str]:
     """Columns of the tables that people read."""
     interval = [f"{100 * data.level:g} % interval"] if data.tested else []
-    tests = ["to the best", "p (Wilcoxon, Holm)", "p (max T)"] if data.tested else []
+    tests = ["to the best", "p, Holm", "p, max T"] if data.tested else []
     others = [name for name in data.measures if name != data.objective][:6]
     return ["point", *data.keys, data.objective, *interval, *others, *tests]
 

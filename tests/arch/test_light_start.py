@@ -61,6 +61,7 @@ def test_the_front_door_is_light(arguments: tuple[str, ...]) -> None:
         "reduce",
         "score",
         "report",
+        "sweep",
         "export",
         "status",
         "digest",

@@ -97,9 +97,9 @@ def test_further_points_leave_the_old_ones_alone(scene: Any) -> None:
     after = scene.receipts("sweep")
     assert before.items() <= after.items()
     assert second.did == 1
-    assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"rescore"}
+    assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"score_points"}
     (new,) = [
-        one for one in scene.all_receipts("sweep") if f"rescore-{one.fingerprint}" in after.keys() - before.keys()
+        one for one in scene.all_receipts("sweep") if f"score_points-{one.fingerprint}" in after.keys() - before.keys()
     ]
     assert len(new.told["points"]) == 4
     values = {row["id"]: row["atwv"] for row in rows(second)}
@@ -116,7 +116,7 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     done = swsdist.sweep(path)
     assert not done.failed
     stages = {name.split("-")[0] for name in finished.receipts().keys() - before.keys()}
-    assert stages == {"learn", "compact", "rescore"}
+    assert stages == {"learn", "compact", "score_points"}
     assert (finished.folder / "run/report.json").exists()
     assert finished.run().outcome.did == 0
 

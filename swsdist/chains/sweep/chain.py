@@ -2,7 +2,7 @@
 
 ::
 
-    (align.train of a search) -> learn -> compact -> rescore
+    (align.train of a search) -> learn -> compact -> score_points
 
 Points of a plan agree on all but alpha, beta, and whether the last step is kst or sto. The aligned list is read once, to be
 sorted; a task then scores some points, and a process that does several tasks keeps the sorted list.
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.compact import Compact
 from swsdist.chains.sweep.learn import Learn
-from swsdist.chains.sweep.rescore import Rescore
+from swsdist.chains.sweep.score_points import ScorePoints
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
@@ -79,6 +79,6 @@ def build(config: Config, ledger: Ledger) -> Chain:
     steps = (
         Step("learn", Learn(), "score", reads),
         Step("compact", Compact(), "score", {**reads, "models": "learn:models"}),
-        Step("rescore", Rescore(), "score", {"compacted": "compact:terms"}),
+        Step("score_points", ScorePoints(), "score", {"compacted": "compact:terms"}),
     )
     return Chain("sweep", steps, ChainInputs())

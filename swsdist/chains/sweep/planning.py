@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.settings import settings_of
@@ -17,6 +18,7 @@ from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
+from swsdist.config.loader import Assignment
 from swsdist.config.suggest import shown
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.fingerprint import fingerprint
@@ -151,16 +153,16 @@ def _config(
     given: Given, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
     file = given.file
-    base = [f"{key}={_text(value)}" for key, value in file.set.items()]
-    mine = [f"{key}={_text(value)}" for key, value in keys.items()]
+    folder = str(Path(given.path).absolute().parent)
+    base, mine = ([(f"{key}={_text(value)}", folder) for key, value in some.items()] for some in (file.set, keys))
     corpus, run = corpus or file.corpus, run or file.run
-    every = [*base, *sets, *mine]
+    every: list[Assignment] = [*base, *sets, *mine]
     try:
         if isinstance(file.config, str):
             return load_config(file.config, every, corpus=corpus, run=run)
-        values: dict[str, object] = {"system": _stem(given.path), **(file.config or {})}
+        values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
         values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-        return config_from_dict(values, _folder(given.path), every)
+        return config_from_dict(values, folder, every)
     except ConfigError as error:
         wrong = next((key for key in keys if key in str(error)), None)
         at = f" ({wrong}: {shown(keys[wrong], 60)})" if wrong is not None else f" ({told(keys)})" if keys else ""
@@ -170,18 +172,6 @@ def _config(
 
 def _text(value: object) -> str:
     return shown(value).replace("$", "$$")
-
-
-def _stem(path: str) -> str:
-    from pathlib import Path
-
-    return Path(path).stem
-
-
-def _folder(path: str) -> str:
-    from pathlib import Path
-
-    return str(Path(path).absolute().parent)
 
 
 def _rest(config: Config) -> Mapping[str, object]:

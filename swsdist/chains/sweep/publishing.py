@@ -62,6 +62,11 @@ def data_of(
     if shared:
         about.append(("CPU", f"{span(shared)}; each point by itself: {span(alone)}"))
     said = [*notices]
+    if ruled := [key for key in found.keys if key.startswith("score.")]:
+        said.append(
+            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, "
+            "but neither ranked nor tested against each other."
+        )
     if given.repeated:
         said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")
     return SweepData(

@@ -17,7 +17,7 @@ from swsdist.calibrate.points.rescoring import query_values
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Measured
 from swsdist.chains.sweep.planning import Group, Planned, Plans, Point, alpha_of
-from swsdist.chains.sweep.rescore import point_id
+from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.errors import DataError, LockedError, StorageError, UserError
 from swsdist.pipeline.course import Choice, Course, Outcome
@@ -264,17 +264,17 @@ def _of_group(
     rows: dict[str, Values] = {}
     shares: dict[str, float] = {}
     whole: dict[str, float] = {}
-    for receipt in course.receipts("rescore"):
+    for receipt in course.receipts("score_points"):
         points = receipt.told["points"]
         for one in points:
             whole[point_id(one)] = receipt.cost.cpu
             shares[point_id(one)] = receipt.cost.cpu / len(points)
-    for table in course.read("rescore", "rescored"):
+    for table in course.read("score_points", "rescored"):
         for row in table.to_pylist():
             rows[row["point"]] = row
-    (queries, *_) = list(course.read("rescore", "queries"))
+    (queries, *_) = list(course.read("score_points", "queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
-    before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "rescore"]
+    before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "score_points"]
     cpu, share = _cost(before, uses)
     found: dict[int, PointResult] = {}
     for point in group.points:

@@ -45,7 +45,7 @@ def heat_svg(
     known = grid[np.isfinite(grid)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     letters = min(max((len(name) for name in rows), default=0), _MOST_LETTERS)
-    left, top = 44 + 6.8 * letters, 14
+    left, top = max(20 + 6.8 * letters, 16 + 7.4 * len(y_title)), 30
     cell = max(_LEAST_WIDTH if len(columns) <= _MOST_TOLD else 8.0, (width - left - 14) / max(1, len(columns)))
     right, bottom = left + cell * len(columns), top + _CELL_HEIGHT * len(rows)
     parts = []
@@ -77,6 +77,5 @@ def heat_svg(
             parts.append(_text(x, bottom + 17, shown))
             free = x + half
     parts.append(_text((left + right) / 2, bottom + 40, x_title, size=13))
-    middle = (top + bottom) / 2
-    parts.append(f'<g transform="translate(15 {middle:.1f}) rotate(-90)">{_text(0, 0, y_title, size=13)}</g>')
-    return _svg(int(right + 14), int(max(bottom + 52, 120)), title, parts)
+    parts.append(_text(left - 8, top - 12, y_title, anchor="end", size=13))
+    return _svg(int(right + 14), bottom + 52, title, parts)

@@ -1,4 +1,4 @@
-"""rescore gives ATWV of a compacted list at some points; what is done is never done again when points are added."""
+"""score_points gives ATWV of a compacted list at some points; what is done is never done again when points are added."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def point_id(point: Values) -> str:
     return fingerprint(point)[:16]
 
 
-class Rescore(Stage):
+class ScorePoints(Stage):
     """A process keeps the list that it has read for its next task."""
 
-    name = "rescore"
+    name = "score_points"
     version = 1
     unit = "points"
     tables = {

@@ -1,0 +1,90 @@
+"""`swsdist sweep`, as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+GRID = """\
+config: config.yaml
+run: swept
+points:
+  grid:
+    calibrate.steps: [[q-norm, logistic, kst], [q-norm, logistic, sto]]
+    calibrate.alpha: [0.5, 1]
+measures: [atwv, atwv_pmiss, atwv_pfa]
+"""
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    with (folder / "points.csv").open(newline="") as source:
+        return list(csv.DictReader(source))
+
+
+@pytest.fixture
+def place(tmp_path: Path, corpus: Path) -> Path:
+    (tmp_path / "config.yaml").write_text((corpus / "config.yaml").read_text().replace("corpus/", f"{corpus}/corpus/"))
+    (tmp_path / "sweep.yaml").write_text(GRID)
+    return tmp_path
+
+
+def test_a_sweep(place: Path, swsdist: Command) -> None:
+    ended = swsdist("sweep", "sweep.yaml", cwd=place)
+    assert "points: 4" in ended.out
+    assert "written: " in ended.out
+    assert "score_points: 1/1 tasks" in ended.err
+    assert "points done now: 4" in ended.err
+    folder = place / "swept/sweeps/sweep"
+    assert (folder / "sweep.html").is_file()
+    assert [row["calibrate.alpha"] for row in table(folder)] == ["0.5", "1", "0.5", "1"]
+    again = swsdist("sweep", "sweep.yaml", "--json", cwd=place)
+    assert "points done now" not in again.err
+    values = json.loads(again.out)
+    assert len(values["best"]) == 4
+    assert values["failed"] == {}
+
+
+def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
+    (place / "sweep.yaml").write_text(GRID + "set: {calibrate.fit: gone.json}\n")
+    ended = swsdist("sweep", "sweep.yaml", cwd=place, code=4)
+    assert "4 of 4 points failed; the first, point 1: " in ended.err
+    assert "gone.json" in ended.err
+    assert "remedy: mend the cause and run again" in ended.err
+    assert "point 1" not in ended.out or "failed" in ended.out
+
+
+def test_what_all_points_share_may_be_set(place: Path, swsdist: Command) -> None:
+    swsdist(
+        "sweep", "sweep.yaml", "--run", "other", "--set", "reduce.buckets=2", "--set", "calibrate.alpha=9", cwd=place
+    )
+    alphas = [float(row["calibrate.alpha"]) for row in table(place / "other/sweeps/sweep")]
+    assert alphas == [0.5, 1.0, 0.5, 1.0]  # a point's own value wins
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "complaint"),
+    [
+        ("config: gone.yaml\npoints: {list: [{}]}\n", (), "cannot read the config"),
+        (GRID.replace("alpha: [0.5", "alpah: [0.5"), (), "point 1 (calibrate.alpah: 0.5)"),
+        (GRID.replace("[0.5, 1]", "[]"), (), "this key has no values"),
+        (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "points 1 and 2 are the same"),
+        (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "point 2 (calibrate.alpha: -1)"),
+        (GRID, ("--set", "serch.distance=cosine"), "search"),
+        (
+            "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",
+            ("--set", "a=b"),
+            "a sweep over lists has no config",
+        ),
+        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "there is no folder to write to"),
+    ],
+)
+def test_mistakes(place: Path, swsdist: Command, text: str, arguments: tuple[str, ...], complaint: str) -> None:
+    (place / "sweep.yaml").write_text(text)
+    ended = swsdist("sweep", "sweep.yaml", *arguments, cwd=place, code=2)
+    assert complaint in ended.err
+    assert "remedy: " in ended.err
+    assert not (place / "swept").exists()
