@@ -8,8 +8,7 @@ and how it is read in pieces changes no sample: soxr's stream gives the same sam
 A place (`start`, `end` in seconds) is cut out at the file's own rate, at the nearest sample, and then resampled as a
 signal of its own. An end up to `SLACK` seconds after the recording's is taken as its end, since tables hold rounded
 times. Seeking goes through one second of preroll, after which lossy decoders give what they give when they read from
-the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without preroll Opus differed by 5e-3), and to
-1e-7 for MP3.
+the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without it 5e-3 off), and to 1e-7 for MP3.
 
 In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
 

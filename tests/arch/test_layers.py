@@ -60,6 +60,7 @@ MOST_LINES = 450
 FEWEST_FILES, MOST_FILES = 3, 12
 #: Folders that hold fewer or more, and why.
 OTHER_SIZES = {
+    "calibrate/steps": "a file a step of calibration",
     "chains": "a folder a chain, and no file of its own",
     "chains/fuse": "a file a stage, and what is asked before the first",
     "chains/search": "a file a stage: its twelve steps are what the folder is about",

@@ -25,7 +25,7 @@ STEPS: dict[str, tuple[int, str]] = {
     "rank-norm": (1, "4262f62835f6a2a40bbf473d0b0f6c9fa60dba89111d8f304ed2fc0a9f49b306"),
     "zt-norm": (1, "094561ace411f1a081a3d0eddffcee95343bc04f16277ff80da6da2660b64ec3"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
-    "fusion": (1, "32aacc2e3eb857a3bc337957c6702f51e247a1f13194eabfb3e52e7c072ed492"),
+    "fusion": (1, "08cd148bc2900b1c11b04706c06abccdcabff5b5526cd274af166cf0830211d3"),
     "power": (1, "9e67c541a3962c3e090f901351bdbaee1f13862d74f12dc694b44d6e245c8d61"),
     "llr": (1, "bdc49c925653213075b1ee10ad402b3d7cfcfeb2410934d5bbd2e1a65ac94fb2"),
     "at-prior": (1, "e9c55c0b03419150f10a60e1dbf7ec217f321c7bdd6a636cf09821f7790dfcb7"),

@@ -213,7 +213,7 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
 def test_what_cannot_be_fused_is_told() -> None:
     table = labelled(17)
     (step,) = make_steps(["fusion"], {})
-    model = step.fit([step.gather(table)])
+    model = step.fit([step.gather(table, None, None)])
     other = joined([(1.0, 2.0)], "xy")
     with pytest.raises(UserError, match="fitted for a, b, and these lists are of x, y"):
         step.apply(other, model, None, None)
