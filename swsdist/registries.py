@@ -192,6 +192,13 @@ CALIBRATION: Registry[StepEntry] = Registry(
     {
         "q-norm": StepEntry("swsdist.calibrate.steps.q_norm:QNorm", 1, statistics=("cost-sums",), first=True),
         "m-norm": StepEntry("swsdist.calibrate.steps.m_norm:MNorm", 1, statistics=("score-histogram",), first=True),
+        "speaker-norm": StepEntry(
+            "swsdist.calibrate.steps.speaker_norm:SpeakerNorm",
+            1,
+            statistics=("cost-sums", "speaker-cost-sums"),
+            first=True,
+            columns=("talker",),
+        ),
         "rank-norm": StepEntry(
             "swsdist.calibrate.steps.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True
         ),
@@ -242,6 +249,7 @@ STATISTICS: Registry[Entry] = Registry(
     "statistics of a step of calibration",
     {
         "cost-sums": Entry("swsdist.calibrate.statistics:CostSums", 1),
+        "speaker-cost-sums": Entry("swsdist.calibrate.statistics:SpeakerCostSums", 1),
         "score-histogram": Entry("swsdist.calibrate.statistics:ScoreHistogram", 1),
         "example-lengths": Entry("swsdist.calibrate.examples:ExampleLengths", 1),
         "example-entropies": Entry("swsdist.calibrate.examples:ExampleEntropies", 1),

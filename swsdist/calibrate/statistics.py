@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from swsdist.errors import DataError
 from swsdist.registries import STATISTICS
 from swsdist.types import QUERY_STATISTICS
 
-#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score.
+#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score; by speaker query_id, talker, scale.
 Key = tuple[str, int, int]
 
 #: Bins a unit of score. A power of two, so that the scores at their edges are exact.
@@ -81,6 +81,7 @@ class Statistic(Protocol):
     version: int
     quantities: tuple[str, ...]
     reads: Literal["candidates", "examples"]
+    # A class attribute `by_talker = True` asks for candidates with a column `talker` (`swsdist.reduce.talkers`).
 
     def of(self, given: Any, /) -> Tally:
         """Sum up; rows in any order."""
@@ -94,11 +95,14 @@ class CostSums:
     quantities = ("candidates", "cost_sum", "cost_square_sum")
     reads: Literal["candidates", "examples"] = "candidates"
 
+    #: Column that a query's candidates are told apart by.
+    _apart: ClassVar[str] = "example"
+
     def of(self, candidates: pa.Table) -> Tally:
         """Sum up CANDIDATES; of equal keys consecutive rows are quickest."""
         parts = [Tally(self.quantities)]
         for first in range(0, candidates.num_rows, _AT_ONCE):
-            keys, cost, starts = _runs(candidates.slice(first, _AT_ONCE))
+            keys, cost, starts = _runs(candidates.slice(first, _AT_ONCE), self._apart)
             counts = np.diff(np.append(starts, len(cost)))
             # |cost| is at most 2^40: its halves of 20 bits keep the sums of squares inside 64 bits.
             high, low = cost >> 20, cost & 0xFFFFF
@@ -107,6 +111,14 @@ class CostSums:
             rows = [(n, t, (a << 40) + (b << 21) + c) for n, t, a, b, c in sums]
             parts += (Tally(self.quantities, {key: row}) for key, row in zip(keys, rows, strict=True))
         return summed(parts)
+
+
+class SpeakerCostSums(CostSums):
+    """The same for each speaker of documents in the place of the example."""
+
+    name = "speaker-cost-sums"
+    by_talker = True
+    _apart = "talker"
 
 
 class CandidatePosteriors:
@@ -184,10 +196,10 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
         )
 
 
-def _runs(table: pa.Table) -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(table: pa.Table, apart: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
     """Key and first row of each run of rows with one key, and the costs in that order; at least one row."""
     names, query = coded(table["query_id"])
-    example, scale, cost = (table[name].to_numpy() for name in ("example", "scale", "cost"))
+    example, scale, cost = (table[name].to_numpy() for name in (apart, "scale", "cost"))
     starts = _starts(query, example, scale)
     if len(starts) > 64 and len(starts) > len(cost) // 8:
         order = np.lexsort((scale, example, query))

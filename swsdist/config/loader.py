@@ -9,7 +9,7 @@ found before anything is raised, and told in one `ConfigError`, a line each:
   dollar sign. A plain value is read as if the result stood in the file (`workers: ${N}` is a number); a quoted one
   stays text.
 - Paths are relative to the file that names them, those of `--set` to the working directory. Urls (s3://...) stay.
-- `corpus:` is a section, or the path of a corpus file with its keys; `--set corpus.queries=FILE` wins. So is `corpus.queries_from`.
+- `corpus:` is a section, or the path of a corpus file; `--set corpus.queries=FILE` wins. So is `corpus.queries_from`.
 - A section, or a mapping such as `storage`, that is left empty is as good as absent.
 """
 

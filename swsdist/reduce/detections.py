@@ -18,6 +18,7 @@ import pyarrow as pa
 from swsdist.calibrate.statistics import Tally, made, summed, to_table
 from swsdist.reduce.overlaps import Merge, merged
 from swsdist.reduce.spans import Best, Names, spans_of
+from swsdist.reduce.talkers import Talkers
 
 
 class Reduced(NamedTuple):
@@ -36,6 +37,7 @@ def reduce_bucket(
     system: str,
     merge: Merge = "best",
     statistics: Sequence[str] = (),
+    talkers: Talkers | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates.
 
@@ -47,6 +49,7 @@ def reduce_bucket(
         system: name to put into their column.
         merge: what becomes of the others: `best` drops them, `sum` adds their posteriors.
         statistics: names of those that calibration wants.
+        talkers: of the documents, where a statistic is by speaker.
 
     Raises:
         ConfigError: there is no such statistic.
@@ -57,8 +60,9 @@ def reduce_bucket(
     wanted = made(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     for table in candidates:
+        known = table if talkers is None else talkers.added(table)
         for name, each in wanted.items():
-            parts[name].append(each.of(table))
+            parts[name].append(each.of(known))
         # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.
         spans = spans_of(table, names, best.may_hold if merge == "best" else None)
         best.add(merged(spans, overlap, merge))

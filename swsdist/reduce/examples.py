@@ -36,10 +36,11 @@ from swsdist.errors import ConfigError
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.overlaps import Merge, claimed, merged
 from swsdist.reduce.spans import Best, Names, Spans, spans_of
+from swsdist.reduce.talkers import Talkers
 from swsdist.types import CANDIDATES
 
 #: What statistics look at of CANDIDATES.
-_MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "example", "cost", "scale")])
+_MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "cost", "scale")])
 
 #: A q-normed score is a whole number of 1 / FINENESS, where nothing else is said.
 FINENESS = 1 << 21
@@ -56,13 +57,14 @@ def reduce_examples(
     merge: Merge = "best",
     statistics: Sequence[str] = (),
     fineness: int = FINENESS,
+    talkers: Talkers | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates as the config's `search.examples` says; a template is a query's only example.
 
     Args:
         how: the config's.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        tick, overlap, nbest, system, merge, statistics: see `reduce_bucket`.
+        tick, overlap, nbest, system, merge, statistics, talkers: see `reduce_bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -75,7 +77,14 @@ def reduce_examples(
     """
     if how != "mean":
         return reduce_bucket(
-            candidates(), tick=tick, overlap=overlap, nbest=nbest, system=system, merge=merge, statistics=statistics
+            candidates(),
+            tick=tick,
+            overlap=overlap,
+            nbest=nbest,
+            system=system,
+            merge=merge,
+            statistics=statistics,
+            talkers=talkers,
         )
     if merge != "best" or CandidatePosteriors.name in statistics:
         raise ConfigError(
@@ -91,14 +100,19 @@ def reduce_examples(
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     names = Names()
     best = Best(names, nbest)
+
+    def whose(table: pa.Table) -> pa.Table:
+        return table if talkers is None else talkers.added(table)
+
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
         one, several = (spans_of(table.filter(rows), names) for rows in (alone, pc.invert(alone)))
         best.add(merged(one, overlap, "best"))
         places, means = _places(several, names, known, examples, overlap, fineness)
         best.add(places)
+        means = whose(means)
         for name, each in wanted.items():
-            parts[name] += [each.of(table.filter(alone)), each.of(means)]
+            parts[name] += [each.of(whose(table.filter(alone))), each.of(means)]
     return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
 
 
@@ -133,7 +147,8 @@ def _places(
     places, total = spans.take(here), total[here]
     query = [names.known[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
-    means = pa.table([query, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
+    where = [names.strings(places.document), places.channel.astype(np.int32)]
+    means = pa.table([query, *where, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
     return places._replace(score=total / scale), means
 
 

@@ -22,6 +22,7 @@ from swsdist.testing.conformance.calibration import POINT, cohort_for, kind_for,
 STEPS: dict[str, tuple[int, str]] = {
     "q-norm": (1, "c3ac4bee1451de7f0bedeb9f60416e37747687c96b0ea00ed29b3e18f5c80bf4"),
     "m-norm": (1, "a0caa3b3e1bd872208ea89f4c7a10ff4cab84bf905237d62efa8dd0c72b5c477"),
+    "speaker-norm": (1, "f8b00eb281a0034e08ed314ad6392495bca89c3cff45152f903fc47336f31ac7"),
     "rank-norm": (1, "4262f62835f6a2a40bbf473d0b0f6c9fa60dba89111d8f304ed2fc0a9f49b306"),
     "zt-norm": (1, "094561ace411f1a081a3d0eddffcee95343bc04f16277ff80da6da2660b64ec3"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
@@ -36,6 +37,7 @@ STEPS: dict[str, tuple[int, str]] = {
 #: The same of what it sums up.
 SUMS: dict[str, tuple[int, str]] = {
     "cost-sums": (1, "9387abcb38d217579810723442bc12997ccc5ef28d3acfad0ea28f94ec663b88"),
+    "speaker-cost-sums": (1, "1876930086cd8214582725a4159b4ed35dadf610874032a56f185802302451a7"),
     "score-histogram": (1, "f31da7a479ef2fce2f646a369b77375213c5160f3910990ba2294f5eb973d844"),
     "example-lengths": (1, "7a68eaea9b82fc72d9a0fa565894fae6e680e391b9658bcbd150afce85d86ceb"),
     "example-entropies": (1, "4c56b1ed02ec38fb2330c75bf9f8db1e0ff27985c5a4ca95aae735959e065ccf"),

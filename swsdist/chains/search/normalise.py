@@ -10,12 +10,15 @@ from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
+from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.point import point_of
+from swsdist.chains.search.reduce import opened
 from swsdist.chains.search.told import Bucket
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.score import score_limits
 from swsdist.types import DETECTIONS
 
@@ -38,6 +41,9 @@ class Normalise(Stage):
             settled = point_of(inputs)
             point = Point(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
+        own = inputs.own(SearchInputs)
+        by_talker = any("talker" in entries[name].columns for name in settings.unfitted)
+        store = [own.store.root, own.open_store().manifest.fingerprint] if by_talker else None
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             sides = sides_of(inputs, told.bucket)
@@ -59,6 +65,7 @@ class Normalise(Stage):
                     "statistics": statistics.name,
                     "sides": sides,
                     "cohort": {known: cohort} if cohort else {},
+                    "store": store,
                     "slots": detections.slots,
                 },
             )
@@ -71,7 +78,13 @@ class Normalise(Stage):
         statistics = from_table(context.read(payload["statistics"]))
         for name, files in payload["cohort"].items():
             statistics[name] = summed(cohort_of(context.read(file)) for file in files)
-        detections = first.scores(context.read(payload["detections"]), statistics)
+        detections = context.read(payload["detections"])
+        if payload["store"] is None:
+            detections = first.scores(detections, statistics)
+        else:
+            talkers = Talkers(opened(payload["store"], context).documents(columns=list(WHO)))
+            known = talkers.added(detections, recordings=True)
+            detections = first.scores(known, statistics).drop_columns(["talker"])
         output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
         limits = score_limits(detections["score"].to_numpy())
         return Done((output,), Bucket(payload["bucket"], detections.num_rows, *limits))

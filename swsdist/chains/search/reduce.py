@@ -21,6 +21,7 @@ from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
+from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
@@ -81,7 +82,9 @@ class Reduce(Stage):
             "fineness": 1024 * _unit(config.search) if how == "mean" else 1,
         }
         versions = [STATISTICS.identity(name) for name in wanted]
-        store = [own.store.root, manifest.fingerprint] if own.placed else None
+        by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
+        store = [own.store.root, manifest.fingerprint] if own.placed or by_talker else None
+        who = [of_rows(own.open_store().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
@@ -94,10 +97,19 @@ class Reduce(Stage):
                 span,
                 mine,
                 *placed,
+                *who,
                 *matters,
                 label=f"bucket {bucket}",
                 work=round(sum(part.rows for part in files) / settings.buckets),
-                payload={**common, "files": mine, "bucket": bucket, "slots": span, "store": store},
+                payload={
+                    **common,
+                    "files": mine,
+                    "bucket": bucket,
+                    "slots": span,
+                    "store": store,
+                    "placed": own.placed,
+                    "by_talker": by_talker,
+                },
             )
 
     def warm(self, task: Task, context: Context) -> None:
@@ -123,6 +135,8 @@ class Reduce(Stage):
             for name in payload["files"]:
                 yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
+        documents = opened(payload["store"], context).documents if payload["store"] else None
+        talkers = Talkers(documents(columns=list(WHO))) if documents and payload["by_talker"] else None
         reduced = reduce_examples(
             payload["examples"],
             candidates,
@@ -133,11 +147,16 @@ class Reduce(Stage):
             merge=payload["merge"],
             statistics=payload["statistics"],
             fineness=payload["fineness"],
+            talkers=talkers,
         )
-        if payload["store"] is None:
+        if documents is None or not payload["placed"]:
             return reduced
-        root, state = payload["store"]
-        folder = Folder(root, context.storage)
-        store = Store(folder, require(folder, state_name(state)))
-        documents = store.documents(columns=list(WHERE))
-        return reduced._replace(detections=in_recordings(reduced.detections, documents, payload["overlap"]))
+        where = documents(columns=list(WHERE))
+        return reduced._replace(detections=in_recordings(reduced.detections, where, payload["overlap"]))
+
+
+def opened(store: list[str], context: Context) -> Store:
+    """A state of a store, by its folder and fingerprint."""
+    root, state = store
+    folder = Folder(root, context.storage)
+    return Store(folder, require(folder, state_name(state)))

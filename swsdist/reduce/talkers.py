@@ -1,0 +1,65 @@
+"""Who speaks in the documents of candidates and of detections, as numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.calibrate.coding import coded
+from swsdist.errors import DataError
+
+#: Columns of DOCUMENTS that are wanted.
+WHO = ("doc_id", "channel", "recording", "speaker")
+
+
+class Talkers:
+    """Speakers of documents, and of recordings that documents are places in; nobody is a speaker too.
+
+    A speaker's number is the place of the name among all, sorted.
+
+    Args:
+        documents: columns WHO of DOCUMENTS.
+    """
+
+    def __init__(self, documents: pa.Table) -> None:
+        columns = {name: documents[name].to_pylist() for name in WHO}
+        names = [name or "" for name in columns["speaker"]]
+        number = {name: k for k, name in enumerate(sorted(set(names)))}
+        self._of: dict[tuple[str, int], int] = {}
+        self._in: dict[tuple[str, int], set[int]] = {}
+        for doc_id, channel, recording, name in zip(*(columns[one] for one in WHO[:3]), names, strict=True):
+            self._of[doc_id, channel] = number[name]
+            self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
+
+    def added(self, table: pa.Table, *, recordings: bool = False) -> pa.Table:
+        """The same table with a column `talker`, int64.
+
+        Args:
+            table: columns doc_id and channel.
+            recordings: doc_id is the recording's, where documents are places in one.
+
+        Raises:
+            DataError: several speak in one recording.
+        """
+        if not table.num_rows:
+            return table.append_column("talker", pa.array([], pa.int64()))
+        names, document = coded(table["doc_id"])
+        pairs, row = np.unique(
+            np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
+        )
+        found = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
+        talker: NDArray[np.int64] = np.array(found, np.int64)[row.reshape(-1)]
+        return table.append_column("talker", pa.array(talker))
+
+    def _one(self, key: tuple[str, int], recordings: bool) -> int:
+        if not recordings:
+            return self._of[key]
+        those = self._in[key]
+        if len(those) > 1:
+            raise DataError(
+                f"{len(those)} speakers speak in one recording, and scores are normalised by speaker",
+                where=f"{key[0]}, channel {key[1]}",
+                remedy="normalise by q-norm, or search the recordings as documents of their own",
+            )
+        return next(iter(those))

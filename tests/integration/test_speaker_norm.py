@@ -1,0 +1,48 @@
+"""Scores that are normalised by speaker, in a run: as the statistics say, and however the work is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.store.reading import Store
+
+STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
+
+
+def test_cuts_change_nothing(scene: Any) -> None:
+    how = (*STEPS, "search.examples=mean", "corpus.examples=all")
+    scene.run(*how, run="a")
+    scene.run(*how, "reduce.buckets=3", "index.shards=3", run="b")
+    assert scene.digest("a") == scene.digest("b")
+
+
+def test_scores_are_those_of_the_statistics(scene: Any) -> None:
+    normed, plain = scene.run(*STEPS, run="a"), scene.run("report.exports=[]", "calibrate.steps=[q-norm]", run="b")
+    store = Store(Folder(str(scene.folder / "a" / "store")))
+    documents = store.documents(columns=list(WHO))
+    assert len(set(documents["speaker"].to_pylist())) > 1
+    raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
+    known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
+    table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(Talkers(documents).added(table), None, statistics, None)
+    keys = ["query_id", "doc_id", "channel", "start"]
+    there = table.to_pandas()[keys].assign(expected=expected)
+    found = normed.detections().merge(there, on=keys)
+    assert len(found) == len(there) > 0
+    assert np.array_equal(found["score"], found["expected"])
+    both = normed.detections().merge(plain.detections(), on=keys)
+    assert not np.allclose(both["score_x"], both["score_y"])
+
+
+def test_it_comes_first(scene: Any) -> None:
+    with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
+        scene.run("calibrate.steps=[q-norm, speaker-norm]")
