@@ -9,6 +9,7 @@ import click
 from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
 from swsdist.cli.outputs import FOLDER, written
 from swsdist.registries import READERS, WRITERS
+from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     from swsdist.evaluation.calibration import How
@@ -165,7 +166,11 @@ def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> 
 @click.command("kst-study")
 @click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
 @click.option("--tasks", metavar="FILE", help="YAML with tasks and their systems, in place of SYSTEM and the files.")
-@click.option("--out", type=FOLDER, metavar="DIR", help="Write figures 2 to 8 (SVG), study.json and study.html there.")
+@click.option("--out", type=FOLDER, metavar="DIR", help="Write figures 2 to 8, study.json and study.html there.")
+@click.option(
+    "--figures", type=click.Choice(["svg", "pdf", "png"]), default="svg", show_default=True, help="Kind of the figures."
+)
+@click.option("--table", type=written(*TABLES), help="Also write table 1 and the tests: .csv, .tex, .md or .json.")
 @click.option("--alpha", type=float, help="Compare at this alpha. [default: the best average of each method]")
 @click.option(
     "--alphas", default="1:3:0.1", show_default=True, metavar="FROM:TO:STEP", help="Values of alpha to look at."
@@ -182,6 +187,8 @@ def kst_study(
     systems: tuple[str, ...],
     tasks: str | None,
     out: str | None,
+    figures: str,
+    table: str | None,
     alpha: float | None,
     alphas: str,
     **options: Unpack[_Studied],
@@ -200,8 +207,14 @@ def kst_study(
     from swsdist.evaluation.lists import named_paths
     from swsdist.evaluation.study import StudyFile, TaskSection, entries, read_study, steps
     from swsdist.io.notices import Notices
-    from swsdist.report.study import study_json, text_lines, write_study
+    from swsdist.report.pictures import demand_converter
+    from swsdist.report.study import study_json, study_tables, text_lines, write_study
+    from swsdist.report.tables import write_tables
 
+    if out is not None:
+        demand_converter(f"{out}/fig2.{figures}")
+    elif figures != "svg":
+        raise click.UsageError("--figures says of what kind those in --out DIR are: give --out.")
     if (tasks is None) == (not systems):
         raise click.UsageError("Name systems with --ecf, --rttm and --terms, or a YAML file: --tasks FILE.")
     notices = Notices(options["strict"])
@@ -225,8 +238,10 @@ def kst_study(
     found = study(prepared, alphas=steps(alphas), alpha=alpha)
     print(study_json(found) if options["as_json"] else "\n".join(text_lines(found)))
     if out is not None:
-        written = write_study(found, Path(out), [str(notice) for notice in notices.found.values()])
+        paths = write_study(found, Path(out), [str(notice) for notice in notices.found.values()], f".{figures}")
         if not options["as_json"]:
-            print(f"\nwritten: {', '.join(str(path) for path in written)}")
+            print(f"\nwritten: {', '.join(str(path) for path in paths)}")
+    if table is not None:
+        write_tables(study_tables(found), table)
     warn(notices)
     return 0

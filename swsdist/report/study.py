@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short
+from swsdist.report.tables import Table
 
 Floats = NDArray[np.float64]
 
@@ -176,12 +178,21 @@ def _p(tests: Tests) -> list[str]:
     return ["not defined (no variation)" if tests.t.p is None else short(tests.t.p), short(tests.wilcoxon.p)]
 
 
-def text_lines(study: Study) -> list[str]:
-    """Table 1 and the tests for a terminal."""
+def study_tables(study: Study) -> list[Table]:
+    """Table 1 and the tests."""
     single = study.systems[0].entry.name
     head = ["", "alpha", f"ATWV ({single})", f"ATWV (average of {len(study.systems)})"]
     tests = ["KST against STO, pairs are", "n", "t test, p", "Wilcoxon, p"]
-    lines = [*_columns([head, *table_one(study)]), "", *_columns([tests, *tests_rows(study)])]
+    return [
+        Table("Thresholds by keyword and sum-to-one", head, table_one(study)),
+        Table("Tests of estimated KST against STO", tests, tests_rows(study)),
+    ]
+
+
+def text_lines(study: Study) -> list[str]:
+    """Table 1 and the tests for a terminal."""
+    first, second = ([table.columns, *table.rows] for table in study_tables(study))
+    lines = [*_columns(first), "", *_columns(second)]
     lines += [f"\n{note}" for note in remarks(study)]
     logistics = sorted({one.entry.logistic for one in study.systems} - {"none"})
     if logistics:
@@ -296,11 +307,23 @@ def render_study(study: Study, notices: Sequence[str] = ()) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def write_study(study: Study, folder: Path, notices: Sequence[str] = ()) -> list[Path]:
-    """Write `study.json`, `study.html` and `fig2.svg` to `fig8.svg`; gives their paths."""
+def write_study(study: Study, folder: Path, notices: Sequence[str] = (), kind: str = ".svg") -> list[Path]:
+    """Write `study.json`, `study.html`, and `fig2` to `fig8`; gives their paths.
+
+    Args:
+        study: what was found.
+        folder: is made.
+        notices: what the page says of the inputs.
+        kind: ending of the figures, `.svg`, `.pdf` or `.png`.
+
+    Raises:
+        UserError: a library is missing that writes this kind.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"study.json": study_json(study) + "\n", "study.html": render_study(study, notices)}
-    texts |= {f"{name}.svg": svg for name, (_, svg) in figures(study).items()}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in texts]
+    drawn = {folder / f"{name}{kind}": svg for name, (_, svg) in figures(study).items()}
+    for path, svg in drawn.items():
+        write_picture(svg, path)
+    return [*(folder / name for name in texts), *drawn]

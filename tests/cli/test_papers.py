@@ -42,6 +42,35 @@ def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run-processing-resources.csv").is_file()
 
 
+def test_a_plot_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    swsdist("report", place / "run", "--det", tmp_path / "d.svg", "--histogram", tmp_path / "h.pdf")
+    swsdist("paper", "figure", tmp_path / "d.svg", tmp_path / "d.pdf")
+    swsdist("report", place / "run", "--det", tmp_path / "same.pdf")
+    assert (tmp_path / "d.pdf").read_bytes() == (tmp_path / "same.pdf").read_bytes()
+
+
+def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
+    """Columns and rows as they were asked for, from CSV and Parquet alike."""
+    import pandas as pd
+
+    frame = pd.read_csv(place / "run/exports/detections.csv")
+    frame.to_parquet(tmp_path / "d.parquet")
+    asked = ("--columns", "score,query_id=query,start", "--sort", "-score", "--first", "3", "--decimals", "2")
+    for source, out in ((place / "run/exports/detections.csv", "a.tex"), (tmp_path / "d.parquet", "b.tex")):
+        swsdist("paper", "table", source, tmp_path / out, *asked, "--caption", "The best")
+    text = (tmp_path / "a.tex").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.tex").read_text(encoding="utf-8")
+    assert r"\caption{The best.}" in text
+    assert r"score & query & start \\" in text
+    best = frame.sort_values("score", ascending=False).head(3)
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")][1:]
+    assert [float(line.split(" & ")[0]) for line in lines] == best["score"].round(2).tolist()
+    swsdist("paper", "table", tmp_path / "d.parquet", tmp_path / "all.json")
+    assert len(rows(tmp_path / "all.json")) == len(frame)
+    assert rows(tmp_path / "all.json")[0]["score"] == frame["score"][0]
+
+
 def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:
     listed = ("-s", "run/exports/detections.csv")
     files = ("--measures", tmp_path / "m.json", "--per-term", tmp_path / "t.md", "--alignment", tmp_path / "a.tex")
@@ -86,33 +115,21 @@ def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
     assert f"{told[0]['score']:.3f}" in text
 
 
-def test_a_plot_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
+def test_a_study(swsdist, place: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    swsdist("report", place / "run", "--det", tmp_path / "d.svg", "--histogram", tmp_path / "h.pdf")
-    swsdist("paper", "figure", tmp_path / "d.svg", tmp_path / "d.pdf")
-    swsdist("report", place / "run", "--det", tmp_path / "same.pdf")
-    assert (tmp_path / "d.pdf").read_bytes() == (tmp_path / "same.pdf").read_bytes()
-
-
-def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
-    """Columns and rows as they were asked for, from CSV and Parquet alike."""
-    import pandas as pd
-
-    frame = pd.read_csv(place / "run/exports/detections.csv")
-    frame.to_parquet(tmp_path / "d.parquet")
-    asked = ("--columns", "score,query_id=query,start", "--sort", "-score", "--first", "3", "--decimals", "2")
-    for source, out in ((place / "run/exports/detections.csv", "a.tex"), (tmp_path / "d.parquet", "b.tex")):
-        swsdist("paper", "table", source, tmp_path / out, *asked, "--caption", "The best")
-    text = (tmp_path / "a.tex").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b.tex").read_text(encoding="utf-8")
-    assert r"\caption{The best.}" in text
-    assert r"score & query & start \\" in text
-    best = frame.sort_values("score", ascending=False).head(3)
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")][1:]
-    assert [float(line.split(" & ")[0]) for line in lines] == best["score"].round(2).tolist()
-    swsdist("paper", "table", tmp_path / "d.parquet", tmp_path / "all.json")
-    assert len(rows(tmp_path / "all.json")) == len(frame)
-    assert rows(tmp_path / "all.json")[0]["score"] == frame["score"][0]
+    study = ("kst-study", "run/exports/stdlist.xml", *LISTS)
+    files = ("--out", tmp_path / "s", "--figures", "pdf", "--table", tmp_path / "t.tex")
+    said = swsdist(*study, *files, cwd=place).out
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == [
+        *(f"fig{k}.pdf" for k in range(2, 9)),
+        "study.html",
+        "study.json",
+    ]
+    assert "fig5.pdf" in said
+    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    best = next(line for line in said.splitlines() if line.startswith("STO"))
+    assert " & ".join(best.split()) in text
+    assert "give --out" in swsdist(*study, "--figures", "pdf", cwd=place, code=2).err
 
 
 def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Path, monkeypatch) -> None:
@@ -122,8 +139,9 @@ def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Pat
     for command in (
         ("report", "run", "--det", "d.pdf"),
         ("compare", "run", "run", "--det", "d.png"),
+        ("kst-study", "run/exports/stdlist.xml", *LISTS, "--out", "study", "--figures", "png"),
     ):
         told = swsdist(*command, cwd=place, code=2).err
         assert "is written by vl-convert, which is not installed" in told
         assert "pip install 'swsdist[figures]'" in told
-    assert not list(place.glob("d.p*"))
+    assert not (place / "study").exists()
