@@ -36,6 +36,7 @@ COMMANDS = {
     "status": ("looking", "status", "What a run is doing, or was doing when it died."),
     "digest": ("looking", "digest", "One SHA-256 of what a run computed."),
     "phones": ("phones", "phones", "Strings of phones, by a phoneme recogniser of BUT's phnrec."),
+    "paper": ("paper", "paper", "Figures and tables that are there in the form that a paper wants."),
     "corpus": ("corpus", "corpus", "Describe a corpus, as a paper does."),
     "store": ("store", "store", "Look into a feature store, check it, compact it."),
     "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),

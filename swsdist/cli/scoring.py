@@ -150,9 +150,8 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
         measures_table,
         per_term_table,
         summary,
-        table_of,
     )
-    from swsdist.report.tables import write_tables
+    from swsdist.report.tables import table_of, write_tables
 
     task = read_task(**task_files(options), protocol=rules, ecf_filter=options["ecf_filter"], notices=notices)
     result = evaluate(

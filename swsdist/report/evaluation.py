@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
-from swsdist.report.summary import fixed, short
+from swsdist.report.summary import fixed
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
@@ -163,20 +163,6 @@ def alignment_table(result: Evaluation) -> pa.Table:
     )
 
 
-def table_of(rows: pa.Table, caption: str) -> Table:
-    """Rows as a table for people: names first, numbers with six significant digits.
-
-    Args:
-        rows: any table of plain columns.
-        caption: without a full stop.
-    """
-    texts = [name for name in rows.column_names if not _is_number(rows.schema.field(name).type)]
-    names = [*texts, *(name for name in rows.column_names if name not in texts)]
-    plain = rows.select(names).to_pylist()
-    cells = [[_cell(row[name]) for name in names] for row in plain]
-    return Table(caption, [name.replace("_", " ") for name in names], cells, numbers=len(texts), plain=plain)
-
-
 def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> Table:
     """The measures of a list, a row each.
 
@@ -195,13 +181,3 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
 def _decimals(name: str) -> int:
     """As in `summary`."""
     return next((digits for ending, digits in _DECIMALS.items() if name.endswith(ending)), 4)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _cell(value: object) -> str:
-    if value is None or isinstance(value, float):
-        return short(value, 6)
-    return str(value)

@@ -13,7 +13,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from swsdist.errors import UserError
+from swsdist.errors import DataError, UserError
 
 #: What a picture's file ends in.
 PICTURES = (".svg", ".pdf", ".png")
@@ -46,7 +46,7 @@ def write_picture(svg: str, path: str | Path) -> None:
     """Write a plot to a file.
 
     Args:
-        svg: one `<svg>` element with width, height and viewBox, as all plots here are.
+        svg: one `<svg>` element with viewBox, width and height, as all plots here are.
         path: local file; it ends in `.svg`, `.pdf` or `.png`.
 
     Raises:
@@ -68,6 +68,24 @@ def write_picture(svg: str, path: str | Path) -> None:
     else:
         data = vl_convert.svg_to_png(_with_font(_on_white(svg)), scale=_PNG_DOTS / _SVG_DOTS)
     Path(path).write_bytes(data)
+
+
+def read_picture(path: str) -> str:
+    """A plot that was drawn here before, local or `s3://`.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no plot of this project.
+    """
+    from swsdist.io.compressed import opened
+
+    with opened(path) as stream:
+        text = stream.read().decode("utf-8", "replace")
+    if not _ROOT.match(text):
+        raise DataError(
+            "this is no plot that swsdist has drawn", where=path, remedy="name an .svg of a run, a sweep or a command"
+        )
+    return text
 
 
 def _resized(svg: str, factor: float) -> str:

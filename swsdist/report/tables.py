@@ -10,6 +10,7 @@ take XeLaTeX or LuaLaTeX and a font that has them.
 from __future__ import annotations
 
 import csv
+import difflib
 import json
 import math
 import re
@@ -17,10 +18,13 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from swsdist.errors import UserError
+from swsdist.errors import DataError, UserError
 from swsdist.text import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: What a table's file ends in.
 TABLES = (".csv", ".tex", ".md", ".json")
@@ -100,6 +104,92 @@ def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
         raise UserError(f"a table ends in {known}", where=str(path), remedy=f"name a file that ends in {known}")
     out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
     return [out]
+
+
+def table_of(rows: pa.Table, caption: str, decimals: int | None = None, names_first: bool = True) -> Table:
+    """Rows as a table for people.
+
+    Args:
+        rows: any table of plain columns.
+        caption: without a full stop.
+        decimals: of numbers that are no whole ones; None: six significant digits.
+        names_first: columns of text come before those of numbers; else columns stay in their order.
+    """
+    import pyarrow as pa
+
+    def is_number(name: str) -> bool:
+        kind = rows.schema.field(name).type
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+    texts = [name for name in rows.column_names if not is_number(name)]
+    names = [*texts, *(name for name in rows.column_names if name not in texts)] if names_first else rows.column_names
+    plain = rows.select(names).to_pylist()
+    cells = [[_cell_of(row[name], decimals) for name in names] for row in plain]
+    numbers = next((k for k, name in enumerate(names) if name not in texts), len(names))
+    return Table(caption, [name.replace("_", " ") for name in names], cells, numbers=numbers, plain=plain)
+
+
+def _cell_of(value: object, decimals: int | None) -> str:
+    from swsdist.report.summary import fixed, short
+
+    if isinstance(value, float) and decimals is not None:
+        return fixed(value, decimals)
+    return short(value, 6) if value is None or isinstance(value, float) else str(value)
+
+
+def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, first: int | None) -> pa.Table:
+    """Some columns and rows of a table.
+
+    Args:
+        rows: a table.
+        path: where it was read from, for messages.
+        columns: their names, in their order, or `NAME=HEADING`; none: all.
+        by: column to sort by, ascending; with `-` before it descending. Rows without a value come last.
+        first: how many rows; None: all.
+
+    Raises:
+        UserError: there is no such column.
+    """
+    asked = [one.partition("=") for one in columns] or [(name, "", "") for name in rows.column_names]
+    for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
+        if name not in rows.column_names:
+            close = difflib.get_close_matches(name, rows.column_names, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise UserError(
+                f"there is no column {name!r}{hint}", where=path, remedy=f"there are {', '.join(rows.column_names)}"
+            )
+    if by:
+        rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])
+    kept = rows.slice(0, first).select([name for name, _, _ in asked])
+    return kept.rename_columns([heading or name for name, _, heading in asked])
+
+
+def read_rows(path: str) -> pa.Table:
+    """A CSV or Parquet file as it is, local or `s3://`; numbers of a CSV are known by their look.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no table.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from swsdist.io.compressed import opened
+
+    with opened(path) as stream:
+        content = pa.py_buffer(stream.read())
+    try:
+        if content[:4].to_pybytes() == b"PAR1":
+            return pyarrow.parquet.read_table(pa.BufferReader(content))
+        found = pyarrow.csv.read_csv(
+            pa.BufferReader(content), parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True)
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"it is no table ({str(error).splitlines()[0]})", where=path, remedy="name a CSV or Parquet file"
+        ) from error
+    return found
 
 
 # -- text -------------------------------------------------------------------------------------------------------------

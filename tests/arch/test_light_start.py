@@ -68,6 +68,7 @@ def test_the_front_door_is_light(arguments: tuple[str, ...]) -> None:
         "store",
         "store check",
         "corpus describe",
+        "paper table",
         "doctor",
         "demo",
     ],

@@ -42,6 +42,35 @@ def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run-processing-resources.csv").is_file()
 
 
+def test_a_plot_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    swsdist("report", place / "run", "--det", tmp_path / "d.svg", "--histogram", tmp_path / "h.pdf")
+    swsdist("paper", "figure", tmp_path / "d.svg", tmp_path / "d.pdf")
+    swsdist("report", place / "run", "--det", tmp_path / "same.pdf")
+    assert (tmp_path / "d.pdf").read_bytes() == (tmp_path / "same.pdf").read_bytes()
+
+
+def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
+    """Columns and rows as they were asked for, from CSV and Parquet alike."""
+    import pandas as pd
+
+    frame = pd.read_csv(place / "run/exports/detections.csv")
+    frame.to_parquet(tmp_path / "d.parquet")
+    asked = ("--columns", "score,query_id=query,start", "--sort", "-score", "--first", "3", "--decimals", "2")
+    for source, out in ((place / "run/exports/detections.csv", "a.tex"), (tmp_path / "d.parquet", "b.tex")):
+        swsdist("paper", "table", source, tmp_path / out, *asked, "--caption", "The best")
+    text = (tmp_path / "a.tex").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.tex").read_text(encoding="utf-8")
+    assert r"\caption{The best.}" in text
+    assert r"score & query & start \\" in text
+    best = frame.sort_values("score", ascending=False).head(3)
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")][1:]
+    assert [float(line.split(" & ")[0]) for line in lines] == best["score"].round(2).tolist()
+    swsdist("paper", "table", tmp_path / "d.parquet", tmp_path / "all.json")
+    assert len(rows(tmp_path / "all.json")) == len(frame)
+    assert rows(tmp_path / "all.json")[0]["score"] == frame["score"][0]
+
+
 def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:
     listed = ("-s", "run/exports/detections.csv")
     files = ("--measures", tmp_path / "m.json", "--per-term", tmp_path / "t.md", "--alignment", tmp_path / "a.tex")

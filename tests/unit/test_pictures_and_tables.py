@@ -10,6 +10,8 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swsdist.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
@@ -104,6 +106,24 @@ def test_latex_takes_nothing_for_its_own() -> None:
     left, right = (re.sub(r"\\[{}]", "", text).count(brace) for brace in "{}")
     assert left == right
     assert text.count(r"\begin{") == text.count(r"\end{")
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_name_is_one_cell(one: str, other: str) -> None:
+    """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
+    table = Table("t", ("a", "b"), [(one, other)])
+    text = latex([table])
+    row = text.split("\\midrule\n")[1].split("\n\\bottomrule")[0]
+    assert "\n" not in row
+    # Without what stands for a letter, nothing that LaTeX obeys is left but the end of the cell and of the row.
+    bare = re.sub(
+        r"\\(text[a-z]+|dots)\{\}|\{\\char34\}|\$(\\[a-z]+|-)\$|\\[&%$#_{}]|-\{\}", "", row.removesuffix(r" \\")
+    )
+    bare = re.sub(r"^\{([\[*])\}", r"\1", bare)
+    assert bare.count("&") == 1
+    assert not set(bare) & set('\\{}$%#_~^<>|`"')
+    lines = markdown([table]).splitlines()
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
 
 
 def test_latex_says_what_it_needs() -> None:

@@ -1,0 +1,53 @@
+"""Commands that bring what runs, sweeps and commands have left into the form that a paper wants."""
+
+from __future__ import annotations
+
+import click
+
+from swsdist.cli.outputs import written
+from swsdist.report.pictures import PICTURES
+from swsdist.report.tables import TABLES
+
+
+@click.group()
+def paper() -> None:
+    """Bring figures and tables that are there into the form that a paper wants."""
+
+
+@paper.command()
+@click.argument("source")
+@click.argument("out", type=written(*PICTURES))
+def figure(source: str, out: str) -> int:
+    """Write the plot SOURCE (.svg) to OUT: .svg, .pdf or .png.
+
+    \b
+    swsdist paper figure study/fig5.svg fig5.pdf
+    """
+    from swsdist.report.pictures import read_picture, write_picture
+
+    write_picture(read_picture(source), out)
+    return 0
+
+
+@paper.command()
+@click.argument("source")
+@click.argument("out", type=written(*TABLES))
+@click.option("--columns", metavar="NAME,NAME=HEADING", help="Which, in their order; by default all.")
+@click.option("--sort", "by", metavar="COLUMN|-COLUMN", help="Sort by a column; with - descending.")
+@click.option("--first", type=click.IntRange(1), metavar="N", help="Only so many rows.")
+@click.option("--decimals", type=click.IntRange(0, 12), help="Of numbers. [default: six significant digits]")
+@click.option("--caption", default="Results", show_default=True, help="Without a full stop.")
+def table(
+    source: str, out: str, columns: str | None, by: str | None, first: int | None, decimals: int | None, caption: str
+) -> int:
+    """Write the table SOURCE (CSV, Parquet) to OUT: .csv, .tex, .md or .json.
+
+    \b
+    swsdist paper table points.csv best.tex --columns search.distance=distance,mtwv --sort -mtwv --first 5 --decimals 3
+    """
+    from swsdist.report.tables import chosen, read_rows, table_of, write_tables
+
+    names = [name for name in (columns or "").split(",") if name]
+    rows = chosen(read_rows(source), source, names, by, first)
+    write_tables([table_of(rows, caption, decimals, names_first=False)], out)
+    return 0
