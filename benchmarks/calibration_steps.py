@@ -98,8 +98,9 @@ class Measured(NamedTuple):
 def run(config: Path, folder: str, name: str, sets: list[str]) -> Measured:
     """One list of steps on the search of a run folder, which is done if it is not there."""
     steps, options, _ = CASES[name]
-    mine = [f"run={folder}", "report.exports=[]", f"calibrate.steps={steps}", f"calibrate.options={options}", *sets]
-    mine += ["calibrate.threshold=fitted"] if "power" in name else []
+    how = "fitted" if "power" in name else "own"
+    mine = [f"run={folder}", "report.exports=[]", f"calibrate.threshold={how}"]
+    mine += [f"calibrate.steps={steps}", f"calibrate.options={options}", *sets]
     result = api.run(load_config(config, mine), choice=Choice(until="score"))
     if result.outcome.failures:
         raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")

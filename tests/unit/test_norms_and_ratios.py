@@ -22,8 +22,10 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
+from swsdist.calibrate.threshold import Calibration, decide
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
+from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
 
@@ -296,6 +298,29 @@ def test_the_rising_curve_is_isotonic_regression() -> None:
     both = made.apply(aligned(), made.average([fitted, other]), None, POINT)
     mean = (curved + made.apply(aligned(), other, None, POINT)) / 2
     assert np.allclose(both[there], mean[there])
+
+
+@pytest.mark.parametrize("beta", [0.5, 2.0, 9.0, 30.0])
+def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
+    """On what it was fitted on, at one beta, its ratios have at ln of any other the greatest TWV there is."""
+    rng = np.random.default_rng(2)
+    rows: list[dict[str, Any]] = []
+    rest = {**dict.fromkeys(TRIALS.names), "doc_id": "d", "channel": 1, "start": 0.0, "end": 0.5}
+    for k in range(3000):
+        hit = k % 9 == 0
+        true = {"ref_start": 0.0, "ref_end": 0.5} if hit else {}
+        rows.append({**rest, "query_id": f"q{k % 7}", "score": float(rng.normal(1.5 if hit else 0.0)), **true})
+    table = pa.Table.from_pylist(rows, TRIALS)
+    made = step("llr", curve="rising")
+    point = Point(trials=5000, beta=9.0)
+    ratios = made.apply(table, made.fit([made.gather(table, None, point)]), None, point)
+    place = table.schema.get_field_index("score")
+    decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
+    decided = decide(decided, Calibration("own", (math.log(beta),), {}))
+    actual = atwv(Counts.of(decided), trials=5000, beta=beta).twv
+    greatest = mtwv(twv_curve(Counts.of(table), trials=5000, beta=beta)).twv
+    # But for the two trials that are added: a hit is one of 334.
+    assert greatest - 0.004 <= actual <= greatest + 1e-12
 
 
 def test_at_prior_decides_as_the_bayes_threshold() -> None:
