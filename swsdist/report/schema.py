@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from swsdist.report.data import (
     PL_CONVENTION,
     Counts,
+    FusionReport,
     Hit,
     Measures,
     NodeRow,
@@ -92,6 +93,7 @@ class ReportJson(BaseModel):
     det: DetJson | None = Field(description="DET curve; null: not scored")
     scores: ScoresJson | None = Field(description="histograms of target and non-target scores; null: not scored")
     hits: list[Hit] = Field(description="the best detections")
+    fusion: FusionReport | None = Field(description="of the chain fuse: the systems and their weights; null: no fusion")
     versions: dict[str, str] = Field(description="versions of Python, swsdist and the libraries that it used")
     config_yaml: str = Field(description="the whole config, as YAML")
 
@@ -131,6 +133,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "det": None if det is None or data.det is None else {"points": len(data.det), **vars(det)},
         "scores": data.scores,
         "hits": [_without_audio(hit) for hit in data.hits],
+        "fusion": data.fusion,
         "versions": data.versions,
         "config_yaml": data.config_yaml,
     }
