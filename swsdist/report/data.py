@@ -306,6 +306,10 @@ class FusionReport:
         ),
     ]
     joined: Annotated[int, _says("joined detections: places at which any system found the query")]
+    overlapping: Annotated[int, _says("places that overlapped a better one of their query, and were left out before")]
+    outdone: Annotated[
+        int, _says("detections that overlapped a better one of another query, and were left out at the end")
+    ]
     offset: Annotated[float | None, _says("offset of the log-likelihood ratio, mean over folds; null: not fitted")]
     systems: Annotated[tuple[FusedSystemRow, ...], _says("a row a system")]
 

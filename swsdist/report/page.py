@@ -227,11 +227,14 @@ def _fusion(found: FusionReport) -> _Table:
         )
     offset = "nothing was fitted: the mean of the scores" if found.offset is None else f"offset {found.offset:+.3f}"
     note = (
-        f"{found.joined} places at which a system found the query; {offset}. Missing scores: {found.missing}. Gains are what "
+        f"{found.joined} places at which a system found the query ({found.overlapping} more overlapped a better one of their "
+        f"query); {offset}. Missing scores: {found.missing}. Gains are what "
         "the fusion has over the system, with intervals of 95 % over queries; p is of a paired test by resampling queries."
     )
     if found.between_queries:
-        note += " Of overlapping detections of different queries the best stayed, so decisions look at other queries."
+        note += (
+            f" {found.outdone} detections overlapped a better one of another query: decisions look at other queries."
+        )
     return _Table("Systems", (_Column("system", False), *map(_Column, names)), rows, note)
 
 

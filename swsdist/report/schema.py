@@ -183,12 +183,17 @@ print(schema["properties"]["ssf"]["description"])
 def reference_page() -> str:
     """The Markdown text of docs/reference/report-json.md."""
     schema = cast(_Schema, ReportJson.model_json_schema())
-    parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema)]
+    parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema), *_below(schema, schema["$defs"])]
+    return "\n".join(parts)
+
+
+def _below(schema: _Schema, defined: Mapping[str, _Schema], above: str = "") -> Iterator[str]:
+    """Sections of the objects that fields hold, and of those that these hold."""
     for key, field in schema["properties"].items():
         name = _reference(field)
         if name:
-            parts += _section(f"`{key}`" + (", each row" if "items" in field else ""), schema["$defs"][name])
-    return "\n".join(parts)
+            yield from _section(f"`{above}{key}`" + (", each row" if "items" in field else ""), defined[name])
+            yield from _below(defined[name], defined, f"{above}{key}.")
 
 
 #: What is looked at of a JSON schema.

@@ -14,7 +14,7 @@ import swsdist
 from swsdist.calibrate.joined import parts_of
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.told import Fitted
+from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.io.filesystem import Folder
@@ -96,6 +96,10 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     told = report["fusion"]
     assert (told["missing"], told["between_queries"]) == ("average", True)
     assert told["joined"] == fused.joined("fused").num_rows
+    course = recorded(Folder(str(place)))
+    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("union", "combine", "decide")}
+    assert told["overlapping"] == rows["union"] - told["joined"]
+    assert told["outdone"] == rows["combine"] - rows["decide"] > 0
     assert told["offset"] is not None
     first, second = told["systems"]
     assert (first["system"], second["system"]) == ("one", "two")

@@ -14,7 +14,7 @@ from swsdist.chains.search.report import notices as of_search
 from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build
-from swsdist.chains.search.told import Measured
+from swsdist.chains.search.told import Bucket, Measured
 from swsdist.evaluation.comparison import compared_entropies
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
@@ -73,10 +73,15 @@ def _fusion(course: Course) -> FusionReport:
             )
         )
     offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
+    counts = {
+        name: sum(told.rows for told in course.told(name, Bucket)) for name in ("union", "fill", "combine", "decide")
+    }
     return FusionReport(
         missing=own.options.missing,
         between_queries=own.options.between_queries,
         joined=joined,
+        overlapping=counts["union"] - counts["fill"],
+        outdone=counts["combine"] - counts["decide"] if own.options.between_queries else 0,
         offset=offset,
         systems=tuple(rows),
     )
