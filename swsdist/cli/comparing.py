@@ -23,6 +23,7 @@ class _Compared(TaskOptions):
     queries: str | None
     documents: str | None
     over_documents: bool
+    cnxe: bool
     conditions: str | None
     level: float
     resamples: int
@@ -44,6 +45,7 @@ class _Compared(TaskOptions):
 @click.option("--queries", type=click.Path(), help="Table of queries' properties: query_id and columns for --by.")
 @click.option("--documents", type=click.Path(), help="The same of documents: doc_id, seconds, and columns for --by.")
 @click.option("--over-documents", is_flag=True, help="Also give intervals over documents.")
+@click.option("--cnxe", is_flag=True, help="Also compare min Cnxe, resampled over queries.")
 @click.option("--conditions", metavar="NAME,NAME", help="SYSTEMs in turn under these conditions: pairs are systems.")
 @click.option("--level", default=0.95, show_default=True, help="Of confidence of the intervals.")
 @click.option("--resamples", default=10_000, show_default=True, help="Draws of the bootstrap.")
@@ -76,7 +78,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
-    from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables
+    from swsdist.report.comparing.tables import about_tables, breakdown_tables, entropy_tables, measure_tables
     from swsdist.report.tables import text_lines
     from swsdist.score.compare.results import Settings
 
@@ -90,7 +92,9 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
         task = read_task(**files, protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
     drawn = bool(options["html"] or options["det"])
-    request = Request(options["by"], options["queries"], options["documents"], options["over_documents"], drawn)
+    request = Request(
+        options["by"], options["queries"], options["documents"], options["over_documents"], drawn, options["cnxe"]
+    )
     found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
     if options["conditions"]:
         data = compare_conditions(found, options["conditions"].split(","), settings)
@@ -105,7 +109,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     # The screen's width, or elsewhere one that is the same everywhere.
     width = shutil.get_terminal_size((110, 24)).columns
     tables = [table for block in data.blocks for table in measure_tables(data, block)]
-    for table in (*tables, *breakdown_tables(data), *about_tables(data)):
+    for table in (*tables, *entropy_tables(data), *breakdown_tables(data), *about_tables(data)):
         print("\n".join([*text_lines(table, width), ""]))
     return 0
 
@@ -117,7 +121,7 @@ def _write(data: ComparisonData, options: _Compared) -> None:
 
     from swsdist.errors import UserError
     from swsdist.report.comparing.formats import det_table, write_csv_tables
-    from swsdist.report.comparing.tables import breakdown_tables, measure_tables
+    from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
     from swsdist.report.pictures import write_picture
     from swsdist.report.tables import write_tables
 
@@ -130,7 +134,7 @@ def _write(data: ComparisonData, options: _Compared) -> None:
         write_csv_tables(data, Path(options["csv"]))
     if options["table"]:
         tables = [table for block in data.blocks for table in measure_tables(data, block)]
-        write_tables([*tables, *breakdown_tables(data)], options["table"])
+        write_tables([*tables, *entropy_tables(data), *breakdown_tables(data)], options["table"])
     if options["forest"]:
         from swsdist.report.comparing.page import forest_plots
 

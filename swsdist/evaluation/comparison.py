@@ -31,6 +31,7 @@ from swsdist.evaluation.task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
+from swsdist.score.compare.cross_entropy import Entropies, compare_entropies
 from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
 from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured, Settings
 from swsdist.score.measures.det import det
@@ -142,6 +143,7 @@ class Request:
         documents: the same of documents (`doc_id`, `seconds`, ...); `seconds` in place of what is known of them.
         over_documents: also take intervals over documents.
         curves: also read the DET curves.
+        entropies: also compare min Cnxe.
     """
 
     by: Sequence[str] = ()
@@ -149,6 +151,7 @@ class Request:
     documents: str | None = None
     over_documents: bool = False
     curves: bool = False
+    entropies: bool = False
 
 
 def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
@@ -187,7 +190,32 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         tuple(parts),
         settings,
         lines=tuple(line for line in lines if line is not None),
+        entropies=compared_entropies(systems, settings) if request.entropies else None,
         **_told(systems),
+    )
+
+
+def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropies:
+    """Min Cnxe of systems that have aligned lists.
+
+    Raises:
+        UserError: one has none, or its number of queries is not known.
+    """
+    lists = {one.name: one.aligned("min Cnxe") for one in systems}
+    queries = {one.about.point.queries for one in systems if one.about is not None and one.about.point is not None}
+    first = systems[0]
+    if len(queries) != 1 or first.trials is None or first.beta is None:
+        raise UserError(
+            "the systems were scored for different numbers of queries", where=first.name, remedy="score them alike"
+        )
+    return compare_entropies(
+        lists,
+        trials=first.trials,
+        queries=queries.pop(),
+        beta=first.beta,
+        level=settings.level,
+        resamples=settings.resamples,
+        seed=settings.seed,
     )
 
 

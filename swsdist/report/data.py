@@ -262,6 +262,58 @@ class Hit:
     query_audio: Annotated[str | None, _says("always null in report.json")] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What a fusion gains over one of its systems; positive is better. Intervals are of 95 %, over queries."""
+
+    mtwv: Annotated[float | None, _says("difference of MTWV; null: not scored")] = None
+    mtwv_low: Annotated[float | None, _says("lower end of its interval")] = None
+    mtwv_high: Annotated[float | None, _says("upper end")] = None
+    cnxe_min: Annotated[float | None, _says("by how much min Cnxe is less")] = None
+    cnxe_min_low: Annotated[float | None, _says("lower end of its interval")] = None
+    cnxe_min_high: Annotated[float | None, _says("upper end")] = None
+    cnxe_min_p: Annotated[float | None, _says("p of a paired test by resampling queries")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedSystemRow:
+    """One system of a fusion."""
+
+    system: Annotated[str, _says("its name in the fusion")]
+    run: Annotated[str, _says("its run folder")]
+    weight: Annotated[float | None, _says("weight of its score, mean over folds; null: not fitted")]
+    mark: Annotated[float | None, _says("what is added where it found nothing, mean over folds; null: nothing")] = None
+    given: Annotated[
+        float, _says("part of the joined detections that it made, 0 to 1; for the others its score is filled in")
+    ]
+    alone: Annotated[float, _says("part of the joined detections that it alone made")]
+    mtwv: Annotated[float | None, _says("its own MTWV")] = None
+    atwv: Annotated[float | None, _says("its own ATWV")] = None
+    auc: Annotated[float | None, _says("its own AUC")] = None
+    cnxe_min: Annotated[float | None, _says("its own min Cnxe")] = None
+    gain: Annotated[Gain | None, _says("what the fusion gains over it; null: not scored")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionReport:
+    """Which systems were fused, and how."""
+
+    missing: Annotated[str, _says("what stands for missing scores: average, least or rescore")]
+    between_queries: Annotated[
+        bool,
+        _says(
+            "of overlapping detections of different queries only the best stayed, so decisions look at other queries"
+        ),
+    ]
+    joined: Annotated[int, _says("joined detections: places at which any system found the query")]
+    overlapping: Annotated[int, _says("places that overlapped a better one of their query, and were left out before")]
+    outdone: Annotated[
+        int, _says("detections that overlapped a better one of another query, and were left out at the end")
+    ]
+    offset: Annotated[float | None, _says("offset of the log-likelihood ratio, mean over folds; null: not fitted")]
+    systems: Annotated[tuple[FusedSystemRow, ...], _says("a row a system")]
+
+
 @dataclass(frozen=True)
 class DetCurve:
     """Mean Pmiss and mean Pfa over a sweep of thresholds: three float64 arrays of one length."""
@@ -332,6 +384,7 @@ class ReportData:
     det: DetCurve | None = None
     scores: ScoreHistogram | None = None
     hits: tuple[Hit, ...] = ()
+    fusion: FusionReport | None = None
 
     @property
     def hours(self) -> float:

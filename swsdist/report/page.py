@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jinja2
 
-from swsdist.report.data import Hit, Measures, ReportData, thin_det
+from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.resources import resource_table
 from swsdist.report.summary import CALIBRATIONS, NOTHING, clock, fixed, short, span, summary_rows
@@ -68,6 +68,7 @@ def render_page(data: ReportData) -> str:
         rules=_rules(data),
         measures=_measures(data.measures) if data.measures else None,
         versions=_table_of("Versions", data.versions),
+        fusion=_fusion(data.fusion) if data.fusion else None,
     )
     # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -224,6 +225,45 @@ def _costs(data: ReportData) -> _Table:
             "query examples": span(cost.query_seconds),
         },
     )
+
+
+def _fusion(found: FusionReport) -> _Table:
+    names = ("weight", "found by it", "by it alone", "MTWV", "AUC", "min Cnxe", "gain of MTWV", "gain of min Cnxe", "p")
+    marked = any(one.mark is not None for one in found.systems)
+    rows = []
+    for one in found.systems:
+        gain = one.gain or Gain()
+        weight = fixed(one.weight, 3)
+        if marked and one.mark is not None:
+            weight += f" ({one.mark:+.3f} where it found nothing)"
+        rows.append(
+            [
+                one.system,
+                weight,
+                *(f"{100 * part:.1f} %" for part in (one.given, one.alone)),
+                *map(fixed, (one.mtwv, one.auc, one.cnxe_min)),
+                _gained(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
+                _gained(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
+                short(gain.cnxe_min_p),
+            ]
+        )
+    offset = "nothing was fitted: the mean of the scores" if found.offset is None else f"offset {found.offset:+.3f}"
+    note = (
+        f"{found.joined} places at which a system found the query ({found.overlapping} more overlapped a better one of their "
+        f"query); {offset}. Missing scores: {found.missing}. Gains are what "
+        "the fusion has over the system, with intervals of 95 % over queries; p is of a paired test by resampling queries."
+    )
+    if found.between_queries:
+        note += (
+            f" {found.outdone} detections overlapped a better one of another query: decisions look at other queries."
+        )
+    return _Table("Systems", (_Column("system", False), *map(_Column, names)), rows, note)
+
+
+def _gained(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None or low is None or high is None:
+        return NOTHING
+    return f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def _phases(data: ReportData) -> _Table:

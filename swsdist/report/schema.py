@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from swsdist.report.data import (
     PL_CONVENTION,
     Counts,
+    FusionReport,
     Hit,
     Measures,
     NodeRow,
@@ -96,6 +97,7 @@ class ReportJson(BaseModel):
     det: DetJson | None = Field(description="DET curve; null: not scored")
     scores: ScoresJson | None = Field(description="histograms of target and non-target scores; null: not scored")
     hits: list[Hit] = Field(description="the best detections")
+    fusion: FusionReport | None = Field(description="of the chain fuse: the systems and their weights; null: no fusion")
     versions: dict[str, str] = Field(description="versions of Python, swsdist and the libraries that it used")
     config_yaml: str = Field(description="the whole config, as YAML")
 
@@ -136,6 +138,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "det": None if det is None or data.det is None else {"points": len(data.det), **vars(det)},
         "scores": data.scores,
         "hits": [_without_audio(hit) for hit in data.hits],
+        "fusion": data.fusion,
         "versions": data.versions,
         "config_yaml": data.config_yaml,
     }
@@ -185,12 +188,17 @@ print(schema["properties"]["ssf"]["description"])
 def reference_page() -> str:
     """The Markdown text of docs/reference/report-json.md."""
     schema = cast(_Schema, ReportJson.model_json_schema())
-    parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema)]
+    parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema), *_below(schema, schema["$defs"])]
+    return "\n".join(parts)
+
+
+def _below(schema: _Schema, defined: Mapping[str, _Schema], above: str = "") -> Iterator[str]:
+    """Sections of the objects that fields hold, and of those that these hold."""
     for key, field in schema["properties"].items():
         name = _reference(field)
         if name:
-            parts += _section(f"`{key}`" + (", each row" if "items" in field else ""), schema["$defs"][name])
-    return "\n".join(parts)
+            yield from _section(f"`{above}{key}`" + (", each row" if "items" in field else ""), defined[name])
+            yield from _below(defined[name], defined, f"{above}{key}.")
 
 
 #: What is looked at of a JSON schema.

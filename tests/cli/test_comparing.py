@@ -107,6 +107,27 @@ def test_the_same_in_words(folder: Path) -> None:
     assert lists(folder) == shown
 
 
+def test_min_cnxe_has_a_test_of_its_own(folder: Path) -> None:
+    assert json.loads(lists(folder, "--json"))["cross_entropies"] is None
+    found = json.loads(lists(folder, "--json", "--cnxe", "--csv", f"{folder}/csv"))["cross_entropies"]
+    assert (found["queries"], found["draws"]) == (3, 200)
+    alone = json.loads(said(score, "-s", f"{folder}/one.csv", *task(folder), "--json", "--all-measures"))
+    assert found["systems"][0]["value"] == alone["measures"]["cnxe_min"]
+    (pair,) = found["pairs"]
+    assert pair["difference"] == pytest.approx(found["systems"][0]["value"] - found["systems"][1]["value"])
+    assert pair["interval"]["low"] <= pair["difference"] <= pair["interval"]["high"]
+    assert 0 < pair["p"] <= pair["p_holm"] <= 1
+    rows = list(csv.DictReader((folder / "csv/cnxe_pairs.csv").open(newline="")))
+    assert float(rows[0]["interval_low"]) == pair["interval"]["low"]
+    shown = lists(folder, "--cnxe", "--html", f"{folder}/page.html")
+    assert "Differences of min Cnxe" in shown
+    assert "3 queries, with and without references; intervals from 200 draws of queries" in shown
+    assert "<h2>min Cnxe</h2>" in (folder / "page.html").read_text(encoding="utf-8")
+    said(score, "-s", f"{folder}/one.csv", *task(folder), "--per-term", f"{folder}/terms.csv")
+    with pytest.raises(UserError, match="does not tell what min Cnxe needs"):
+        said(compare, f"{folder}/terms.csv", f"again={folder}/terms.csv", "--cnxe")
+
+
 def test_per_term_tables_give_the_same(folder: Path) -> None:
     from swsdist.evaluation.evaluate import evaluate
 

@@ -12,12 +12,18 @@ import pytest
 
 import swsdist
 from swsdist.calibrate.joined import parts_of
-from swsdist.chains.search.told import Fitted
+from swsdist.chains.fuse.check import check
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.told import Bucket, Fitted
+from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
+from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.ledger import Ledger
+from swsdist.testing.conformance import check_chain
 
 
 class Fusing:
@@ -87,6 +93,26 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert report["resources"]["search_cpu_s"] > sum(one["resources"]["search_cpu_s"] for one in parts)
     assert report["isf"] is not None
     assert report["counts"]["queries"] == 3
+    told = report["fusion"]
+    assert (told["missing"], told["between_queries"]) == ("average", True)
+    assert told["joined"] == fused.joined("fused").num_rows
+    course = recorded(Folder(str(place)))
+    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("union", "combine", "decide")}
+    assert told["overlapping"] == rows["union"] - told["joined"]
+    assert told["outdone"] == rows["combine"] - rows["decide"] > 0
+    assert told["offset"] is not None
+    first, second = told["systems"]
+    assert (first["system"], second["system"]) == ("one", "two")
+    assert first["weight"] is not None
+    # A place that one did not find was found by the other alone.
+    assert first["given"] + second["alone"] == pytest.approx(1)
+    assert first["mtwv"] == parts[0]["measures"]["mtwv"]
+    assert first["gain"]["mtwv"] == pytest.approx(report["measures"]["mtwv"] - first["mtwv"], abs=1e-9)
+    less = first["cnxe_min"] - report["measures"]["further"]["cnxe_min"]
+    assert first["gain"]["cnxe_min"] == pytest.approx(less, abs=1e-9)
+    page = (place / "report.html").read_text()
+    assert '<h2 id="fusion">' in page
+    assert "found by it" in page
 
 
 def test_it_resumes_and_is_the_same_from_runs_that_it_takes(fusing: Fusing) -> None:
@@ -169,6 +195,10 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         fusing.fuse("bad", systems=[{"name": "one", "run": "a", "config": "b"}])
     with pytest.raises(ConfigError, match="2 are called one"):
         fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
+    with pytest.raises(ConfigError, match="no system to fuse"):
+        swsdist.run(fusing.write("bad", chain="fuse"))
+    with pytest.raises(ConfigError, match="a run stays as it is"):
+        fusing.fuse("bad", systems=[{**TAKEN[0], "set": ["search.distance=cosine"]}])
     with pytest.raises(StoreError, match="not a run folder"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
     with pytest.raises(ConfigError, match="run of the chain fuse"):
@@ -187,3 +217,35 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
     swsdist.run(fusing.write("half", index={"store": "fused/systems/stores/one"}), choice=Choice(until="search"))
     with pytest.raises(StoreError, match="not finished"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])
+
+
+def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, small_corpus: Path) -> None:
+    before = Fusing(tmp_path, small_corpus)
+    systems = [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
+    path = before.write("fresh", chain="fuse", options={"systems": systems})
+    rows = {row.stage: row for row in estimates(load_config(path), Choice())}
+    assert rows["one: index"].tasks == 1
+    assert rows["two: search"].tasks is None
+    assert [rows[name].tasks for name in ("queries", "union", "fill", "score")] == [None] * 4
+    assert not (tmp_path / "fresh").exists()
+    after = estimates(load_config(str(fused.folder / "fused.yaml")), Choice())
+    assert all(row.tasks == row.done for row in after)
+    good = [
+        finding.good for finding in check(FuseInputs.of(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))
+    ]
+    assert good
+    assert all(one is not False for one in good)
+    taken = before.write("taken", chain="fuse", options={"systems": [{"name": "gone", "run": "nowhere"}]})
+    (finding,) = check(FuseInputs.of(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
+    assert finding.good is False
+
+
+def test_the_chain_is_right(fusing: Fusing) -> None:
+    """The suite that every chain passes; its stages are done again, and step by step."""
+
+    def configured(word: str) -> Config:
+        values = {"systems": TAKEN, "missing": "rescore"}
+        return load_config(fusing.write(word, system="fused", chain="fuse", options=values))
+
+    tables = check_chain(configured)
+    assert {"joined", "filled", "aligned", "combined", "scored", "measures"} <= set(tables)

@@ -135,6 +135,12 @@ def options_of(config: Config) -> FuseOptions:
         ConfigError: they are wrong, or do not fit together.
     """
     options = FuseOptions.model_validate(checked(CHAINS, "fuse", config.options, "options"))  # type: ignore[type-var]
+    if not options.systems:
+        raise ConfigError(
+            "there is no system to fuse",
+            where="options.systems",
+            remedy="name some: {name, run} or {name, config} each",
+        )
     if options.missing == "rescore" and options.scores == "final":
         raise ConfigError(
             "scores of places that are searched again are normalised ones, not final ones",

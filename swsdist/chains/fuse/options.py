@@ -21,10 +21,14 @@ class FusedSystem(Section):
         description="config that is run first, in RUN/systems/NAME; its corpus, protocol and executor are those of the fusion",
     )
 
+    set: tuple[str, ...] = Field((), description="keys of that config that are set, A.B=C each, as with --set")
+
     @model_validator(mode="after")
     def _is_one_of_both(self) -> FusedSystem:
         if (self.run is None) == (self.config is None):
             raise ValueError(f"system {self.name}: give a run or a config, and not both")
+        if self.run is not None and self.set:
+            raise ValueError(f"system {self.name}: a run stays as it is; set is of a config")
         return self
 
 
@@ -32,7 +36,7 @@ class FuseOptions(Section):
     """All of them."""
 
     systems: Annotated[tuple[FusedSystem, ...], ONE_OR_MORE] = Field(
-        description="the systems: {name, run} or {name, config} each"
+        (), description="the systems, one at least: {name, run} or {name, config} each"
     )
     scores: Literal["normalised", "q-norm", "final"] = Field(
         "normalised",
@@ -67,8 +71,6 @@ class FuseOptions(Section):
     @model_validator(mode="after")
     def _names_are_different(self) -> FuseOptions:
         names = [one.name for one in self.systems]
-        if not names:
-            raise ValueError("systems: name at least one")
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"systems: {names.count(name)} are called {name}; name them apart")

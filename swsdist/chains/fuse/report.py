@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
+from swsdist.calibrate.fusion import Fusion
+from swsdist.calibrate.joined import parts_of
+from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
+from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build
+from swsdist.chains.search.told import Bucket, Measured
+from swsdist.evaluation.comparison import compared_entropies
 from swsdist.pipeline.course import Course, Outcome
-from swsdist.report.data import ReportData
+from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
+from swsdist.score.compare.paired import compare
+from swsdist.score.compare.results import Settings
 from swsdist.steps import Looks
+
+#: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
+DRAWS = 1000
 
 
 def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
@@ -24,7 +37,99 @@ def _made(outcome: Outcome, course: Course) -> ReportData:
     looks: list[Looks] = list(data.looked_at)
     if own.options.between_queries and "other queries" not in looks:
         looks.insert(1, "other queries")
-    return replace(data, looked_at=tuple(looks))
+    return replace(data, looked_at=tuple(looks), fusion=_fusion(course))
+
+
+def _fusion(course: Course) -> FusionReport:
+    own: FuseInputs = course.chain.own
+    fusions: list[Fusion] = []
+    for part in course.parts("fit", "calibration"):
+        fusions = fusions_in(json.loads(course.run.read_bytes(part.name)))
+    joined, made, alone = 0, dict.fromkeys(sorted(own.courses), 0), dict.fromkeys(sorted(own.courses), 0)
+    for table in course.read("fill", "filled", ["parts"]):
+        names, _, given = parts_of(table)
+        joined += table.num_rows
+        single = given.sum(axis=1) == 1
+        for k, name in enumerate(names):
+            made[name] += int(given[:, k].sum())
+            alone[name] += int((given[:, k] & single).sum())
+    gains = _gains(course)
+    weights = _means(fusions)
+    rows = []
+    for name, system in own.courses.items():
+        told = system.told("score", Measured)
+        measures = told[0].measures if told else {}
+        weight, mark = weights.get(name, (None, None))
+        rows.append(
+            FusedSystemRow(
+                system=name,
+                run=system.run.path(),
+                weight=weight,
+                mark=mark,
+                given=made[name] / joined if joined else 0.0,
+                alone=alone[name] / joined if joined else 0.0,
+                **{key: measures.get(key) for key in ("mtwv", "atwv", "auc", "cnxe_min")},
+                gain=gains.get(name),
+            )
+        )
+    offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
+    counts = {
+        name: sum(told.rows for told in course.told(name, Bucket)) for name in ("union", "fill", "combine", "decide")
+    }
+    return FusionReport(
+        missing=own.options.missing,
+        between_queries=own.options.between_queries,
+        joined=joined,
+        overlapping=counts["union"] - counts["fill"],
+        outdone=counts["combine"] - counts["decide"] if own.options.between_queries else 0,
+        offset=offset,
+        systems=tuple(rows),
+    )
+
+
+def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
+    """Weight and mark of each system, means over folds."""
+    found: dict[str, tuple[float, float | None]] = {}
+    for k, name in enumerate(fusions[0].systems if fusions else ()):
+        weight = math.fsum(one.weights[k] for one in fusions) / len(fusions)
+        mark = math.fsum(one.marks[k] for one in fusions) / len(fusions) if fusions[0].marks else None
+        found[name] = weight, mark
+    return found
+
+
+def _gains(course: Course) -> dict[str, Gain]:
+    """Over each system that was scored for the same trials; none where the fusion was not scored."""
+    own: FuseInputs = course.chain.own
+    told = course.told("score", Measured)
+    alike = {
+        name: part
+        for name, part in own.courses.items()
+        if (mine := part.told("score", Measured)) and told and mine[0].point == told[0].point
+    }
+    if not alike or told[0].measures.get("cnxe_min") is None:
+        return {}
+    systems = [scored_of("the fusion", course), *(scored_of(name, part) for name, part in alike.items())]
+    settings = Settings(resamples=DRAWS)
+    entropies = compared_entropies(systems, settings)
+    found: dict[str, Gain] = {}
+    tables = {one.name: one.maximal for one in systems if one.maximal is not None}
+    maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
+    for name in alike:
+        pair = next(one for one in entropies.pairs if (one.first, one.second) == ("the fusion", name))
+        best = next((one for one in maxima if (one.first, one.second) == ("the fusion", name)), None)
+        twv = (
+            {}
+            if best is None
+            else {"mtwv": best.difference, "mtwv_low": best.interval.low, "mtwv_high": best.interval.high}
+        )
+        found[name] = Gain(
+            **twv,
+            cnxe_min=-pair.difference,
+            cnxe_min_low=-pair.interval.high,
+            cnxe_min_high=-pair.interval.low,
+            cnxe_min_p=pair.p,
+        )
+    return found
 
 
 def notices(course: Course) -> list[str]:

@@ -23,9 +23,8 @@ def configs(own: FuseInputs) -> dict[str, Config]:
     for system in own.options.systems:
         if system.config is None:
             continue
-        config = load_config(
-            system.config, corpus=mine.corpus.model_dump(mode="json", exclude_defaults=True), run=own.place(system)
-        )
+        corpus = mine.corpus.model_dump(mode="json", exclude_defaults=True)
+        config = load_config(system.config, system.set, corpus=corpus, run=own.place(system))
         if config.chain != "search":
             raise ConfigError(
                 f"it is of the chain {config.chain}, and fused are runs of the chain search",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
+from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.task import Receipt
@@ -26,11 +27,18 @@ class Estimate:
 
 
 def estimates(config: Config, choice: Choice) -> list[Estimate]:
-    """Plan without doing: exact as far as what is planned stands, estimated beyond."""
+    """Plan without doing: exact as far as what is planned stands, estimated beyond; first of the runs that come first."""
     course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), choice)
     result = []
     exact = True
+    for name, before in (course.chain.first() if course.chain.first is not None else {}).items():
+        rows = estimates(before, Choice(keep_going=choice.keep_going))
+        result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
+        exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
     for step in course.steps:
+        if not exact and any(isinstance(one, Elsewhere) for word in step.reads for one in step.sources(word)):
+            result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
+            continue
         known = list(course.ledger.receipts(step.stage.name, course.inputs(step).place).values())
         rate = _rate(known)
         if exact:

@@ -54,6 +54,15 @@ def to_json(data: ComparisonData) -> dict[str, object]:
             }
             for block in data.blocks
         ],
+        "cross_entropies": None
+        if data.entropies is None
+        else {
+            "queries": data.entropies.queries,
+            "draws": data.entropies.draws,
+            "undefined_draws": data.entropies.undefined,
+            "systems": [_fields(row) for row in data.entropies.systems],
+            "pairs": [_fields(row) for row in data.entropies.pairs],
+        },
         "breakdowns": [
             {
                 "column": part.column,
@@ -82,6 +91,9 @@ def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
             for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), mine, strict=True):
                 row = {"measure": measured.measure, "system": system, "query_id": query, "ntrue": ntrue, "value": value}
                 queries.append(row)
+    if isinstance(entropies := values["cross_entropies"], Mapping):
+        for name in ("systems", "pairs"):
+            found[f"cnxe_{name}"] = [_flat(row) for row in _rows(entropies[name])]
     for part in _rows(values["breakdowns"]):
         place = {"column": part["column"], "system": part["first"]}
         if part["second"] is None:

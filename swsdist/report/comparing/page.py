@@ -14,7 +14,7 @@ import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.report.comparing.tables import about_tables, breakdown_tables, measure_tables, stars
+from swsdist.report.comparing.tables import about_tables, breakdown_tables, entropy_tables, measure_tables, stars
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.run import beside
 from swsdist.report.plots.svg import Line, Mark, det_svg
@@ -57,6 +57,7 @@ def render_comparison(data: ComparisonData) -> str:
             }
             for block in data.blocks
         ],
+        entropies=entropy_tables(data),
         breakdowns=breakdown_tables(data),
     )
     # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.

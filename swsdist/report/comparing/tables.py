@@ -26,6 +26,40 @@ def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
 
 
+def entropy_tables(data: ComparisonData) -> list[Table]:
+    """Min Cnxe of the systems and of their pairs; nothing where it was not asked for."""
+    found = data.entropies
+    if found is None:
+        return []
+    over = f"{_percent(data.settings)} over queries"
+    rows = [[row.system, fixed(row.value), _interval(row.interval)] for row in found.systems]
+    note = (
+        f"Less is better. {found.queries} queries, with and without references; intervals from {found.draws} draws of queries, "
+        f"seed {data.settings.seed}, the map fitted anew to each."
+    )
+    if found.undefined:
+        note += f" {found.undefined} draws have no true occurrence and are left out."
+    pairs = [
+        [
+            f"{row.first} - {row.second}",
+            f"{row.difference:+.4f}",
+            next((mark for limit, mark in MARKS if row.p_holm < limit), ""),
+            _interval(row.interval),
+            p_value(row.p),
+            p_value(row.p_holm),
+        ]
+        for row in found.pairs
+    ]
+    told = (
+        "Paired: all systems see the same draws. p: twice the part of the draws on the other side; Holm's correction is over "
+        "all pairs."
+    )
+    return [
+        Table("min Cnxe", ["system", "min Cnxe", over], rows, note),
+        Table("Differences of min Cnxe", ["pair", "difference", "", over, "p", "Holm"], pairs, told),
+    ]
+
+
 def breakdown_tables(data: ComparisonData) -> list[Table]:
     """The breakdowns in their order, the systems side by side."""
     columns = dict.fromkeys(part.column for part in data.breakdowns)

@@ -118,7 +118,7 @@ def bootstrap_terms(values: Floats, *, resamples: int = 10_000, seed: int = 0) -
     _check(queries, "query with references", resamples)
     sums = np.array([math.fsum(row) for row in values])
     pieces = []
-    for weights in _weights(queries, resamples, seed):
+    for weights in draws_of(queries, resamples, seed):
         total = np.zeros((systems, weights.shape[1]))
         for value, times in zip(values.T, weights, strict=True):
             total += value[:, None] * times
@@ -252,7 +252,7 @@ def bootstrap_documents(
 
     size = len(first.documents)
     observed = values(np.ones((size, 1)))[:, 0]
-    replicates = np.concatenate([values(weights) for weights in _weights(size, resamples, seed)], axis=1)
+    replicates = np.concatenate([values(weights) for weights in draws_of(size, resamples, seed)], axis=1)
     jackknife = np.empty((len(systems), 0))
     if size > 1:
         microseconds = first.microseconds.astype(np.float64)
@@ -316,7 +316,7 @@ def _pieces(units: int, columns: int) -> Iterator[slice]:
         yield slice(begin, min(begin + step, columns))
 
 
-def _weights(units: int, resamples: int, seed: int) -> Iterator[Floats]:
+def draws_of(units: int, resamples: int, seed: int) -> Iterator[Floats]:
     """How often each unit is drawn: (units, draws), some draws at a time. Each draw takes `units` doubles."""
     generator = np.random.Generator(np.random.PCG64(seed))
     for piece in _pieces(units, resamples):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.score.compare.bootstrap import Interval, Method
+from swsdist.score.compare.cross_entropy import Entropies
 from swsdist.score.compare.paired import Comparison
 from swsdist.score.compare.significance import Zeros
 from swsdist.score.measures.curve import Point
@@ -136,6 +137,7 @@ class ComparisonData:
         lines: DET curves of the systems that have one, if they were asked for.
         made: when it was made, ISO 8601.
         versions: of swsdist and libraries that made it.
+        entropies: min Cnxe of the systems, if it was asked for.
     """
 
     systems: tuple[str, ...]
@@ -148,3 +150,4 @@ class ComparisonData:
     lines: tuple[DetLine, ...] = ()
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    entropies: Entropies | None = None

@@ -56,7 +56,16 @@ def from_run(name: str, path: str) -> Scored:
     Raises:
         UserError: it was not scored.
     """
-    course = recorded(Folder(path))
+    return scored_of(name, recorded(Folder(path)))
+
+
+def scored_of(name: str, course: Course) -> Scored:
+    """A plan that has been scored.
+
+    Raises:
+        UserError: it was not scored.
+    """
+    path = course.run.path()
     told = course.told("score", Measured)
     if not told:
         raise UserError(

@@ -1,0 +1,307 @@
+"""The least normalised cross entropy of systems beside each other: intervals and a paired test, resampled over queries.
+
+Min Cnxe is of all trials of all queries together (`swsdist.score.measures.cnxe`), and no mean of values of queries, so the
+tests of such values do not apply. What can be asked is: what if other queries had been asked? Q queries are drawn with
+replacement from the Q of the set, those without references or detections included; the trials of a query that is drawn twice
+count twice; the affine map is fitted anew to each draw, and trials that were not submitted get the least score submitted in
+it. All systems see the same draws.
+
+The p value of a difference is two-sided: twice the part of the draws in which it is not on the side that was observed, at most
+1, and at least 2 / (draws + 1). It says how sure the sign of the difference is; less is better.
+
+Of more than `BINS` distinct scores a draw has as many bins, which share targets, non-targets and the range of scores evenly,
+each with its mean
+score: that changes a value by some 1e-4. What is observed is evaluated exactly.
+
+Sources: as of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.errors import UserError
+from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
+from swsdist.score.compare.significance import holm
+from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy, prior_of_beta
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Draws at most: each fits a map anew.
+MOST = 2000
+
+#: Scores that are told apart in a draw.
+BINS = 512
+
+_STEPS = 60  # of Newton's method, from the map that is best for what was observed
+
+
+@dataclass(frozen=True)
+class EntropyRow:
+    """A system: its min Cnxe, and the interval of it over queries."""
+
+    system: str
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class EntropyPair:
+    """Two systems: the difference (first - second) of min Cnxe, its interval, and p, also corrected over all pairs (Holm)."""
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class Entropies:
+    """Systems in the order given, and all pairs of them.
+
+    Attributes:
+        systems, pairs: rows.
+        queries: of the set, that were drawn from.
+        draws: that were made; `undefined` of them have no true occurrence, and are left out.
+    """
+
+    systems: tuple[EntropyRow, ...]
+    pairs: tuple[EntropyPair, ...]
+    queries: int
+    draws: int
+    undefined: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ByQuery:
+    """Submitted trials of a system, counted by query and score.
+
+    Attributes:
+        queries: ids, ascending.
+        score: float64 (K,), ascending: distinct scores, or means of bins.
+        true, false: float64 (Q, K), whole numbers.
+        ntrue: float64 (Q,), target trials, submitted or not.
+        whole: all of it, with every score by itself.
+    """
+
+    queries: tuple[str, ...]
+    score: Floats
+    true: Floats
+    false: Floats
+    ntrue: Floats
+    whole: Trials
+
+    @classmethod
+    def of(cls, aligned: Iterable[pa.Table], *, trials: int, queries: int, bins: int = BINS) -> ByQuery:
+        """Count an aligned list.
+
+        Args:
+            aligned: schema TRIALS, in parts that hold their queries whole.
+            trials: N of each query.
+            queries: of the set.
+            bins: most scores that are told apart.
+
+        Raises:
+            UserError: more trials were submitted than there are.
+        """
+        table = pa.concat_tables([part.select(["query_id", "score", "ref_start"]) for part in aligned])
+        whole = Trials.of_aligned(table, trials=trials, queries=queries)
+        encoded = table["query_id"].cast(pa.string()).combine_chunks().dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        rank = np.argsort(np.argsort(names))
+        query = rank[encoded.indices.to_numpy()]
+        found, hit = pc.is_valid(table["score"]).to_numpy(), pc.is_valid(table["ref_start"]).to_numpy()
+        score = pc.fill_null(table["score"], 0.0).to_numpy()[found] + 0.0
+        place = np.searchsorted(whole.llr, score)
+        if len(whole.llr) > bins:
+            count = (whole.true + whole.false).astype(np.float64)
+            # Of few targets among many others, and of far scores (what was not submitted gets the least), none is blurred.
+            width = np.diff(whole.llr, prepend=whole.llr[0]) / (whole.llr[-1] - whole.llr[0])
+            mass = sum((side / max(1, int(side.sum())) for side in (whole.true, whole.false)), width)
+            bin_of = ((np.cumsum(mass) - mass / 2) / mass.sum() * bins).astype(np.int64)
+            bin_of[0] = -1
+            _, bin_of = np.unique(bin_of, return_inverse=True)
+            sums, held = np.bincount(bin_of, whole.llr * count), np.bincount(bin_of, count)
+            levels, place = sums / held, bin_of[place]
+        else:
+            levels = whole.llr
+        cell = query[found] * len(levels) + place
+        shape = len(names), len(levels)
+        true, false = (
+            np.bincount(cell[of], minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            for of in (hit[found], ~hit[found])
+        )
+        ntrue = np.bincount(query[hit], minlength=len(names)).astype(np.float64)
+        return cls(tuple(sorted(names)), levels, true, false, ntrue, whole)
+
+    def spread(self, queries: list[str]) -> ByQuery:
+        """With rows for other queries as well, in their order."""
+        place = {name: k for k, name in enumerate(queries)}
+        rows = [place[name] for name in self.queries]
+        true, false = (np.zeros((len(queries), len(self.score))) for _ in range(2))
+        ntrue = np.zeros(len(queries))
+        true[rows], false[rows], ntrue[rows] = self.true, self.false, self.ntrue
+        return ByQuery(tuple(queries), self.score, true, false, ntrue, self.whole)
+
+
+def compare_entropies(
+    lists: Mapping[str, Iterable[pa.Table]],
+    *,
+    trials: int,
+    queries: int,
+    beta: float,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Entropies:
+    """Compare every two of the systems by min Cnxe.
+
+    Args:
+        lists: system -> its aligned list, in parts that hold their queries whole.
+        trials: N of each query.
+        queries: of the set, with and without references.
+        beta: weight of false alarms, whose effective prior is taken.
+        level, resamples, seed: of the intervals, which are percentiles; at most `MOST` draws are made.
+
+    Raises:
+        UserError: a list has no true occurrence, or more trials than there are; or the references differ.
+    """
+    prior = prior_of_beta(beta)
+    if resamples < 1:
+        raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
+    made = {name: ByQuery.of(parts, trials=trials, queries=queries) for name, parts in lists.items()}
+    names = sorted({query for one in made.values() for query in one.queries})
+    if len(names) > queries:
+        raise UserError(f"the lists have {len(names)} queries, the whole set {queries}", remedy="count all queries")
+    counted = [one.spread(names) for one in made.values()]
+    if any(not np.array_equal(one.ntrue, counted[0].ntrue) for one in counted):
+        raise UserError("the systems have different references", remedy="score all systems alike, then compare")
+    observed = np.array([cnxe_min(one.whole, prior).cnxe for one in counted])
+    once = np.ones((1, len(names)))
+    starts = [_least(one, once, trials, queries, prior)[1] for one in counted]
+    pieces = []
+    for weights in draws_of(queries, min(resamples, MOST), seed):
+        drawn = np.ascontiguousarray(weights[: len(names)].T)  # (draws, queries that have a row)
+        found = (_least(one, drawn, trials, queries, prior, start) for one, start in zip(counted, starts, strict=True))
+        pieces.append(np.stack([values for values, _ in found]))
+    replicates = np.concatenate(pieces, axis=1)
+    defined = np.isfinite(replicates).all(axis=0)
+    if not defined.any():
+        raise UserError("no draw of queries has a true occurrence", remedy="check the references")
+    boot = Bootstrap(observed, replicates[:, defined], np.empty((len(counted), 0)), int((~defined).sum()))
+    systems = tuple(
+        EntropyRow(name, float(observed[k]), boot.interval(k, level=level, method="percentile"))
+        for k, name in enumerate(made)
+    )
+    indices = list(combinations(range(len(systems)), 2))
+    p = [_p(boot, i, j) for i, j in indices]
+    pairs = tuple(
+        EntropyPair(
+            systems[i].system,
+            systems[j].system,
+            float(observed[i] - observed[j]),
+            boot.interval(i, j, level=level, method="percentile"),
+            p[k],
+            corrected if corrected is not None else 1.0,
+        )
+        for k, ((i, j), corrected) in enumerate(zip(indices, holm(p), strict=True))
+    )
+    return Entropies(systems, pairs, queries, min(resamples, MOST), boot.undefined)
+
+
+def _p(boot: Bootstrap, one: int, other: int) -> float:
+    draws = boot.replicates[one] - boot.replicates[other]
+    below, above = int((draws <= 0).sum()), int((draws >= 0).sum())
+    return min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
+
+
+def _least(
+    one: ByQuery, drawn: Floats, trials: int, queries: int, prior: float, start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Min Cnxe of each draw, float64 (draws,), NaN where there is no true occurrence; and the last draw's slope and offset.
+
+    Args:
+        one: counts.
+        drawn: float64 (draws, queries with a row), how often each is drawn.
+        trials, queries, prior: of the set.
+        start: slope and offset to begin with.
+    """
+    true, false = drawn @ one.true, drawn @ one.false  # whole numbers below 2^53: exact
+    n_true = drawn @ one.ntrue
+    n_false = float(queries * trials) - n_true
+    submitted = (true + false) > 0
+    least = np.where(submitted.any(axis=1), submitted.argmax(axis=1), 0)
+    rows = np.arange(len(drawn))
+    true[rows, least] += n_true - true.sum(axis=1)
+    false[rows, least] += n_false - false.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = prior * true / n_true[:, None], (1 - prior) * false / n_false[:, None]
+        nats, end = _newton(one.score, *weight, math.log(prior / (1 - prior)), np.zeros(2) if start is None else start)
+    entropy = prior_entropy(prior) * math.log(2)
+    result: Floats = np.where((n_true > 0) & (n_false > 0), nats / entropy, np.nan)
+    return result, end
+
+
+def _newton(score: Floats, true: Floats, false: Floats, offset: float, start: Floats) -> tuple[Floats, Floats]:
+    """The least cost of an affine map of the scores, in nats, for each row of weights; and the map of the last row.
+
+    Damped Newton steps for all rows at once; a row that is done stays. Where a threshold parts targets from non-targets
+    without fault the cost goes to zero as the slope grows, and the last step is near enough.
+    """
+    centre = float(np.mean(score)) if len(score) else 0.0
+    scale = float(np.mean(np.abs(score - centre))) or 1.0 if len(score) else 1.0
+    x = (score - centre) / scale
+    both = true + false
+    rows = len(true)
+    a, b = np.full(rows, start[0]), np.full(rows, start[1])
+
+    def cost(a: Floats, b: Floats, of: NDArray[np.bool_] | slice = slice(None)) -> Floats:
+        z = a[:, None] * x + (b[:, None] + offset)
+        soft = np.log1p(np.exp(-np.abs(z)))
+        value: Floats = (true[of] * (soft + np.maximum(-z, 0)) + false[of] * (soft + np.maximum(z, 0))).sum(axis=1)
+        return value
+
+    best = cost(a, b)
+    going = np.isfinite(best)
+    for _ in range(_STEPS):
+        if not going.any():
+            break
+        z = a[going, None] * x + (b[going, None] + offset)
+        posterior = 1 / (1 + np.exp(-z))
+        slope = both[going] * posterior - true[going]
+        curvature = both[going] * posterior * (1 - posterior)
+        g0, g1 = slope.sum(axis=1), slope @ x
+        h00, h01, h11 = curvature.sum(axis=1), curvature @ x, curvature @ (x * x)
+        determinant = h00 * h11 - h01 * h01
+        flat = determinant <= 1e-300
+        determinant = np.where(flat, 1.0, determinant)
+        da = np.where(flat, 0.0, -(h00 * g1 - h01 * g0) / determinant)
+        db = np.where(flat, 0.0, -(h11 * g0 - h01 * g1) / determinant)
+        step = np.ones(len(da))
+        now = best[going]
+        reached = cost(a[going] + da, b[going] + db, going)
+        for _ in range(30):
+            worse = ~(reached <= now)
+            if not worse.any():
+                break
+            step = np.where(worse, step / 2, step)
+            reached = cost(a[going] + step * da, b[going] + step * db, going)
+        worse = ~(reached <= now)
+        a[going] += np.where(worse, 0.0, step * da)
+        b[going] += np.where(worse, 0.0, step * db)
+        best[going] = np.where(worse, now, reached)
+        on = ~worse & (now - reached > 1e-10 * now)
+        where = np.flatnonzero(going)
+        going[where[~on]] = False
+    return best, np.array([a[-1], b[-1]])

@@ -1,0 +1,131 @@
+"""swsdist fuse: anybody's lists, and what is odd about them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+from swsdist.calibrate.steps.fusion import fusions_in
+
+HEAD = "query_id,doc_id,start,end,score\n"
+#: Two queries: the first is found by both systems, the second by one; the third occurs and is not found.
+ONE = HEAD + "".join(
+    f"q{q},d{d},{d}.0,{d}.5,{score}\n"
+    for q, d, score in [(1, 1, 3.0), (1, 2, 2.5), (1, 3, 0.5), (1, 4, 0.2), (2, 1, 2.0), (2, 2, 1.0), (2, 5, 0.1)]
+)
+TWO = HEAD + "".join(
+    f"q1,d{d},{d}.1,{d}.5,{score}\n" for d, score in [(1, 30.0), (2, 20.0), (3, 12.0), (4, 3.0), (6, 2.0)]
+)
+TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\nq1,d2,2.0,2.5\nq2,d1,1.0,1.5\nq3,d9,1.0,1.5\n"
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    for name, text in (("one", ONE), ("two", TWO), ("true", TRUE), ("empty", HEAD)):
+        (tmp_path / f"{name}.csv").write_text(text)
+    return tmp_path
+
+
+def fuse(swsdist: Command, lists: Path, *arguments: str, code: int = 0) -> str:
+    ended = swsdist("fuse", *arguments, cwd=lists, code=code)
+    return ended.out if code == 0 else ended.err
+
+
+TASK = ("--references", "true.csv", "--seconds", "1000")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_without_references_all_systems_weigh_the_same(swsdist: Command, lists: Path) -> None:
+    said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "fused.csv", "--keep-overlaps")
+    assert "NOTHING WAS FITTED" in said
+    assert "joined: 8 places, 4 of them found by more than one system" in said
+    found = rows(lists / "fused.csv")
+    assert len(found) == 8
+    assert {row["decision"] for row in found} == {""}
+    assert float(found[0]["score"]) > float(found[-1]["score"]) or found[0]["query_id"] != found[-1]["query_id"]
+    again = fuse(swsdist, lists, "two.csv", "one.csv", "--out", "turned.csv", "--keep-overlaps")
+    assert "8 places" in again
+    assert (lists / "turned.csv").read_text() == (lists / "fused.csv").read_text()
+    fuse(swsdist, lists, "one.csv", "two.csv", "--out", "none.csv", "--save", "none.json", code=2)
+
+
+def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> None:
+    said = fuse(
+        swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--out", "fused.csv", "--save", "f.json", "--fit", "oracle"
+    )
+    assert "ORACLE, fitted on what is decided, so optimistic" in said
+    assert "what is decided of a query depends on the other queries" in said
+    (model,) = fusions_in(json.loads((lists / "f.json").read_text()))
+    assert model.systems == ("a", "b")
+    assert json.loads((lists / "f.json").read_text())["trained_on"]["lists"] == {"a": "one.csv", "b": "two.csv"}
+    assert {row["decision"] for row in rows(lists / "fused.csv")} == {"true", "false"}
+    said = fuse(swsdist, lists, "a=one.csv", "b=two.csv", "--fit", "f.json", "--out", "applied.csv")
+    assert "fusion: file" in said
+    assert (lists / "applied.csv").read_text() == (lists / "fused.csv").read_text()
+    said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
+    assert "fitted for a, b, and these lists are of a, c" in said
+    marked = fuse(
+        swsdist,
+        lists,
+        "a=one.csv",
+        "b=two.csv",
+        *TASK,
+        "--out",
+        "m.xml",
+        "--fit",
+        "oracle",
+        "--marks",
+        "--keep-overlaps",
+    )
+    assert "where it found nothing" in marked
+    assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
+
+
+def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
+    (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
+    said = fuse(swsdist, lists, "one.csv", "far.csv", "--out", "f.csv", "--keep-overlaps")
+    assert "9 places, 0 of them found by more than one system" in said
+    # A query that nobody asked for is told, as when the list is scored.
+    told = swsdist("fuse", "one.csv", "far.csv", *TASK, "--fit", "oracle", "--out", "f.csv", cwd=lists)
+    assert told.code == 0
+
+
+def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> None:
+    said = fuse(swsdist, lists, "one.csv", "empty.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given")
+    assert "empty: 0 detections of 0 queries" in said
+    assert sorted(float(row["score"]) for row in rows(lists / "f.csv")) == [0.1, 0.2, 0.5, 1.0, 2.0, 2.5, 3.0]
+    assert "the lists have no detection" in fuse(swsdist, lists, "a=empty.csv", "b=empty.csv", "--out", "f.csv", code=2)
+
+
+def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> None:
+    (lists / "twice.csv").write_text(ONE + "q1,d1,1.0,1.5,2.9\nq1,d1,1.0,1.5,3.0\n")
+    said = fuse(swsdist, lists, "twice.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given")
+    assert "2 places overlap a better one of their query, and are left out" in said
+    kept = [row for row in rows(lists / "f.csv") if (row["query_id"], row["doc_id"]) == ("q1", "d1")]
+    assert [float(row["score"]) for row in kept] == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("one.csv", "one.csv", "--out", "f.csv"), "two systems are called 'one'"),
+        (("one.csv", "none.csv", "--out", "f.csv"), "there is no such file"),
+        (("one.csv", "two.csv", "--fit", "crossfit", "--out", "f.csv"), "none are given (--fit crossfit)"),
+        (("one.csv", "two.csv", "--fit", "gone.json", "--out", "f.csv"), "there is no such file"),
+        (("one.csv", "two.csv", "--fit", "true.csv", "--out", "f.csv"), "not fitted steps of swsdist"),
+        (("one.csv", "two.csv", "--overlap", "1", "--out", "f.csv"), "an overlap of 1"),
+        (("one.csv", "two.csv", *TASK, "--folds", "1", "--out", "f.csv"), "1 folds"),
+        (("two.csv", *TASK, "--out", "f.csv"), "among the labelled detections there is no hit"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_mistakes(swsdist: Command, lists: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    assert complaint in fuse(swsdist, lists, *arguments, code=2)
