@@ -64,8 +64,8 @@ def data_of(
     said = [*notices]
     if ruled := [key for key in found.keys if key.startswith("score.")]:
         said.append(
-            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, but neither ranked nor tested "
-            "against each other."
+            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, but not ranked, nor "
+            "tested against each other."
         )
     if given.repeated:
         said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")

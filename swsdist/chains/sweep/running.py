@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
 from swsdist.chains.search.point import point_of
+from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
 from swsdist.chains.search.told import Measured
 from swsdist.chains.sweep.planning import Group, Planned, Plans, Point, alpha_of
 from swsdist.chains.sweep.score_points import point_id
@@ -60,6 +61,7 @@ class Swept:
         results: of all points, in order.
         searches: courses of the searches that several points are scored from, by name of the group.
         rescorings: courses of the chain `sweep`, by name of the group.
+        notices: warnings about what was read and made, each once.
         did: tasks that were done now.
         wall: seconds that they took.
     """
@@ -67,6 +69,7 @@ class Swept:
     results: list[PointResult] = field(default_factory=list)
     searches: dict[str, Course] = field(default_factory=dict)
     rescorings: dict[str, Course] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
     did: int = 0
     wall: float = 0.0
 
@@ -113,7 +116,33 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         else:
             found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [found[point.number] for point in plans.points]
+    for name, course in searches.items():
+        _tell_of_files(plans.groups[name].config, course)
+    swept.notices = _notices([*searches.values(), *own.values()])
     return swept
+
+
+def _tell_of_files(config: Config, course: Course) -> None:
+    """As `fit` of a run does: tell whether a file of what was fitted fits."""
+    own, path = course.chain.own, config.calibrate.fit
+    if path not in ("crossfit", "oracle") and own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(calibration_file(path, config.storage), path, config, own, own.noted)
+
+
+def _notices(courses: Sequence[Course]) -> list[str]:
+    """What runs of these would warn of, and how many inputs were rejected."""
+    found: dict[str, None] = {}
+    for course in {id(course.chain.own): course for course in courses}.values():
+        found |= dict.fromkeys(course.notices())
+        rejected: dict[tuple[str, str], list[Values]] = {}
+        for row in course.rejected().to_pylist():
+            if row["kind"] != "task":
+                rejected.setdefault((row["kind"], row["reason"]), []).append(row)
+        for (kind, reason), rows in sorted(rejected.items()):
+            first = rows[0]
+            said = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
+            found[said] = None
+    return list(found)
 
 
 def _all(
