@@ -36,13 +36,16 @@ def rows(done: SweepResult) -> list[dict[str, Any]]:
     return found
 
 
-def alone(scene: Any, point: dict[str, Any], run: str) -> dict[str, Any]:
+def alone(scene: Any, point: dict[str, Any], run: str, *sets: str) -> dict[str, Any]:
     """Measures of a run at a point."""
-    keys = {key: value for key, value in point.items() if "." in key and value is not None}
-    found: dict[str, Any] = scene.run(
-        "index.shards=2", *(f"{key}={value}" for key, value in keys.items()), run=run
-    ).measures()
+    keys = [f"{key}={value}" for key, value in keys_of(point).items()]
+    found: dict[str, Any] = scene.run("index.shards=2", *sets, *keys, run=run).measures()
     return found
+
+
+def keys_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a row."""
+    return {key: value for key, value in row.items() if "." in key and value is not None}
 
 
 def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
@@ -65,6 +68,32 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
     # One search and alignment for all of them, and a fit of each kind.
     assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 4
     assert sum(one.stage == "align" for one in scene.all_receipts("sweep")) == 3
+
+
+def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
+    keys = {
+        "score.beta": {"log-uniform": [0.5, 500]},
+        "calibrate.folds": {"choice": [2, 3]},
+        "calibrate.fit": {"choice": ["crossfit", "oracle"]},
+    }
+    measures = [*FEW, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold"]
+    poor = {"name": "mfcc", "options": {"deltas": 0, "n_mfcc": 2}}  # else every threshold is perfect
+    values = {"index.shards": 2, "features": poor}
+    points = {"random": {"draws": 15, "seed": 1, "keys": keys}}
+    path = write(scene, points=points, measures=measures, objective="mtwv", set=values)
+    done = swsdist.sweep(path)
+    found = rows(done)
+    assert not done.failed
+    assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 2
+    assert len({row["mtwv"] for row in found}) > 3
+    for number in (0, 13):
+        measured = alone(scene, found[number], f"alone-{number}", f"features={json.dumps(poor)}")
+        assert {name: found[number][name] for name in measures} == {name: measured[name] for name in measures}
+        assert found[number]["mtwv_low"] <= found[number]["mtwv"] <= found[number]["mtwv_high"]
+    one = {"list": [keys_of(found[6])]}
+    (whole,) = rows(swsdist.sweep(write(scene, "whole", points=one, objective="mtwv", set=values)))
+    names = ("mtwv", "mtwv_low", "mtwv_high")
+    assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
 
 
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
