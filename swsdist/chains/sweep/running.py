@@ -117,8 +117,8 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         else:
             found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [found[point.number] for point in plans.points]
-    for name, course in searches.items():
-        _tell_of_files(plans.groups[name].config, course)
+    for name in swept.rescorings:
+        _tell_of_files(plans.groups[name].config, searches[name])
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
 
