@@ -1,6 +1,7 @@
-"""What a run is told: the model (model.py), how it is read (loader.py), and how it is explained (template.py)."""
+"""What a run is told: the model, how it is read (loader.py) and written (dumping.py), and how it is explained (template.py)."""
 
-from swsdist.config.loader import config_from_dict, dump_config, load_config, load_corpus, without_secrets
+from swsdist.config.dumping import dump_config, without_secrets
+from swsdist.config.loader import config_from_dict, load_config, load_corpus
 from swsdist.config.model import Config
 
 __all__ = ["Config", "config_from_dict", "dump_config", "load_config", "load_corpus", "without_secrets"]

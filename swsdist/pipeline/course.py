@@ -211,7 +211,7 @@ def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool
     plan = Plan(
         config.chain,
         without_secrets(config).model_dump(mode="json"),
-        [step.name for step in chain.steps if alone or not step.stage.replaces],
+        [step.name for step in (steps if choice.shared else chain.steps) if alone or not step.stage.replaces],
     )
     return Course(name, config, chain, plan, ledger, steps, redo)
 

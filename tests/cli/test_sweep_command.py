@@ -46,6 +46,7 @@ def test_a_sweep(place: Path, swsdist: Command) -> None:
     values = json.loads(again.out)
     assert len(values["best"]) == 4
     assert values["failed"] == {}
+    assert swsdist("status", "swept", cwd=place).out.startswith("done")
 
 
 def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:

@@ -36,13 +36,16 @@ def rows(done: SweepResult) -> list[dict[str, Any]]:
     return found
 
 
-def alone(scene: Any, point: dict[str, Any], run: str) -> dict[str, Any]:
+def alone(scene: Any, point: dict[str, Any], run: str, *sets: str) -> dict[str, Any]:
     """Measures of a run at a point."""
-    keys = {key: value for key, value in point.items() if "." in key and value is not None}
-    found: dict[str, Any] = scene.run(
-        "index.shards=2", *(f"{key}={value}" for key, value in keys.items()), run=run
-    ).measures()
+    keys = [f"{key}={value}" for key, value in keys_of(point).items()]
+    found: dict[str, Any] = scene.run("index.shards=2", *sets, *keys, run=run).measures()
     return found
+
+
+def keys_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a row."""
+    return {key: value for key, value in row.items() if "." in key and value is not None}
 
 
 def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
@@ -50,17 +53,47 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
         "calibrate.steps": {"choice": [KST, STO]},
         "calibrate.alpha": {"log-uniform": [0.05, 4]},
         "score.beta": {"uniform": [1, 200]},
+        "calibrate.fit": {"choice": ["crossfit", "oracle"]},
     }
     path = write(scene, points={"random": {"draws": 20, "seed": 3, "keys": keys}}, measures=FEW)
     done = swsdist.sweep(path)
     points = rows(done)
     assert len(points) == 20
     assert len({row["atwv"] for row in points}) > 3
-    for number in (2, 9, 17):
+    kinds = [(row["calibrate.fit"], "kst" in row["calibrate.steps"]) for row in points]
+    assert len(set(kinds)) == 4
+    for number in {kind: k for k, kind in enumerate(kinds)}.values():
         found = alone(scene, points[number], f"alone-{number}")
         assert {name: points[number][name] for name in FEW} == {name: found[name] for name in FEW}
-    # One search, alignment and fit for all of them.
+    # One search and alignment for all of them, and a fit of each kind.
+    assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 4
+    assert sum(one.stage == "align" for one in scene.all_receipts("sweep")) == 3
+
+
+def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
+    keys = {
+        "score.beta": {"log-uniform": [0.5, 500]},
+        "calibrate.folds": {"choice": [2, 3]},
+        "calibrate.fit": {"choice": ["crossfit", "oracle"]},
+    }
+    measures = [*FEW, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold"]
+    poor = {"name": "mfcc", "options": {"deltas": 0, "n_mfcc": 2}}  # else every threshold is perfect
+    values = {"index.shards": 2, "features": poor}
+    points = {"random": {"draws": 15, "seed": 1, "keys": keys}}
+    path = write(scene, points=points, measures=measures, objective="mtwv", set=values)
+    done = swsdist.sweep(path)
+    found = rows(done)
+    assert not done.failed
     assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 2
+    assert len({row["mtwv"] for row in found}) > 3
+    for number in (0, 13):
+        measured = alone(scene, found[number], f"alone-{number}", f"features={json.dumps(poor)}")
+        assert {name: found[number][name] for name in measures} == {name: measured[name] for name in measures}
+        assert found[number]["mtwv_low"] <= found[number]["mtwv"] <= found[number]["mtwv_high"]
+    one = {"list": [keys_of(found[6])]}
+    (whole,) = rows(swsdist.sweep(write(scene, "whole", points=one, objective="mtwv", set=values)))
+    names = ("mtwv", "mtwv_low", "mtwv_high")
+    assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
 
 
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
@@ -119,6 +152,30 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     assert stages == {"learn", "compact", "score_points"}
     assert (finished.folder / "run/report.json").exists()
     assert finished.run().outcome.did == 0
+
+
+def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
+    """As a run tells it, of points that are scored together and of others; and its values are those of a run."""
+    fitted = str(finished.folder / "fitted")
+    finished.run(f"calibrate.steps={json.dumps(KST)}", run="fitted")
+    points = {"grid": {"calibrate.alpha": [0.7, 1.5]}}
+    values = {"calibrate.steps": KST, "calibrate.fit": fitted}
+    together = swsdist.sweep(write(finished, "together", points=points, measures=FEW, set=values))
+    apart = swsdist.sweep(write(finished, "apart", points=points, measures=[*FEW, "mtwv"], set=values))
+    for done in (together, apart):
+        assert not done.failed
+        assert any("fitted on the documents that it decides on" in notice for notice in done.notices)
+    assert [row["atwv"] for row in rows(together)] == [row["atwv"] for row in rows(apart)]
+    assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
+
+
+def test_what_was_rejected_is_told(own_corpus: Any) -> None:
+    (own_corpus.corpus / "audio/d001.flac").write_bytes(b"no sound")
+    done = swsdist.sweep(write(own_corpus, points={"grid": {"search.distance": ["cosine", "euclidean"]}}))
+    assert not done.failed
+    (notice,) = [notice for notice in done.notices if "rejected" in notice]
+    assert notice.startswith("1 document(s) rejected")
+    assert "d001" in notice
 
 
 def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:

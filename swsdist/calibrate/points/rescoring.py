@@ -79,19 +79,21 @@ class Rescored(NamedTuple):
     false_alarms: Ints
 
 
-def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str) -> Compacted:
+def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str, probabilities: bool = True) -> Compacted:
     """Sort and count an aligned list.
 
     Args:
         aligned: schema TRIALS, scores probabilities, aligned by any scores of the same order; all rows of each of its queries.
         tolerance: s, of the mid-point rule; None: trials are no stretches of time, and pairs depend on the scores' order alone.
         conventions: name of the program whose rules hold.
+        probabilities: scores are such; else they may be any, stay as they are, and S(w) is 0.
 
     Raises:
         UserError: a score is not a probability.
     """
     scores = aligned["score"]
-    checked(scores.filter(pc.is_valid(scores)).to_numpy())
+    if probabilities:
+        checked(scores.filter(pc.is_valid(scores)).to_numpy())
     rest, rows = aligned, aligned.slice(0, 0)
     if tolerance is not None:
         rest, rows = apart(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
@@ -110,7 +112,9 @@ def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str) -
     terms = [
         pa.array([names[k] for k in order], pa.string()),
         pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
-        pa.array(PosteriorSums.of(aligned).values([names[k] for k in order])),
+        pa.array(
+            PosteriorSums.of(aligned).values([names[k] for k in order]) if probabilities else np.zeros(len(names))
+        ),
         pa.array(low[order], mask=~found),
         pa.array(high[order], mask=~found),
         pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),

@@ -79,16 +79,18 @@ class Sweep:
     false_alarms: Ints
 
     @classmethod
-    def of(cls, aligned: pa.Table) -> Sweep:
+    def of(cls, aligned: pa.Table, *, probabilities: bool = True) -> Sweep:
         """Read an aligned list.
 
         Args:
-            aligned: schema TRIALS, all rows of each term, scores probabilities.
+            aligned: schema TRIALS, all rows of each term.
+            probabilities: scores are such; else they may be any, and S(w) is 0.
 
         Raises:
             UserError: a score is not a probability, or no term has a reference.
         """
-        checked(aligned["score"].filter(pc.is_valid(aligned["score"])).to_numpy())
+        if probabilities:
+            checked(aligned["score"].filter(pc.is_valid(aligned["score"])).to_numpy())
         ranking = Ranking.of(aligned)
         if not len(ranking.ntrue):
             raise UserError(
@@ -99,7 +101,9 @@ class Sweep:
         return cls(
             names=ranking.names,
             ntrue=ranking.ntrue,
-            sums=PosteriorSums.of(aligned).values(ranking.names.to_pylist()),
+            sums=PosteriorSums.of(aligned).values(ranking.names.to_pylist())
+            if probabilities
+            else np.zeros(len(ranking.ntrue)),
             first=first,
             negative=-ranking.score,
             hits=ranking.hits_above + ranking.hits,

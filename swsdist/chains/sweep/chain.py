@@ -1,14 +1,17 @@
-"""The sweep chain scores one search at many points of KST and STO; `swsdist sweep` makes its plans, beside those of searches.
+"""The sweep chain scores one search at many points; `swsdist sweep` makes its plans, beside those of searches.
 
 ::
 
     (align.train of a search) -> learn -> compact -> score_points
 
-Points of a plan agree on all but alpha, beta, and whether the last step is kst or sto. The aligned list is read once, to be
-sorted; a task then scores some points, and a process that does several tasks keeps the sorted list.
+Points of a plan are those of KST and STO that agree on all but alpha, beta, and which of both it is; or those of fitted
+thresholds that agree on all but beta and the folds. The aligned list is read once, to be sorted; a task then scores some
+points, and a process that does several tasks keeps the sorted list.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,18 +30,20 @@ class RescoredPoint(BaseModel):
     """A point.
 
     Attributes:
-        method: which thresholding.
-        alpha: factor on S(w).
+        method: which thresholding; or `fitted`, the threshold of best TWV.
         beta: weight of false alarms.
         trials: T.
+        alpha: factor on S(w), of a thresholding.
+        folds: of a fitted threshold; 1 fits on all (oracle).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    method: Method
-    alpha: float
+    method: Method | Literal["fitted"]
     beta: float
     trials: int
+    alpha: float | None = None
+    folds: int | None = None
 
 
 class SweepOptions(BaseModel):
@@ -46,16 +51,18 @@ class SweepOptions(BaseModel):
 
     Attributes:
         searched: the plan whose search is scored, in the same run folder; empty: none.
-        tolerance: s, of the mid-point rule.
+        tolerance: s, of the mid-point rule; None where scores, and so pairs, are the same at all points.
         conventions: name of the program whose rules of alignment hold.
+        rejects_all: whether a threshold that rejects everything is on the curve of TWV.
         points: to score.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     searched: str = ""
-    tolerance: float = 0.0
+    tolerance: float | None = None
     conventions: str = "stdeval"
+    rejects_all: bool = True
     points: tuple[RescoredPoint, ...] = ()
 
 

@@ -45,7 +45,8 @@ class Compact(Stage):
         payload, slots = task.payload, tuple(task.payload["slots"])
         models = Procedure.from_run(context.read_bytes(payload["models"]))
         aligned = models.scores(context.read(payload["trials"]))
-        found = compacted(aligned, tolerance=payload["tolerance"], conventions=payload["conventions"])
+        rules = {"tolerance": payload["tolerance"], "conventions": payload["conventions"]}
+        found = compacted(aligned, **rules, probabilities=payload["tolerance"] is not None)
         outputs = (
             context.publish(task, "terms", [found.terms], TERMS_OF, slots),
             context.publish(task, "ranks", [found.ranks], RANKS, slots),

@@ -56,7 +56,9 @@ class Learn(Stage):
         def parts() -> Iterator[pa.Table]:
             return (context.read(name) for name in payload["aligned"])
 
-        if payload["file"] is not None:
+        if not steps.steps:
+            fitted = steps
+        elif payload["file"] is not None:
             data = calibration_file(payload["file"], context.storage)
             fitted = steps.with_file(data, payload["file"], thresholds=False)
         else:

@@ -2,8 +2,9 @@
 
 Points that agree on all but alpha, beta, and whether the last step of calibration is kst or sto, need one search, one
 alignment and one fit: they become two plans, one that searches and aligns, and one of the chain `sweep` that scores all of
-them. This goes where nothing is asked of them but ATWV at the method's own thresholds; every other point becomes a plan of its
-own, of the config's chain. Tasks that plans share are done once in any case.
+them. So do points whose threshold is fitted on scores that no beta changes, and that agree on all but beta and how it is
+fitted. This goes where nothing is asked of them but ATWV, of fitted thresholds MTWV too; every other point becomes a plan of
+its own, of the config's chain. Tasks that plans share are done once in any case.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.settings import settings_of
@@ -26,8 +28,12 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import ONLY, load_plans
 from swsdist.score.measures.protocol import protocol_of
 
-#: What the chain `sweep` gives.
+#: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")
+FITTED = (*RESCORED, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold")
+
+#: How a point is decided: by a method's own thresholds, or by a fitted one.
+Decides = Method | Literal["fitted"]
 
 #: Sections that change no result, or are the same for all points.
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
@@ -43,7 +49,7 @@ class Point:
         name: of its plan, or what would be; the same wherever it stands in the file.
         fit: what was fitted on: `crossfit`, `oracle`, `none` or a file.
         oracle: it knows how often each query occurs, or was fitted on what is scored.
-        method: where KST or STO alone decides, which; None: the config's whole chain is run.
+        method: how it is decided, where the chain `sweep` scores it; None: the config's whole chain is run.
     """
 
     number: int
@@ -51,7 +57,7 @@ class Point:
     name: str
     fit: str
     oracle: bool
-    method: Method | None
+    method: Decides | None
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ class Group:
     name: str
     config: Config
     points: list[Planned] = field(default_factory=list)
+
+    @property
+    def by_term(self) -> bool:
+        """Whether KST or STO decides its points."""
+        return self.points[0].method != "fitted"
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
     made: list[Planned] = []
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
-    rescorable = set(measure_names(given.file.measures)) <= set(RESCORED)
+    wanted = set(measure_names(given.file.measures))
     for number, keys in enumerate(given.points, 1):
         config = _config(given, keys, number, corpus, run, sets)
         if config.chain == "sweep":
@@ -123,24 +134,24 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
                 remedy="leave one of them out",
             )
         known[name] = number
-        method = _method(config) if rescorable else None
+        method = _method(config, wanted)
         config = _with_store(config, beside, given.where(number))
         fit = config.calibrate.fit
         made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, config))
     groups: dict[str, Group] = {}
     for point in made:
         if point.method is not None:
-            name = f"search-{_group(point.config)[:12]}"
+            name = f"search-{_group(point.config, point.method)[:12]}"
             groups.setdefault(name, Group(name, point.config)).points.append(point)
     if given.file.oracle_kst:
-        if not groups:
+        if not any(group.by_term for group in groups.values()):
             raise ConfigError(
                 "oracle_kst goes beside points that end in kst or sto and measure ATWV alone",
                 where=given.path,
                 remedy=f"set measures: [{', '.join(RESCORED)}], or leave oracle_kst out",
             )
         for group in groups.values():
-            made += _oracles(group, len(made))
+            made += _oracles(group, len(made)) if group.by_term else []
     return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
 
 
@@ -214,28 +225,31 @@ def _of_run(config: Config) -> object:
     return {"features": values["features"], "corpus": corpus}
 
 
-def _method(config: Config) -> Method | None:
+def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if config.chain != "search" or not config.corpus.tells_truth or rules.trials != "time":
+    if config.chain != "search" or not config.corpus.tells_truth or rules.trials != "time" or settings.fit == "none":
         return None
-    if not settings.fitted or settings.threshold != "own" or settings.fit == "none":
-        return None
-    entries, last = settings.entries(), settings.fitted[-1]
-    if last not in ("kst", "sto") or any(entries[name].operating_point for name in settings.fitted[:-1]):
-        return None
-    return "kst" if last == "kst" else "sto"
+    entries, fitted = settings.entries(), settings.fitted
+    if fitted and settings.threshold == "own" and measures <= set(RESCORED):
+        looks = any(entries[name].operating_point for name in fitted[:-1])
+        if fitted[-1] in ("kst", "sto") and not looks:
+            return "kst" if fitted[-1] == "kst" else "sto"
+    # Scores that no beta changes, and no threshold of their own.
+    own = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
+    here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
+    return "fitted" if not fitted and not own and here else None
 
 
-def _group(config: Config) -> str:
+def _group(config: Config, method: Decides) -> str:
     """A name for all that a search, its alignment and its fit depend on."""
     settings = config.calibrate
-    steps = settings.steps[:-1]
-    options = {name: settings.options.get(name, {}) for name in steps}
     values = config.model_dump(mode="json", exclude=_NOT_MATTERS | {"calibrate", "score"})
     score = config.score.model_dump(mode="json", exclude={"beta"})
-    if config.score.protocol == "sws2012":
-        score["beta"] = config.score.beta  # it may change what the protocol takes from the data
+    if method == "fitted":
+        return fingerprint(values, score, settings.steps, settings.options)
+    steps = settings.steps[:-1]
+    options = {name: settings.options.get(name, {}) for name in steps}
     alpha = settings.alpha if any(name in ("kst", "sto") for name in steps) else None
     return fingerprint(values, score, steps, options, settings.fit, settings.folds, alpha)
 

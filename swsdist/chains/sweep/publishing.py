@@ -64,8 +64,8 @@ def data_of(
     said = [*notices]
     if ruled := [key for key in found.keys if key.startswith("score.")]:
         said.append(
-            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, "
-            "but neither ranked nor tested against each other."
+            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, but not ranked, nor "
+            "tested against each other."
         )
     if given.repeated:
         said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")
@@ -150,7 +150,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
     """
     found: list[Entry] = []
     for number, (name, group) in enumerate(plans.groups.items(), 1):
-        if name not in swept.rescorings:
+        if name not in swept.rescorings or not group.by_term:
             continue
         course, point = swept.rescorings[name], group.points[0]
         tables = [list(course.read("compact", table)) for table in ("terms", "ranks", "contested")]
@@ -178,7 +178,8 @@ def alphas_of(path: str, plans: Plans) -> list[float]:
     Raises:
         ConfigError: no point has one.
     """
-    values = {alpha_of(point.config.calibrate) for group in plans.groups.values() for point in group.points}
+    groups = [group for group in plans.groups.values() if group.by_term]
+    values = {alpha_of(point.config.calibrate) for group in groups for point in group.points}
     if not values:
         raise ConfigError(
             "report: kst is of points that end in kst or sto, and measure ATWV alone",

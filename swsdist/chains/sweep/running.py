@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
 from swsdist.chains.search.point import point_of
+from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
 from swsdist.chains.search.told import Measured
-from swsdist.chains.sweep.planning import Group, Planned, Plans, Point, alpha_of
+from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.errors import DataError, LockedError, StorageError, UserError
+from swsdist.evaluation.properties import threshold_of
 from swsdist.pipeline.course import Choice, Course, Outcome
 from swsdist.pipeline.driver import Progress, run_plans
 from swsdist.pipeline.task import Receipt, Values
@@ -60,6 +62,7 @@ class Swept:
         results: of all points, in order.
         searches: courses of the searches that several points are scored from, by name of the group.
         rescorings: courses of the chain `sweep`, by name of the group.
+        notices: warnings about what was read and made, each once.
         did: tasks that were done now.
         wall: seconds that they took.
     """
@@ -67,6 +70,7 @@ class Swept:
     results: list[PointResult] = field(default_factory=list)
     searches: dict[str, Course] = field(default_factory=dict)
     rescorings: dict[str, Course] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
     did: int = 0
     wall: float = 0.0
 
@@ -113,7 +117,33 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         else:
             found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [found[point.number] for point in plans.points]
+    for name in swept.rescorings:
+        _tell_of_files(plans.groups[name].config, searches[name])
+    swept.notices = _notices([*searches.values(), *own.values()])
     return swept
+
+
+def _tell_of_files(config: Config, course: Course) -> None:
+    """As `fit` of a run does: tell whether a file of what was fitted fits."""
+    own, path = course.chain.own, config.calibrate.fit
+    if path not in ("crossfit", "oracle") and own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(calibration_file(path, config.storage), path, config, own, own.noted)
+
+
+def _notices(courses: Sequence[Course]) -> list[str]:
+    """What runs of these would warn of, and how many inputs were rejected."""
+    found: dict[str, None] = {}
+    for course in {id(course.chain.own): course for course in courses}.values():
+        found |= dict.fromkeys(course.notices())
+        rejected: dict[tuple[str, str], list[Values]] = {}
+        for row in course.rejected().to_pylist():
+            if row["kind"] != "task":
+                rejected.setdefault((row["kind"], row["reason"]), []).append(row)
+        for (kind, reason), rows in sorted(rejected.items()):
+            first = rows[0]
+            said = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
+            found[said] = None
+    return list(found)
 
 
 def _all(
@@ -173,8 +203,9 @@ def _rescoring(group: Group, search: Course) -> Config:
     rules = protocol_of(group.config.score)
     options = {
         "searched": group.name,
-        "tolerance": rules.tolerance,
+        "tolerance": rules.tolerance if group.by_term else None,
         "conventions": rules.conventions,
+        "rejects_all": rules.rules.rejects_all,
         "points": [values_of(point, search) for point in group.points],
     }
     return group.config.model_copy(update={"chain": "sweep", "options": options})
@@ -183,6 +214,10 @@ def _rescoring(group: Group, search: Course) -> Config:
 def values_of(point: Planned, search: Course) -> Values:
     """A point as the chain `sweep` takes it."""
     at = point_at(point.config, search)
+    if point.method == "fitted":
+        settings = point.config.calibrate
+        folds = 1 if settings.fit == "oracle" else settings.folds
+        return {"method": point.method, "folds": folds, "beta": at.beta, "trials": at.trials}
     alpha = 1.0 if point.method == "oracle-kst" else alpha_of(point.config.calibrate)
     return {"method": point.method, "alpha": alpha, "beta": at.beta, "trials": at.trials}
 
@@ -239,7 +274,7 @@ def _values(course: Course, objective: str, scored: Measured) -> dict[str, float
     if column is None:
         return {}
     if objective == "mtwv":
-        threshold = scored.measures["mtwv_threshold"]
+        threshold = threshold_of(*(scored.measures[f"mtwv_{name}"] for name in ("threshold", "pmiss", "pfa")))
         at = OperatingPoint(**scored.point)
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
@@ -280,11 +315,12 @@ def _of_group(
     for point in group.points:
         at = ids[point.number]
         row = rows[point_id(at)]
-        counts = ntrue, *(np.array(row[name], np.int64) for name in ("hits", "false_alarms"))
+        kept = ("best_hits", "best_false_alarms") if objective.startswith("mtwv") else ("hits", "false_alarms")
+        counts = ntrue, *(np.array(row[name], np.int64) for name in kept)
         values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
         found[point.number] = PointResult(
             point,
-            {name: row[name] for name in ("atwv", "atwv_pmiss", "atwv_pfa")},
+            {name: row[name] for name in (RESCORED if group.by_term else FITTED)},
             values,
             round(cpu + whole[point_id(at)], 3),
             round(share + shares[point_id(at)], 6),
@@ -298,15 +334,17 @@ def values_by_query(
     """Values of queries whose mean the objective is.
 
     Args:
-        objective: `atwv`, `atwv_pmiss` or `atwv_pfa`.
+        objective: `atwv` or `mtwv`, or their rates; others are no means.
         names: ids of the queries.
         counts: references, hits and false alarms of each.
         beta: weight of false alarms.
         trials: T.
     """
     ntrue, hits, false_alarms = counts
-    if objective == "atwv":
+    if objective.endswith("_threshold"):
+        return {}
+    if objective.endswith("twv"):
         found = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
     else:
-        found = (ntrue - hits) / ntrue if objective == "atwv_pmiss" else false_alarms / (trials - ntrue)
+        found = (ntrue - hits) / ntrue if objective.endswith("_pmiss") else false_alarms / (trials - ntrue)
     return dict(zip(names, found.tolist(), strict=True))

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Compacted, Rescoring
-from swsdist.calibrate.thresholding import Method
 from swsdist.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 
-#: A row a point: its id (`point_id`), ATWV and mean rates, and for each query with references, by id, what is kept.
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A row a point: its id (`point_id`), ATWV and mean rates, of a fitted threshold MTWV too; and for each query with references,
+#: by id, what is kept, and what is at the maximum.
 RESCORED = pa.schema(
     [
         pa.field("point", pa.string(), False),
         pa.field("atwv", pa.float64(), False),
         pa.field("atwv_pmiss", pa.float64(), False),
         pa.field("atwv_pfa", pa.float64(), False),
+        pa.field("mtwv", pa.float64()),
+        pa.field("mtwv_pmiss", pa.float64()),
+        pa.field("mtwv_pfa", pa.float64()),
+        pa.field("mtwv_threshold", pa.float64()),
         pa.field("hits", pa.list_(pa.int32()), False),
         pa.field("false_alarms", pa.list_(pa.int32()), False),
+        pa.field("best_hits", pa.list_(pa.int32())),
+        pa.field("best_false_alarms", pa.list_(pa.int32())),
     ]
 )
 #: The queries with references, by id, and how many they have.
@@ -31,6 +43,8 @@ QUERIES_OF = pa.schema([pa.field("query_id", pa.string(), False), pa.field("ntru
 
 #: Points of a task: a process that is killed loses no more.
 POINTS_A_TASK = 64
+#: Of fitted thresholds, where most of the work is done once a task.
+FITTED_A_TASK = 500
 
 
 class Told(NamedTuple):
@@ -41,7 +55,7 @@ class Told(NamedTuple):
 
 
 def point_id(point: Values) -> str:
-    """A name for a point: its method, alpha, beta and trials."""
+    """A name for a point: its method, alpha or folds, beta and trials."""
     return fingerprint(point)[:16]
 
 
@@ -62,7 +76,7 @@ class ScorePoints(Stage):
         if not receipts:
             return
         files = [[part.name for part in receipt.outputs] for receipt in receipts]
-        rules = {"tolerance": options["tolerance"], "conventions": options["conventions"]}
+        rules = {name: options[name] for name in ("tolerance", "conventions", "rejects_all")}
         source = fingerprint([[part.sha256 for part in receipt.outputs] for receipt in receipts], rules)
         points: Any = options["points"]
         left = {point_id(point): point for point in points}
@@ -81,8 +95,9 @@ class ScorePoints(Stage):
                     left.pop(point_id(one), None)
                 yield before
         rest = [left[key] for key in sorted(left)]
-        for first in range(0, len(rest), POINTS_A_TASK):
-            yield task(rest[first : first + POINTS_A_TASK])
+        step = FITTED_A_TASK if options["tolerance"] is None else POINTS_A_TASK
+        for first in range(0, len(rest), step):
+            yield task(rest[first : first + step])
 
     def run(self, task: Task, context: Context) -> Done:
         """Score."""
@@ -94,20 +109,12 @@ class ScorePoints(Stage):
             context.memory[key] = _read(payload, context)
         list_of: Rescoring = context.memory[key]
         rows: list[Values] = []
-        groups: dict[tuple[Method, int], list[Values]] = {}
+        groups: dict[tuple[str, int, int], list[Values]] = {}
         for point in payload["points"]:
-            groups.setdefault((point["method"], point["trials"]), []).append(point)
-        done = 0
-        for (method, trials), some in groups.items():
-            alpha, beta = (np.array([point[name] for point in some], np.float64) for name in ("alpha", "beta"))
-            found = list_of.at(method, alpha, beta, trials=trials)
-            for k, point in enumerate(some):
-                values = {"atwv": found.points.twv, "atwv_pmiss": found.points.pmiss, "atwv_pfa": found.points.pfa}
-                row: Values = {"point": point_id(point), **{name: float(value[k]) for name, value in values.items()}}
-                counts = {"hits": found.hits[:, k], "false_alarms": found.false_alarms[:, k]}
-                rows.append({**row, **{name: value.tolist() for name, value in counts.items()}})
-            done += len(some)
-            context.report(done / len(payload["points"]))
+            groups.setdefault((point["method"], point.get("folds") or 0, point["trials"]), []).append(point)
+        for (method, _, _), some in groups.items():
+            rows += _fitted(list_of, some, payload["rejects_all"]) if method == "fitted" else _by_term(list_of, some)
+            context.report(len(rows) / len(payload["points"]))
         queries = pa.table([list_of.names, pa.array(list_of.ntrue)], schema=QUERIES_OF)
         outputs = (
             context.publish(task, "rescored", [pa.Table.from_pylist(rows, RESCORED)], RESCORED),
@@ -119,3 +126,37 @@ class ScorePoints(Stage):
 def _read(payload: Values, context: Context) -> Rescoring:
     parts = [Compacted(*(context.read(name) for name in files)) for files in payload["files"]]
     return Rescoring.of(parts, tolerance=payload["tolerance"], conventions=payload["conventions"])
+
+
+def _by_term(list_of: Rescoring, some: list[Values]) -> list[Values]:
+    """Rows of points of one thresholding."""
+    alpha, beta = (np.array([point[name] for point in some], np.float64) for name in ("alpha", "beta"))
+    found = list_of.at(some[0]["method"], alpha, beta, trials=some[0]["trials"])
+    values = {"atwv": found.points.twv, "atwv_pmiss": found.points.pmiss, "atwv_pfa": found.points.pfa}
+    counts = {"hits": found.hits, "false_alarms": found.false_alarms}
+    return [_row(point, k, values, counts) for k, point in enumerate(some)]
+
+
+def _fitted(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
+    """Rows of points whose thresholds are fitted in the same folds."""
+    swept, first = list_of.swept, some[0]
+    beta = np.array([point["beta"] for point in some], np.float64)
+    found = at_fitted(
+        swept, swept.names.to_pylist(), first["folds"], beta, trials=first["trials"], rejects_all=rejects_all
+    )
+    maxima = {"mtwv" if name == "twv" else f"mtwv_{name}": values for name, values in found.maxima._asdict().items()}
+    values = {"atwv": found.points.twv, "atwv_pmiss": found.points.pmiss, "atwv_pfa": found.points.pfa, **maxima}
+    counts = {
+        "hits": found.hits,
+        "false_alarms": found.false_alarms,
+        "best_hits": found.best_hits,
+        "best_false_alarms": found.best_false_alarms,
+    }
+    counts = {name: each[list_of.order] for name, each in counts.items()}
+    return [_row(point, k, values, counts) for k, point in enumerate(some)]
+
+
+def _row(point: Values, k: int, values: Mapping[str, Floats], counts: Mapping[str, Ints]) -> Values:
+    known = {name: float(each[k]) for name, each in values.items()}
+    numbers = {name: None if math.isnan(value) else value for name, value in known.items()}
+    return {"point": point_id(point), **numbers, **{name: each[:, k].tolist() for name, each in counts.items()}}

@@ -56,6 +56,7 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
     given = read_sweep(path)
     notices = Notices()
     found: Study | None = None
+    told: list[str] = []
     if given.file.lists is not None:
         folder = _folder_of_lists(given, corpus, run, sets)
         results, systems, alphas = sweep_lists(given, notices)
@@ -65,11 +66,11 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         plans = planned(given, corpus=corpus, run=run, sets=sets)
         alphas = alphas_of(given.path, plans) if given.file.report == "kst" else []
         swept = run_sweep(plans, given.file.objective.measure, progress)
-        found = study_of(plans, swept, alphas) if alphas else None
+        found, told = study_of(plans, swept, alphas) if alphas else None, list(swept.notices)
         config = plans.points[0].config
         folder, results, did, name = Folder(config.run, config.storage), swept.results, swept.did, config.system
     table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
-    told = [str(notice) for notice in notices.found.values()]
+    told += [str(notice) for notice in notices.found.values()]
     more = list(studied.figures(found).values()) if found is not None else []
     data = data_of(given, f"Sweep of {name}", table, results, told, more)
     extra = study_texts(found, told) if found is not None else {}

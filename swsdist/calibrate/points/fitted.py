@@ -1,0 +1,214 @@
+"""ATWV by fitted thresholds, and MTWV, of one list at many weights of false alarms.
+
+Scores, their order and pairs do not depend on beta: only the threshold of best TWV does. So all scores are sorted once, by
+class of Ntrue, and the value at a threshold is a binary search a class. The best threshold is looked for in blocks of
+neighbouring scores: from a block's first to its last threshold mean Pmiss rises and mean Pfa falls, so no value in it is above
+1 - (Pmiss of the first + beta Pfa of the last). Only blocks that may hold the maximum, or a value that counts as equal to it,
+are evaluated. Rates are evaluated from integers, class by class, as `swsdist.score.measures.curve` does, so each value and
+threshold is the very double that a run fits and scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.calibrate.points.sweep import Points, Sweep
+from swsdist.calibrate.threshold import fold_of
+from swsdist.score.measures.curve import TIE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Neighbouring thresholds that are evaluated together.
+_BLOCK = 256
+
+
+class Best(NamedTuple):
+    """The maximum of TWV; `threshold` is None where there are no scores, `rejecting` whether it rejects everything."""
+
+    twv: float
+    pmiss: float
+    pfa: float
+    threshold: float | None
+    rejecting: bool
+
+
+class Maxima(NamedTuple):
+    """MTWV at P points, float64 (P,) each; a threshold is NaN where there are no scores."""
+
+    twv: Floats
+    pmiss: Floats
+    pfa: Floats
+    threshold: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """The detections of some terms with references, by class of Ntrue and score.
+
+    Attributes:
+        ntrue, terms: int64 (K,), the classes, ascending, and how many terms each has.
+        first: int64 (K + 1,), where each class's rows begin.
+        score: float64 (n,), ascending within a class.
+        hits, false_alarms: int64 (n + K,), of each class sums of what stands before each row, and of all its rows.
+        distinct: float64 (m,), all scores, ascending, each once.
+    """
+
+    ntrue: Ints
+    terms: Ints
+    first: Ints
+    score: Floats
+    hits: Ints
+    false_alarms: Ints
+    distinct: Floats
+
+    def rates(self, at: Ints, trials: int) -> tuple[Floats, Floats]:
+        """Mean Pmiss and Pfa of what is kept at some thresholds; m stands for one that rejects everything."""
+        size = len(self.distinct)
+        limits = np.full(len(at), math.inf)
+        limits[at < size] = self.distinct[at[at < size]]
+        pmiss, pfa = np.zeros(1), np.zeros(1)
+        for k, (ntrue, terms) in enumerate(zip(self.ntrue, self.terms, strict=True)):
+            begin, end = self.first[k], self.first[k + 1]
+            below = begin + k + np.searchsorted(self.score[begin:end], limits)
+            hits, false_alarms = (sums[end + k] - sums[below] for sums in (self.hits, self.false_alarms))
+            pmiss = pmiss + (terms * ntrue - hits) / ntrue
+            pfa = pfa + false_alarms / (trials - ntrue)
+        queries = int(self.terms.sum())
+        return pmiss / queries, pfa / queries
+
+    def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[Best]:
+        """The maximum of TWV for each beta, the lowest threshold of equal ones.
+
+        Args:
+            betas: (P,).
+            trials: T.
+            reject_all: whether a threshold that rejects everything is among them; it is where there are no scores.
+        """
+        size = len(self.distinct)
+        last = size + (1 if reject_all or not size else 0)
+        starts = np.arange(0, last, _BLOCK)
+        ends = np.minimum(starts + _BLOCK, last) - 1
+        pmiss, pfa = self.rates(np.concatenate([starts, ends]), trials)
+        known: dict[int, tuple[Floats, Floats]] = {}
+        found = []
+        for beta in betas.tolist():
+            ceiling = 1 - (pmiss[: len(starts)] + beta * pfa[len(starts) :])
+            floor = float((1 - (pmiss + beta * pfa)).max())
+            blocks = np.flatnonzero(ceiling >= floor - TIE)
+            new = [block for block in blocks.tolist() if block not in known]
+            if new:
+                places = [np.arange(starts[block], ends[block] + 1) for block in new]
+                borders = np.cumsum([len(some) for some in places])[:-1]
+                rated = [np.split(rate, borders) for rate in self.rates(np.concatenate(places), trials)]
+                known |= dict(zip(new, zip(*rated, strict=True), strict=True))
+            values = [1 - (known[block][0] + beta * known[block][1]) for block in blocks.tolist()]
+            top = max(float(some.max()) for some in values)
+            block, k = next(
+                (block, int(np.flatnonzero(some >= top - TIE)[0]))
+                for block, some in zip(blocks.tolist(), values, strict=True)
+                if some.max() >= top - TIE
+            )
+            place = int(starts[block]) + k
+            label = None if not size else float(self.distinct[min(place, size - 1)])
+            rates = float(known[block][0][k]), float(known[block][1][k])
+            found.append(Best(1 - (rates[0] + beta * rates[1]), *rates, label, place == size))
+        return found
+
+
+class Fitting:
+    """A list whose terms are sorted once, to be cut by folds.
+
+    Args:
+        sweep: its terms with references; scores of any kind.
+    """
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._term = np.repeat(np.arange(len(sweep.ntrue)), np.diff(sweep.first))
+        self._order = np.lexsort((-sweep.negative, sweep.ntrue[self._term]))
+        self._ascending = np.argsort(-sweep.negative, kind="stable")
+        begins = np.zeros(len(sweep.negative), dtype=bool)
+        begins[sweep.first[:-1][np.diff(sweep.first) > 0]] = True
+        self._hits, self._false_alarms = (
+            np.where(begins, sums, np.diff(sums, prepend=0)).astype(np.int64)
+            for sums in (sweep.hits, sweep.false_alarms)
+        )
+
+    def of(self, terms: Bools) -> Sorted:
+        """The detections of some terms, (Q,)."""
+        sweep = self._sweep
+        order = self._order[terms[self._term[self._order]]]
+        ascending = -sweep.negative[self._ascending[terms[self._term[self._ascending]]]]
+        classes, counts = np.unique(sweep.ntrue[terms], return_counts=True)
+        mine = sweep.ntrue[self._term[order]]
+        first = np.append(np.searchsorted(mine, classes), len(mine)).astype(np.int64)
+        sums = []
+        for events in (self._hits[order], self._false_alarms[order]):
+            parts = [np.append(0, np.cumsum(events[begin:end])) for begin, end in pairwise(first.tolist())]
+            sums.append(np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64))
+        distinct = ascending[np.append(True, np.diff(ascending) != 0)[: len(ascending)]]
+        return Sorted(classes, counts, first, -sweep.negative[order], sums[0], sums[1], distinct)
+
+
+class Fitted(NamedTuple):
+    """Values at P points; and what each of the Q terms keeps, int64 (Q, P), by the fitted thresholds and at the maxima."""
+
+    points: Points
+    maxima: Maxima
+    hits: Ints
+    false_alarms: Ints
+    best_hits: Ints
+    best_false_alarms: Ints
+
+
+def at_fitted(
+    sweep: Sweep, names: Sequence[str], folds: int, betas: Floats, *, trials: int, rejects_all: bool
+) -> Fitted:
+    """ATWV by thresholds that are fitted for each beta, and MTWV.
+
+    Args:
+        sweep: a list; scores of any kind.
+        names: ids of its terms.
+        folds: that thresholds are fitted on the others of; 1: on all (oracle).
+        betas: (P,), positive.
+        trials: T.
+        rejects_all: whether the curve of MTWV has a point that rejects everything.
+    """
+    fitting = Fitting(sweep)
+    fold = np.array([fold_of(name, folds) for name in names], np.int64)
+    limits = np.full((len(names), len(betas)), math.inf)
+    for k in range(folds):
+        others = fold != k if folds > 1 else np.ones(len(names), dtype=bool)
+        mine = fold == k
+        if not mine.any() or not others.any():
+            continue
+        learnt = fitting.of(others)
+        if not len(learnt.distinct):
+            continue  # nothing to learn from: such a fold decides NO
+        limits[mine] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
+    hits, false_alarms = sweep.kept(limits)
+    whole = fitting.of(np.ones(len(names), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
+    maxima = Maxima(
+        np.array([one.twv for one in whole]),
+        np.array([one.pmiss for one in whole]),
+        np.array([one.pfa for one in whole]),
+        np.array([math.nan if one.threshold is None else one.threshold for one in whole]),
+    )
+    at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in whole])
+    best = sweep.kept(np.broadcast_to(at_best, limits.shape))
+    return Fitted(sweep.means(hits, false_alarms, betas, trials=trials), maxima, hits, false_alarms, *best)
+
+
+def _threshold(best: Best) -> float:
+    """As `swsdist.score.fit_threshold` has it: one that rejects everything is the next double above the highest score."""
+    assert best.threshold is not None
+    return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

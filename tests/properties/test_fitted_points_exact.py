@@ -1,0 +1,65 @@
+"""Thresholds that are fitted at many betas, and MTWV, are those that a run fits and scores."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.calibrate.points import fitted
+from swsdist.calibrate.points.fitted import at_fitted
+from swsdist.calibrate.points.sweep import Sweep
+from swsdist.calibrate.threshold import by_fold, decide, fit
+from swsdist.score import Counts, atwv, mtwv, twv_curve
+from swsdist.types import TRIALS
+
+TRIALS_N = 500
+
+_row = st.tuples(
+    st.sampled_from([f"q{k}" for k in range(6)]),
+    st.one_of(st.none(), st.sampled_from([-1.5, 0.0, 0.25, 3.0]), st.floats(-5, 5)),
+    st.booleans(),
+)
+
+
+def table(rows: list[Any]) -> pa.Table:
+    found = []
+    for query, score, true in rows:
+        base = {"query_id": query, "doc_id": "d", "channel": 1, "start": None, "end": None, "decision": None}
+        if score is None and not true:
+            continue
+        found.append({**base, "score": score, "ref_start": 0.0 if true else None, "ref_end": None})
+    return pa.Table.from_pylist(found, TRIALS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(_row, max_size=60),
+    folds=st.sampled_from([1, 2, 3, 5]),
+    rejects=st.booleans(),
+    block=st.sampled_from([1, 2, 7, 256]),
+)
+def test_thresholds_and_maxima_are_those_of_a_run(rows: list[Any], folds: int, rejects: bool, block: int) -> None:
+    aligned = table([("q0", None, True), *rows])
+    sweep = Sweep.of(aligned, probabilities=False)
+    betas = np.array([0.01, 1.0, 10.0, 66.66, 5000.0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitted, "_BLOCK", block)
+        found = at_fitted(sweep, sweep.names.to_pylist(), folds, betas, trials=TRIALS_N, rejects_all=rejects)
+    counts = {k: Counts.zero() for k in range(folds)}
+    for k, some in by_fold(aligned, folds):
+        counts[k] = counts[k] + Counts.of(some)
+    for p, beta in enumerate(betas.tolist()):
+        calibration = fit(counts, folds, trials=TRIALS_N, beta=beta, trained_on={})
+        decided = Counts.of(decide(aligned, calibration))
+        direct = atwv(decided, trials=TRIALS_N, beta=beta)
+        assert (found.points.twv[p], found.points.pmiss[p], found.points.pfa[p]) == direct[:3]
+        best = mtwv(twv_curve(decided, trials=TRIALS_N, beta=beta, reject_all=rejects))
+        maxima = tuple(float(column[p]) for column in found.maxima)
+        assert maxima[:3] == best[:3]
+        assert maxima[3] == best.threshold or (best.threshold is None and math.isnan(maxima[3]))
