@@ -140,6 +140,21 @@ def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) 
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
 
 
+def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(models / "xls-r", folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="what is pickled is run") as caught:
+        Ssl(model=str(folder), layer=2)
+    code = str(caught.value.remedy).split('"')[1]
+    exec(code, {})
+    wanted = Ssl(model=str(models / "xls-r"), layer=2).extract(noise(1))
+    assert Ssl(model=str(folder), layer=2).extract(noise(1)).tobytes() == wanted.tobytes()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu_is_told(models: Path) -> None:
     with pytest.raises(ConfigError, match="torch finds no GPU here"):

@@ -210,6 +210,6 @@ def _weights(place: Path) -> list[Path]:
             f"{WEIGHTS}",
             where=f"{_WHERE}: {place}",
             remedy='if you trust the file, convert it once: python -c "from transformers import AutoModel; '
-            "AutoModel.from_pretrained('FOLDER').save_pretrained('OTHER')\", and copy preprocessor_config.json to OTHER",
+            f"AutoModel.from_pretrained('{place}').save_pretrained('{place}')\"",
         )
     raise ConfigError(f"the folder has no {WEIGHTS}", where=f"{_WHERE}: {place}", remedy=f"copy it too ({_GET})")
