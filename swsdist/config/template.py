@@ -34,7 +34,7 @@ A run is told what to do by one YAML file: `swsdist run my.yaml`. `swsdist init`
 - The YAML is 1.2 (`yes` is text, `012` is twelve) and strict: unknown and duplicate keys, tags, anchors and aliases are
   errors, and so is a number in quotes. All errors are told at once, each with its line.
 - Paths are relative to the folder of the config. `~` is the home folder; urls such as `s3://bucket/run` stay.
-- `corpus:` is a section, or the path of a [corpus file](../how-to/keep-a-corpus-apart.md).
+- `corpus:` is a section, or the path of a [corpus file](../how-to/keep-a-corpus-apart.md); and so is `corpus.queries_from`.
 - `${NAME}` in a value is the environment's `NAME`; `${NAME:-other}` is `other` where it is unset or empty; `$$` is a
   dollar sign.
 - `--set search.distance=cosine-squared` wins over the file. Its value is YAML (`--set report.exports='[csv]'`,

@@ -21,6 +21,8 @@ HEAVY = (
     "rich",
     "jinja2",
     "soundfile",
+    "torch",
+    "transformers",
 )
 
 _TELL = "import json, sys; print('\\n' + json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"

@@ -52,11 +52,14 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "talkers.csv",
         [{"doc_id": r["doc_id"], "speaker": r["speaker"]} for r in documents if r["doc_id"] in FIELD],
     )
+    terms = {row["query_id"]: row["term"] for row in csv.DictReader((small_corpus / "queries.csv").open(newline=""))}
     examples, seen = [], set()
     for row in csv.DictReader((small_corpus / "refs.csv").open(newline="")):
         if row["doc_id"] in FIELD and row["query_id"] not in seen:
             seen.add(row["query_id"])
-            examples.append({name: row[name] for name in ("query_id", "doc_id", "start", "end")})
+            examples.append(
+                {name: row[name] for name in ("query_id", "doc_id", "start", "end")} | {"term": terms[row["query_id"]]}
+            )
     write(folder / "queries.csv", examples)
     (folder / "field.yaml").write_text(
         "documents: docs.csv\nqueries: queries.csv\ntalkers: talkers.csv\nprotocol: sws2012\n"
@@ -122,9 +125,10 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
         for row in csv.DictReader((small_corpus / "docs.csv").open(newline=""))
     ]
     write(across.folder / "renamed.csv", renamed)
+    searched = Choice(until="search")
     for how in ("theirs", "ours"):
-        across(how, f"corpus.queries_from.statistics={how}")
-        across(f"{how}-2", f"corpus.queries_from.statistics={how}", documents="renamed.csv")
+        across(how, f"corpus.queries_from.statistics={how}", choice=searched)
+        across(f"{how}-2", f"corpus.queries_from.statistics={how}", choice=searched, documents="renamed.csv")
         assert candidates(across, how) == candidates(across, f"{how}-2")
     across("same", "corpus.queries_from.statistics=ours", "corpus.queries_from.same_speakers=true")
     assert candidates(across, "same") != candidates(across, "ours")
@@ -157,6 +161,35 @@ def test_statistics_are_those_of_a_store_of_that_corpus(
         assert row["frames"] == wanted.frames
         assert row["mean"] == pytest.approx(wanted.mean.tolist(), abs=1e-6)
         assert row["variance"] == pytest.approx(wanted.variance.tolist(), rel=1e-6)
+
+
+def test_references_are_looked_up_by_the_text_of_the_queries(across: Any, small_corpus: Path, field: Path) -> None:
+    """In what is said in the documents that are searched."""
+    said = {row["query_id"]: row["term"] for row in csv.DictReader((field / "queries.csv").open(newline=""))}
+    lines = []
+    for row in csv.DictReader((across.folder / "refs.csv").open(newline="")):
+        start, end = float(row["start"]), float(row["end"])
+        lines.append(f"{row['doc_id']} 1 {start:.3f} {end - start:.3f} {said[row['query_id']]}\n")
+    (across.folder / "words.ctm").write_text("".join(sorted(lines)))
+    found = across("by-text", references="words.ctm")
+    assert found.report.counts.references == len(lines) > 0
+    assert found.report.measures.mtwv > 0
+
+
+def test_tracks_and_what_is_fitted_to_the_archive(across: Any) -> None:
+    """Statistics are of the same frames: through the components that were fitted to what is searched, side by side."""
+    features = [
+        {"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8}}]},
+        {"name": "mfcc", "track": "few", "options": {"n_mfcc": 5, "deltas": 0}},
+    ]
+    streams = [{"track": "mfcc", "normalise": "none"}, {"track": "few"}]
+    sets = [f"features={json.dumps(features)}", f"search.streams={json.dumps(streams)}"]
+    ended = across("tracks", *sets, choice=Choice(until="search")).outcome
+    assert not ended.failures
+    (file,) = (across.folder / "tracks" / "tables" / "query_statistics").glob("*.parquet")
+    assert {len(row["mean"]) for row in pq.read_table(file).to_pylist()} == {8 + 5}
+    plain = [f"features={json.dumps(features)}", "search.normalise=none"]
+    assert "query-statistics" not in across("plain", *plain, choice=Choice(until="queries")).outcome.course.ended
 
 
 def test_hours_bound_what_is_taken(across: Any) -> None:

@@ -140,6 +140,42 @@ def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) 
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
 
 
+@pytest.mark.parametrize(("kind", "prefix"), [("wav2vec2", "wav2vec2."), ("hubert", ""), ("whisper", "model.")])
+def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kind: str, prefix: str) -> None:
+    """With a head, with the older names of a normalised weight, in half precision."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(models / kind, tmp_path / kind)
+    path = tmp_path / kind / "model.safetensors"
+    older = {"parametrizations.weight.original0": "weight_g", "parametrizations.weight.original1": "weight_v"}
+    named = {}
+    for name, value in load_file(path).items():
+        for new, old in older.items():
+            name = name.replace(new, old)
+        named[prefix + name] = value.half()
+    named["lm_head.weight"] = torch.ones(3, 3)
+    save_file(named, path, {"format": "pt"})
+    found = Ssl(model=str(tmp_path / kind), layer=2).extract(noise(1))
+    wanted = Ssl(model=str(models / kind), layer=2).extract(noise(1))
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.999
+    assert np.abs(found - np.float16(found)).max() > 0  # computed in float32
+
+
+def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(models / "xls-r", folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="what is pickled is run") as caught:
+        Ssl(model=str(folder), layer=2)
+    code = str(caught.value.remedy).split('"')[1]
+    exec(code, {})
+    wanted = Ssl(model=str(models / "xls-r"), layer=2).extract(noise(1))
+    assert Ssl(model=str(folder), layer=2).extract(noise(1)).tobytes() == wanted.tobytes()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu_is_told(models: Path) -> None:
     with pytest.raises(ConfigError, match="torch finds no GPU here"):

@@ -98,6 +98,18 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         read_encoder(folder)
 
 
+def test_what_makes_the_input_may_stand_beside_a_tokenizer(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (tmp_path / "preprocessor_config.json").unlink()
+    (tmp_path / "processor_config.json").write_text(json.dumps({"feature_extractor": {**FRONT, "sampling_rate": 8000}}))
+    one = read_encoder(folder)
+    assert one.sample_rate == 8000
+    assert one.files[1].name == "processor_config.json"
+    (tmp_path / "processor_config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"the folder has no preprocessor_config\.json"):
+        read_encoder(folder)
+
+
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (tmp_path / "model.safetensors").unlink()

@@ -17,6 +17,7 @@ from swsdist.config import Config
 from swsdist.config.corpus import Corpus
 from swsdist.config.search import Search
 from swsdist.features.statistics import Statistics
+from swsdist.registries import METHODS
 from swsdist.types import EXAMPLES, QUERIES
 
 
@@ -29,7 +30,10 @@ def corpus_of_queries(config: Config) -> Corpus | None:
 
 
 def takes_theirs(config: Config) -> bool:
-    """Whether statistics of the queries' corpus are wanted: something is normalised, and by them."""
+    """Whether statistics of the queries' corpus are wanted: the method takes frames, and of these something is normalised."""
+    method = METHODS[config.search.method]
+    if (method.queries, method.reads) != ("spoken", "frames"):
+        return False
     theirs, terms = config.corpus.queries_from, config.search.terms()
     named = theirs.documents is not None and theirs.statistics == "theirs" and config.corpus.queries is not None
     return named and any(term.normalise != "none" for term in terms)

@@ -66,8 +66,8 @@ class Ssl(Options):
         last = self.encoder.layers
         if (self.layer is None) == (self.layers is None):
             raise ValueError(
-                f"name a layer (0 to {last}) or several (layers), and not both; one about two thirds up is a good first guess, "
-                f"layer: {round(last * 2 / 3)}"
+                f"name a layer (0 to {last}) or several (layers), and not both; one in the middle is a good first guess, "
+                f"layer: {round(last / 2)}"
             )
         if max(self.chosen) > last:
             raise ValueError(f"there is no layer {max(self.chosen)}: the model has 0 to {last}")

@@ -3,7 +3,8 @@
 ::
 
     config.json                     the architecture: its kind, convolutions, layers
-    preprocessor_config.json        the sample rate, and how samples are normalised
+    preprocessor_config.json        the sample rate, and how samples are normalised; or processor_config.json, in
+                                    its `feature_extractor`
     model.safetensors               the weights; or model.safetensors.index.json and the files that it names
 
 Weights are read from safetensors alone: what is pickled (pytorch_model.bin) is run when it is read.
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 from swsdist.errors import ConfigError
 
-CONFIG, FRONT = "config.json", "preprocessor_config.json"
+CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _WHERE = "features.options.model"
 
@@ -140,7 +141,7 @@ def read_encoder(folder: str) -> Encoder:
             where=f"{_WHERE}: {folder}",
             remedy=f"get one, for example: {_GET}; then name FOLDER",
         )
-    config, front = _read(place / CONFIG), _read(place / FRONT)
+    config, front = _read(place / CONFIG), _read_front(place)
     kind = str(config.values.get("model_type"))
     shape = _SHAPES.get(kind)
     if shape is None:
@@ -189,6 +190,16 @@ def _read(path: Path) -> _Values:
     return _Values(path, values)
 
 
+def _read_front(place: Path) -> _Values:
+    """What makes the model's input of samples; newer folders have it beside that of a tokenizer."""
+    if not (place / FRONT).is_file() and (place / PROCESSOR).is_file():
+        both = _read(place / PROCESSOR)
+        front = both.values.get("feature_extractor")
+        if isinstance(front, dict):
+            return _Values(both.path, front)
+    return _read(place / FRONT)
+
+
 def _weights(place: Path) -> list[Path]:
     if (place / WEIGHTS).is_file():
         return [place / WEIGHTS]
@@ -210,6 +221,6 @@ def _weights(place: Path) -> list[Path]:
             f"{WEIGHTS}",
             where=f"{_WHERE}: {place}",
             remedy='if you trust the file, convert it once: python -c "from transformers import AutoModel; '
-            "AutoModel.from_pretrained('FOLDER').save_pretrained('OTHER')\", and copy preprocessor_config.json to OTHER",
+            f"AutoModel.from_pretrained('{place}').save_pretrained('{place}')\"",
         )
     raise ConfigError(f"the folder has no {WEIGHTS}", where=f"{_WHERE}: {place}", remedy=f"copy it too ({_GET})")
