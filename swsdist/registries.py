@@ -37,10 +37,14 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
+        "hlda": Entry(f"{_T}.discriminants:Hlda", 1),
+        "lda": Entry(f"{_T}.discriminants:Lda", 1),
         "log": Entry(f"{_T}.log:Log", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
+        "phones": Entry(f"{_T}.phones:Phones", 1),
         "project": Entry(f"{_T}.project:Project", 1),
+        "splice": Entry(f"{_T}.splice:Splice", 1),
     },
 )
 

@@ -58,13 +58,22 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("gmm", {"keep": 2, "floor": 0}, "features"),
         ("mean-variance", {}, "features"),
         ("mean-variance", {"variance": False, "corpus_frames": 0}, "features"),
+        ("splice", {}, "features"),
+        ("splice", {"frames": 1}, "posteriors"),
+        ("lda", {"columns": 3}, "features"),
+        ("hlda", {"columns": 4}, "features"),
+        ("phones", {}, "features"),
+        ("phones", {"values": "logits", "scale": 0.5}, "features"),
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str, tmp_path: Path) -> None:
-    if name in ("project", "pca"):
+    if name in ("project", "pca", "lda", "hlda"):
         options = {"model": model, **options}
-    if name in ("gmm", "mean-variance"):
-        of_name = {"gmm": mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))}
+    if name in ("gmm", "mean-variance", "phones"):
+        mixture = mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))
+        conditional = RNG.dirichlet(np.ones(3), 5)
+        phones = Model("phones", 1, {**mixture.arrays, "conditional": conditional}, {"labels": ["a", "b", "c"]})
+        of_name = {"gmm": mixture, "phones": phones}
         moments = Model("moments", 1, {"mean": np.ones(6), "deviation": np.full(6, 3.0)})
         of_name.get(name, moments).save(Folder(str(tmp_path)), "fitted.npz")
         options = {"model": str(tmp_path / "fitted.npz"), **options}
@@ -195,6 +204,20 @@ def test_an_extractor_with_transforms_is_an_extractor(tmp_path: Path) -> None:
     samples = RNG.normal(size=16000).astype(np.float32)
     frames = Project(model=model, columns=3).apply(np.ascontiguousarray(plain.extract(samples)[:, 1:13]))
     assert made.extract(samples).tobytes() == frames.tobytes()
+
+
+def test_an_extractor_with_frames_around_is_an_extractor(tmp_path: Path) -> None:
+    """A transform that looks at the frames around one, and one that looks at the whole recording."""
+    projection(RNG.normal(size=14), RNG.normal(size=(14, 3)), np.full(14, 50.0)).save(Folder(str(tmp_path)), "m.npz")
+    around = [("columns", {"keep": [1, 2]}), ("splice", {"frames": 3}), ("project", {"model": str(tmp_path / "m.npz")})]
+    made = create("mfcc", {}, transforms=around)
+    assert made.context == 4 + 3
+    check_extractor(made)
+    Model("moments", 1, {"mean": np.zeros(39), "deviation": np.full(39, 9.0)}).save(Folder(str(tmp_path)), "n.npz")
+    whole = create("mfcc", {}, transforms=[("mean-variance", {"model": str(tmp_path / "n.npz")})])
+    assert whole.context is None
+    assert (whole.whole_frames, whole.chunk_frames, whole.overlap_frames) == (30_000, 30_000, 1_000)
+    check_extractor(whole)
 
 
 def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None:

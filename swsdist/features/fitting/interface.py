@@ -92,6 +92,21 @@ class Fitted(Protocol):
 
 
 @runtime_checkable
+class Taught(Protocol):
+    """What is fitted by labels says besides: who uses it is not zero resource. It is never an extractor.
+
+    Attributes:
+        labels: a file of them (`features.fitting.labels`); None: those of the corpus, `corpus.alignments.phones`.
+    """
+
+    labels: str | None
+
+    def rounds(self, names: Sequence[str] = ()) -> Rounds:
+        """How its model is fitted, where labels have these names."""
+        ...
+
+
+@runtime_checkable
 class Learning(Fitted, Protocol):
     """What an extractor that is fitted says besides.
 
