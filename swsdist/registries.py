@@ -23,6 +23,7 @@ FEATURES: Registry[Entry] = Registry(
     {
         "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
         "external": Entry("swsdist.features.external:External", 1),
+        "vtln": Entry("swsdist.features.vtln:Vtln", 1),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
     },
 )

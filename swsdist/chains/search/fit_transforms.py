@@ -197,8 +197,14 @@ class FitTransforms(Stage):
         return Done((part,), Stepped(payload["model"], payload["round"], done))
 
     def finish(self, inputs: Inputs) -> None:
-        """From here on transforms are those of their models."""
-        inputs.own(SearchInputs).forget_sources()
+        """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
+        own, ended = inputs.own(SearchInputs), inputs.mine
+        own.forget_sources()
+        used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
+        if used and not ended.failures:
+            inputs.commits()
+            for name in used:
+                own.store.remove(name)
 
 
 def _of(inputs: Inputs, one: Pending) -> list[Receipt]:

@@ -122,8 +122,9 @@ class Learning(Fitted, Protocol):
 
 
 def added(one: Totals, other: Totals) -> Totals:
-    """Both together."""
-    return {name: one[name] + other[name] for name in one} if one else other
+    """Both together; what only one has is 0 in the other."""
+    both = {name: one[name] + other[name] for name in one if name in other}
+    return {**one, **other, **both}
 
 
 def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
