@@ -11,17 +11,19 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.interface import Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
 from swsdist.features.model import Model
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.log import Log
+from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import Project, projection
 from swsdist.io.filesystem import Folder
 from swsdist.registries import TRANSFORMS
 from swsdist.registry import Entry
-from swsdist.testing.conformance import check_extractor, check_transform
+from swsdist.testing.conformance import check_extractor, check_fitted, check_transform
 
 RNG = np.random.default_rng(5)
 
@@ -78,6 +80,52 @@ def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, m
         of_name.get(name, moments).save(Folder(str(tmp_path)), "fitted.npz")
         options = {"model": str(tmp_path / "fitted.npz"), **options}
     check_transform(name, options, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("pca", {"columns": 3}),
+        ("mean-variance", {}),
+        ("gmm", {"components": 5, "iterations": 2}),
+        ("lda", {"columns": 3}),
+        ("hlda", {"columns": 2}),
+        ("phones", {"components": 3, "iterations": 1}),
+    ],
+)
+def test_those_that_are_fitted(name: str, options: dict[str, Any]) -> None:
+    check_fitted(name, options)
+
+
+def test_all_that_are_fitted_are_tried() -> None:
+    fitted = {name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")}
+    (marked,) = (one for one in test_those_that_are_fitted.pytestmark if one.name == "parametrize")  # type: ignore[attr-defined]
+    assert fitted == {name for name, _ in marked.args[1]}
+
+
+class ByOrder(Pca):
+    """Sums in floating point: they depend on how documents are cut."""
+
+    name: ClassVar[str] = "mine"
+
+    def rounds(self) -> Any:
+        return FloatSums()
+
+
+class FloatSums:
+    speech = False
+
+    def totals(self, known: Any, document: Any) -> Any:
+        return {"sums": np.concatenate(document.blocks).sum(axis=0, dtype=np.float64) / 3}
+
+    def go_on(self, known: Any, totals: Any) -> Any:
+        return Step(Model("mine", 1, {"sums": totals["sums"]}), True)
+
+
+def test_float_sums_are_caught(added: Any) -> None:
+    added(TRANSFORMS, "mine", Entry(f"{__name__}:ByOrder", 1))
+    with pytest.raises(AssertionError, match="what a document adds in round 1 is not whole numbers"):
+        check_fitted("mine", {"columns": 2})
 
 
 class Mine(Log):

@@ -60,6 +60,9 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     assert f"trained on labels of {len(taught['documents'])} documents (labels.ctm)" in warning
     fitted = json.loads(next((scene.folder / "run" / "calibration").glob("*.json")).read_text())
     assert "trained on labels" in json.dumps(fitted["trained_on"])
+    # Labels of a program that was told nothing are no oracle.
+    scene.run(LDA.replace('"columns"', '"automatic": true, "columns"'), STREAMS, named, run="automatic")
+    assert not warnings(scene, "automatic")
     # In any cut it is the same; and other labels make another model.
     scene.run(LDA, STREAMS, named, "index.shards=3", run="three")
     assert scene.digest("three") == scene.digest()

@@ -191,6 +191,7 @@ class FitTransforms(Stage):
         if done and payload["labels"] is not None:
             file, sha256 = payload["labels"]
             taught = {"file": Path(file).name, "sha256": sha256, "documents": payload["documents"]}
+            taught["automatic"] = payload["fitted"][2].get("automatic", False)
             model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": taught})
         table, name = ("model", payload["model"]) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
         part = _published(folder, table, name, model.to_bytes())

@@ -21,6 +21,7 @@ class Taught(NamedTuple):
         file: the labels, by the name of their file.
         documents: that it was fitted on.
         searched: how many of these are searched now.
+        automatic: the labels are a program's, which was told nothing.
     """
 
     track: str
@@ -28,11 +29,13 @@ class Taught(NamedTuple):
     file: str
     documents: int
     searched: int
+    automatic: bool
 
     @property
     def said(self) -> str:
         """What its features are."""
-        return f"trained on labels of {self.documents} documents ({self.file})"
+        whose = "automatic labels" if self.automatic else "labels"
+        return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
 def taught(own: SearchInputs) -> list[Taught]:
@@ -52,7 +55,8 @@ def taught(own: SearchInputs) -> list[Taught]:
                     searched = {document_hash(row) for row in own.documents.select(["doc_id", "channel"]).to_pylist()}
                 known = settings["documents"]
                 both = len(searched.intersection(known))
-                found.append(Taught(source.tracks[0].name, transform.name, settings["file"], len(known), both))
+                track, automatic = source.tracks[0].name, bool(settings["automatic"])
+                found.append(Taught(track, transform.name, settings["file"], len(known), both, automatic))
     return found
 
 
@@ -63,7 +67,7 @@ def tell_of_labels(own: SearchInputs, notices: Notices) -> None:
         OddError: that is not to be tolerated.
     """
     for one in taught(own):
-        if one.searched:
+        if one.searched and not one.automatic:
             notices.add(
                 f"documents that are searched were those of the labels that {one.name} of {one.track} is {one.said}: ORACLE "
                 "features, so results are optimistic",
@@ -73,7 +77,7 @@ def tell_of_labels(own: SearchInputs, notices: Notices) -> None:
             )
         else:
             notices.inform(
-                f"transform of {one.track}, {one.name}, is {one.said}, of which none is searched: not zero resource",
+                f"transform of {one.track}, {one.name}, is {one.said}: not zero resource",
                 where=one.file,
                 remedy="",
             )

@@ -97,9 +97,11 @@ class Taught(Protocol):
 
     Attributes:
         labels: a file of them (`features.fitting.labels`); None: those of the corpus, `corpus.alignments.phones`.
+        automatic: a program made them, which heard the documents and was told nothing.
     """
 
     labels: str | None
+    automatic: bool
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
         """How its model is fitted, where labels have these names."""

@@ -3,6 +3,7 @@ indexed. A chain fits them (`features.fitting.scatter`); each is then the projec
 
 Labels are those of the corpus (`corpus.alignments.phones`), or of a file that is named: a CTM, or a master label file. What is
 made with them is not zero resource, and where the documents that are searched are those of the labels, every report says so.
+`automatic` says that a program made the labels, which heard the documents and was told nothing: they are no oracle then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Lda(TransformOptions):
 
     columns: Annotated[int, Field(ge=1)]
     labels: IsPath | None = None
+    automatic: bool = False
     hours: Annotated[float, Field(gt=0, le=100)] = 0.5
     model: IsPath | None = None
 
@@ -69,7 +71,7 @@ class Lda(TransformOptions):
 
     def matters(self) -> dict[str, object]:
         """How many, and of how many hours; what the labels are is known by their content."""
-        return {"columns": self.columns, "hours": self.hours}
+        return {"columns": self.columns, "hours": self.hours, "automatic": self.automatic}
 
     def with_model(self, path: str) -> dict[str, object]:
         """Its options, with the model that was fitted."""

@@ -2,6 +2,7 @@
 
 Labels are those of the corpus (`corpus.alignments.phones`), or of a file that is named: a CTM, or a master label file. What is
 made with them is not zero resource, and where the documents that are searched are those of the labels, every report says so.
+`automatic` says that a program made the labels, which heard the documents and was told nothing: they are no oracle then.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Phones(TransformOptions):
 
     components: Annotated[int, Field(ge=1, le=4096)] = 256
     labels: IsPath | None = None
+    automatic: bool = False
     hours: Annotated[float, Field(gt=0, le=100)] = 0.5
     iterations: Annotated[int, Field(ge=1, le=100)] = 8
     least_variance: Annotated[float, Field(gt=0, le=1)] = 0.01
@@ -99,7 +101,8 @@ class Phones(TransformOptions):
     def matters(self) -> dict[str, object]:
         """How it is fitted; what the labels are is known by their content."""
         return self.model_dump(
-            mode="json", include={"components", "hours", "iterations", "least_variance", "speech", "prior"}
+            mode="json",
+            include={"components", "hours", "iterations", "least_variance", "speech", "prior", "automatic"},
         )
 
     def with_model(self, path: str) -> dict[str, object]:
