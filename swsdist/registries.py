@@ -26,6 +26,7 @@ FEATURES: Registry[Entry] = Registry(
         "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 1),
         "plp": Entry("swsdist.features.plp:Plp", 1),
         "external": Entry("swsdist.features.external:External", 1),
+        "vtln": Entry("swsdist.features.vtln:Vtln", 1),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
         "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
     },
@@ -41,10 +42,14 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
+        "hlda": Entry(f"{_T}.discriminants:Hlda", 1),
+        "lda": Entry(f"{_T}.discriminants:Lda", 1),
         "log": Entry(f"{_T}.log:Log", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
+        "phones": Entry(f"{_T}.phones:Phones", 1),
         "project": Entry(f"{_T}.project:Project", 1),
+        "splice": Entry(f"{_T}.splice:Splice", 1),
         "warp": Entry(f"{_T}.warp:Warp", 1),
     },
 )

@@ -245,6 +245,12 @@ def needs_of(extractor: Framed) -> tuple[Needs, ...]:
     return tuple(needs)
 
 
+def spoken_by(extractor: Extractor, speaker: str | None) -> Extractor:
+    """The extractor of a speaker's recordings: what its method `of_speaker` gives, by default the same for all."""
+    made = getattr(extractor, "of_speaker", None)
+    return extractor if made is None else made(speaker)
+
+
 def use(extractor: Framed, granted: Needs) -> None:
     """Tell an extractor what it was given, if it wants to know."""
     if isinstance(extractor, Equipped):

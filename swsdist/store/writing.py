@@ -24,7 +24,7 @@ from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import probe, read_blocks, sha256
 from swsdist.errors import AudioError, DataError, UnusableError, UserError
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Columns, Extractor, Given, frame_shift, tracks_of
+from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -275,6 +275,7 @@ def whole_recording(
     """The `Reading` of a document: a channel of a recording, from its beginning to its end; or the place that it is."""
     if isinstance(extractor, Given):
         return Read((yield from given_frames(document, extractor, folder)))
+    extractor = spoken_by(extractor, document["speaker"])
     samples = 0
     start, end = _place(document, folder) if document.get("start") is not None else (None, None)
 

@@ -11,17 +11,19 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.interface import Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
 from swsdist.features.model import Model
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.log import Log
+from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import Project, projection
 from swsdist.io.filesystem import Folder
 from swsdist.registries import TRANSFORMS
 from swsdist.registry import Entry
-from swsdist.testing.conformance import check_extractor, check_transform
+from swsdist.testing.conformance import check_extractor, check_fitted, check_transform
 
 RNG = np.random.default_rng(5)
 
@@ -60,14 +62,23 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("mean-variance", {"variance": False, "corpus_frames": 0}, "features"),
         ("warp", {}, "features"),
         ("warp", {"frames": 7}, "posteriors"),
+        ("splice", {}, "features"),
+        ("splice", {"frames": 1}, "posteriors"),
+        ("lda", {"columns": 3}, "features"),
+        ("hlda", {"columns": 4}, "features"),
+        ("phones", {}, "features"),
+        ("phones", {"values": "logits", "scale": 0.5}, "features"),
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str, tmp_path: Path) -> None:
-    if name in ("project", "pca"):
+    if name in ("project", "pca", "lda", "hlda"):
         options = {"model": model, **options}
     known = {"mean": np.linspace(-1, 1, 6), "deviation": np.linspace(0.1, 3, 6)}
+    mixture = mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))
+    conditional = RNG.dirichlet(np.ones(3), 5)
     fitted = {
-        "gmm": mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6))),
+        "gmm": mixture,
+        "phones": Model("phones", 1, {**mixture.arrays, "conditional": conditional}, {"labels": ["a", "b", "c"]}),
         "mean-variance": Model("moments", 1, known),
         "warp": Model("warp", 1, known),
     }
@@ -75,6 +86,52 @@ def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, m
         fitted[name].save(Folder(str(tmp_path)), "fitted.npz")
         options = {"model": str(tmp_path / "fitted.npz"), **options}
     check_transform(name, options, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("pca", {"columns": 3}),
+        ("mean-variance", {}),
+        ("gmm", {"components": 5, "iterations": 2}),
+        ("lda", {"columns": 3}),
+        ("hlda", {"columns": 2}),
+        ("phones", {"components": 3, "iterations": 1}),
+    ],
+)
+def test_those_that_are_fitted(name: str, options: dict[str, Any]) -> None:
+    check_fitted(name, options)
+
+
+def test_all_that_are_fitted_are_tried() -> None:
+    fitted = {name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")}
+    (marked,) = (one for one in test_those_that_are_fitted.pytestmark if one.name == "parametrize")  # type: ignore[attr-defined]
+    assert fitted == {name for name, _ in marked.args[1]}
+
+
+class ByOrder(Pca):
+    """Sums in floating point: they depend on how documents are cut."""
+
+    name: ClassVar[str] = "mine"
+
+    def rounds(self) -> Any:
+        return FloatSums()
+
+
+class FloatSums:
+    speech = False
+
+    def totals(self, known: Any, document: Any) -> Any:
+        return {"sums": np.concatenate(document.blocks).sum(axis=0, dtype=np.float64) / 3}
+
+    def go_on(self, known: Any, totals: Any) -> Any:
+        return Step(Model("mine", 1, {"sums": totals["sums"]}), True)
+
+
+def test_float_sums_are_caught(added: Any) -> None:
+    added(TRANSFORMS, "mine", Entry(f"{__name__}:ByOrder", 1))
+    with pytest.raises(AssertionError, match="what a document adds in round 1 is not whole numbers"):
+        check_fitted("mine", {"columns": 2})
 
 
 class Mine(Log):
@@ -201,6 +258,19 @@ def test_an_extractor_with_transforms_is_an_extractor(tmp_path: Path) -> None:
     samples = RNG.normal(size=16000).astype(np.float32)
     frames = Project(model=model, columns=3).apply(np.ascontiguousarray(plain.extract(samples)[:, 1:13]))
     assert made.extract(samples).tobytes() == frames.tobytes()
+
+
+def test_an_extractor_with_frames_around_is_an_extractor(tmp_path: Path) -> None:
+    """A transform that looks at the frames around one, and one that looks at the whole recording."""
+    projection(RNG.normal(size=14), RNG.normal(size=(14, 3)), np.full(14, 50.0)).save(Folder(str(tmp_path)), "m.npz")
+    around = [("columns", {"keep": [1, 2]}), ("splice", {"frames": 3}), ("project", {"model": str(tmp_path / "m.npz")})]
+    made = create("mfcc", {}, transforms=around)
+    assert made.context == 4 + 3
+    check_extractor(made)
+    Model("moments", 1, {"mean": np.zeros(39), "deviation": np.full(39, 9.0)}).save(Folder(str(tmp_path)), "n.npz")
+    whole = create("mfcc", {}, transforms=[("mean-variance", {"model": str(tmp_path / "n.npz")})])
+    assert whole.context is None
+    check_extractor(whole)
 
 
 def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None:

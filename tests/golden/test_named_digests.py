@@ -96,11 +96,15 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "transform": {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
         "gmm": (1, "f43199500138ff713d55ffb2ceaea2d3e9e95ec98044af4d16480237311a2540"),
+        "hlda": (1, "be1a5d0c77c76f959fdaec2decbe20185e39df39060c9b21e2e5a31316bfdafa"),
+        "lda": (1, "7bb9eed0ff112b482e3f6eedd526790699ac76858854e8f5d4997e411a48ba20"),
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
         "mean-variance": (1, "4bf0bc3870ef0b583f2fd40a5601dfb199d945bac90b56aebb9dfaec83b603b1"),
         "pca": (1, "be672585225e14e1f41bec4208281272c293894cc5e2b1b50719f9aafa5a10c2"),
+        "phones": (1, "d7aa04d141d105de80c7186e64f14343b1d22cfe63d8f175f1087b2d3c642eb4"),
         "warp": (1, "61e1971b38b6ecbd4929a76f8bc49cac60368952b5f771c06b1e9d9602ed75e1"),
         "project": (1, "33f83a84aa64b99af49695b10ba9971ae61f8c2a0eec8833378855c0da5d57dc"),
+        "splice": (1, "d8da41d41c6af6d397364d936832496f4b92db6588746f23831224e1c48df57d"),
     },
 }
 #: A list in each form, as other programs write it.
@@ -219,6 +223,16 @@ def of_transform(name: str) -> list[bytes]:
             means = scenes.posteriors(4, 3, DIMENSION)
             mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01)).save(Folder(place), "model.npz")
             options = {"model": f"{place}/model.npz"}
+        if name in ("lda", "hlda"):
+            matrix = scenes.features(5 if name == "lda" else 6, DIMENSION, 4)
+            projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz", "columns": 3}
+        if name == "phones":
+            means = scenes.posteriors(4, 3, DIMENSION)
+            mixture = mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01))
+            arrays = {**mixture.arrays, "conditional": np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])}
+            Model("phones", 1, arrays, {"labels": ["a", "b"]}).save(Folder(place), "model.npz")
+            options = {"model": f"{place}/model.npz"}
         if name == "mean-variance":
             known = {"mean": np.full(DIMENSION, 0.25), "deviation": np.full(DIMENSION, 0.5)}
             Model("moments", 1, known).save(Folder(place), "model.npz")
@@ -230,7 +244,7 @@ def of_transform(name: str) -> list[bytes]:
         made = TRANSFORMS[name].load()(**options)
         becomes = made.becomes(shape)
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
-    rounded = name in ("log", "gmm", "warp")
+    rounded = name in ("log", "gmm", "phones", "warp")
     values = np.rint(frames * 10_000).astype("<i8") if rounded else frames.astype("<f4")
     return [repr(becomes).encode(), values.tobytes()]
 

@@ -97,3 +97,24 @@ def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     scene.run("features=" + json.dumps(features), STREAMS, run="named")
     assert not any(name.startswith("fit-transforms") for name in scene.receipts("named"))
     assert scene.digest("named") == scene.digest()
+
+
+def test_a_warp_for_each_speaker(scene: Any) -> None:
+    """Speakers of the documents have factors, which hold for queries of theirs; any shards give the same."""
+    vtln = {"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}
+    plain = {"name": "mfcc"}
+    named = f"features={json.dumps([plain, vtln])}"
+    streams = "search.streams=[{track: vtln}]"
+    scene.run(named, streams)
+    store = store_of(scene)
+    model = load_model(store.folder, store.manifest.models["vtln.vtln"])
+    rows = store.documents().to_pylist()
+    speakers: Any = model.settings["speakers"]
+    assert set(speakers) == {row["speaker"] for row in rows}
+    factors = dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
+    assert set(factors.values()) <= {0.88, 1.0, 1.12}
+    for row in rows:
+        warped, unwarped = (store.features(row["doc_id"], track=name) for name in ("vtln", "mfcc"))
+        assert (np.abs(warped - unwarped).max() < 1e-2) == (factors[row["speaker"]] == 1.0)
+    scene.run(named, streams, "index.shards=3", run="three")
+    assert scene.digest("three") == scene.digest()

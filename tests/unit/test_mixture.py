@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +36,11 @@ def logarithms(frames: np.ndarray, weights: np.ndarray, means: np.ndarray, varia
     return np.log(weights) + densities
 
 
+def up_or_down(components: int, component: int, column: int) -> int:
+    digest = hashlib.blake2b(f"{components}.{component}.{column}".encode(), digest_size=1).digest()
+    return 1 if digest[0] % 2 else -1
+
+
 def plain(frames: np.ndarray, components: int, iterations: int, least: float) -> tuple[list[float], np.ndarray]:
     """The same EM in floating point, in deviations from the mean: likelihoods, and means in units of the frames."""
     mean, deviation = frames.mean(axis=0), frames.std(axis=0)
@@ -43,7 +49,8 @@ def plain(frames: np.ndarray, components: int, iterations: int, least: float) ->
     likelihoods = []
     while len(weights) < components:
         chosen = np.argsort(-weights, kind="stable")[: components - len(weights)]
-        away = 0.2 * np.sqrt(variances[chosen])
+        signs = [[up_or_down(len(weights), k, column) for column in range(3)] for k in chosen]
+        away = 0.2 * np.array(signs) * np.sqrt(variances[chosen])
         weights[chosen] /= 2
         means = np.concatenate([means, means[chosen] + away])
         means[chosen] -= away

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -24,10 +26,13 @@ from swsdist.chains.search.recordings import Row, document_seconds
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
-from swsdist.features.fitting.interface import Document, Fitted, Rounds, Totals
+from swsdist.features.fitting.interface import Document, Rounds, Totals
+from swsdist.features.fitting.labels import Labels, read_labels
 from swsdist.features.interface import Extractor, Given, use
 from swsdist.features.model import Model, load_model
 from swsdist.features.sources import needs_of_all, planned
+from swsdist.features.threads import one_thread
+from swsdist.io.corpus import part_of
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
@@ -47,6 +52,7 @@ class Added(NamedTuple):
     model: str
     round: int
     frames: int
+    documents: list[str] = []
 
 
 class Stepped(NamedTuple):
@@ -100,12 +106,8 @@ class FitTransforms(Stage):
         number = len(steps)
         now = [each for each in done if each.told.get("round") == number]
         known = steps[-1].parts("known")[0].name if steps else None
-        shared = {
-            "model": one.file,
-            "round": number,
-            "known": known,
-            "fitted": [one.of_extractor, one.fitted.name, one.options],
-        }
+        shared = {"model": one.file, "round": number, "known": known, "labels": one.labels}
+        shared["fitted"] = [one.of_extractor, one.fitted.name, one.options]
         if now:
             if not sum(each.tells(Added).frames for each in now):
                 raise DataError(
@@ -115,7 +117,9 @@ class FitTransforms(Stage):
                 )
             parts = [part.name for each in now for part in each.parts("totals")]
             label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
-            yield inputs.task(one.file, known, parts, label=label, work=1, payload={**shared, "parts": parts})
+            of = sorted(key for each in done if "documents" in each.told for key in each.tells(Added).documents)
+            payload = {**shared, "parts": parts, "documents": of}
+            yield inputs.task(one.file, known, parts, label=label, work=1, payload=payload)
             return
         if known is not None:
             first = [each for each in done if each.told.get("round") == 0]
@@ -125,7 +129,7 @@ class FitTransforms(Stage):
                 payload = {**shared, "frames": frames.name}
                 yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
             return
-        for rows, seconds in _chosen(inputs.own(SearchInputs), one.fitted.hours):
+        for rows, seconds in _chosen(inputs.own(SearchInputs), one):
             payload = {**shared, "features": one.payload, "documents": rows, "commands": are_permitted()}
             label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
             matters = [[row["path"], row["identity"], row["channel"], row["speaker"]] for row in rows]
@@ -135,17 +139,19 @@ class FitTransforms(Stage):
         """Add up, or go on."""
         payload, folder = task.payload, context.folder(task)
         of_extractor, name, options = payload["fitted"]
-        fitted: Fitted = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
+        fitted: Any = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
         known = None if payload["known"] is None else load_model(folder, payload["known"])
+        labels = None if payload["labels"] is None else read_labels(*payload["labels"])
+        rounds = fitted.rounds() if labels is None else fitted.rounds(labels.names)
         if "parts" in payload:
-            return self._go_on(task, folder, fitted.rounds(), known)
+            return self._go_on(task, folder, rounds, known)
         if "frames" in payload:
             with folder.open(payload["frames"]) as file:
-                return self._add_up(task, folder, fitted.rounds(), known, read_documents(file))
+                return self._add_up(task, folder, rounds, known, read_documents(file))
         with permitted(payload["commands"]), folder.temporary(".frames") as path:
             with path.open("wb") as file:
-                documents = _heard(task, context, fitted.rounds(), file)
-                done = self._add_up(task, folder, fitted.rounds(), known, documents)
+                documents = _heard(task, context, rounds, labels, file)
+                done = self._add_up(task, folder, rounds, known, documents)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
             folder.publish(path, name)
@@ -154,7 +160,11 @@ class FitTransforms(Stage):
     def _add_up(
         self, task: Task, folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
     ) -> Done:
-        frames = 0
+        frames, told = 0, (task.payload["model"], task.payload["round"])
+        # By which documents something was taught is written in the model: results on these are no test of it.
+        taught = (
+            [] if task.payload["labels"] is None else [document_hash(row) for row in task.payload.get("documents", ())]
+        )
 
         def totals() -> Iterator[Totals]:
             nonlocal frames
@@ -162,13 +172,14 @@ class FitTransforms(Stage):
                 frames += sum(map(len, document.blocks))
                 yield rounds.totals(known, document)
 
-        total = summed(totals())
+        with one_thread():
+            total = summed(totals())
         if not frames:
-            return Done((), Added(task.payload["model"], task.payload["round"], 0))
+            return Done((), Added(*told, 0))
         out = io.BytesIO()
         write_totals(out, total)
         part = _published(folder, "totals", f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return Done((part,), Added(task.payload["model"], task.payload["round"], frames))
+        return Done((part,), Added(*told, frames, taught))
 
     def _go_on(self, task: Task, folder: Folder, rounds: Rounds, known: Model | None) -> Done:
         from threadpoolctl import threadpool_limits
@@ -177,13 +188,24 @@ class FitTransforms(Stage):
         total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload["parts"])
         with threadpool_limits(limits=1):  # in several threads LAPACK rounds differently
             model, done = rounds.go_on(known, total)
+        if done and payload["labels"] is not None:
+            file, sha256 = payload["labels"]
+            taught = {"file": Path(file).name, "sha256": sha256, "documents": payload["documents"]}
+            taught["automatic"] = payload["fitted"][2].get("automatic", False)
+            model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": taught})
         table, name = ("model", payload["model"]) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
         part = _published(folder, table, name, model.to_bytes())
         return Done((part,), Stepped(payload["model"], payload["round"], done))
 
     def finish(self, inputs: Inputs) -> None:
-        """From here on transforms are those of their models."""
-        inputs.own(SearchInputs).forget_sources()
+        """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
+        own, ended = inputs.own(SearchInputs), inputs.mine
+        own.forget_sources()
+        used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
+        if used and not ended.failures:
+            inputs.commits()
+            for name in used:
+                own.store.remove(name)
 
 
 def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
@@ -199,7 +221,7 @@ def _published(folder: Folder, table: str, name: str, data: bytes) -> Part:
     return Part(table, *output)
 
 
-def _heard(task: Task, context: Context, rounds: Rounds, file: BinaryIO) -> Iterator[Document]:
+def _heard(task: Task, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO) -> Iterator[Document]:
     """Each document that can be read, which is kept in a file too; index tells of the others."""
     extractor = planned(**task.payload["features"])
     use(extractor, context.granted)
@@ -209,10 +231,14 @@ def _heard(task: Task, context: Context, rounds: Rounds, file: BinaryIO) -> Iter
             blocks, speech = _read(row, extractor, folder, rounds.speech)
         except AudioError:
             continue
+        count, said = sum(map(len, blocks)), None
+        if labels is not None:
+            said = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
         if speech is not None:
             places = np.cumsum([0, *map(len, blocks)]).tolist()
-            blocks = [block[speech[first:last]] for block, first, last in zip(blocks, places, places[1:], strict=False)]
-        document = Document([block for block in blocks if len(block)], row["speaker"])
+            blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
+            said = None if said is None else said[speech]
+        document = Document([block for block in blocks if len(block)], row["speaker"], said)
         if document.blocks:
             write_document(file, document)
             yield document
@@ -231,23 +257,44 @@ def _read(
             return blocks, ended.value.speech
 
 
-def _chosen(own: SearchInputs, hours: float) -> Iterator[tuple[list[Row], float]]:
-    """Documents that are fitted on, in parts of some minutes, each with its seconds."""
-    rows = in_random_order(own.wanted.values())
+def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]]:
+    """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
+    one, and of those that have labels where these are wanted.
+    """
+    rows, corpus = list(own.wanted.values()), own.config.corpus
+    if corpus.parts.train is not None:
+        part = part_of(own.documents, corpus.parts.train, own.config.storage)
+        of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))
+        rows = [row for row in rows if (row["doc_id"], row["channel"]) in of_part]
+    if one.labels is not None:
+        labels = read_labels(*one.labels)
+        rows = [row for row in rows if labels.has(row["doc_id"], row["channel"])]
+        if not rows:
+            raise DataError(
+                f"no document that {one.fitted.name} could be fitted on has a label",
+                where=one.labels[0],
+                remedy="its names of documents must be those of the corpus",
+            )
+    rows = in_random_order(rows)
     lengths = document_seconds(rows, own.config.storage)
     source = next(source for source in own.sources if isinstance(source.extractor, Extractor))
-    part: list[Row] = []
+    some: list[Row] = []
     seconds = total = 0.0
     for row, length in zip(rows, lengths, strict=True):
-        if total >= hours * 3600:
+        if total >= one.fitted.hours * 3600:
             break
-        part.append(row_for(source, row))
+        some.append(row_for(source, row))
         seconds, total = seconds + length, total + length
         if seconds >= _TASK_SECONDS:
-            yield part, seconds
-            part, seconds = [], 0.0
-    if part:
-        yield part, seconds
+            yield some, seconds
+            some, seconds = [], 0.0
+    if some:
+        yield some, seconds
+
+
+def document_hash(row: Mapping[str, Any]) -> str:
+    """What stands for a document in the settings of a model that was taught by labels of it."""
+    return _order(row["doc_id"], row["channel"])[:8].hex()
 
 
 def in_random_order(rows: Iterable[Row]) -> list[Row]:

@@ -204,12 +204,12 @@ class SearchInputs(ChainInputs):
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
-        return sources_of(with_models(self.config.features, self.store)[0])
+        return sources_of(with_models(self.config.features, self.config.corpus, self.store)[0])
 
     @property
     def fitted(self) -> list[Pending]:
         """Extractors and transforms that the chain fits, as far as it is known what to."""
-        return with_models(self.config.features, self.store)[1]
+        return with_models(self.config.features, self.config.corpus, self.store)[1]
 
     def has_model(self, one: Pending) -> bool:
         """Whether the store does."""

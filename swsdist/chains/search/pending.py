@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from swsdist.config.corpus import Corpus
 from swsdist.config.model import Features, Transforming
 from swsdist.errors import ConfigError
-from swsdist.features.fitting.interface import Fitted, Learning
+from swsdist.features.fitting.interface import Fitted, Learning, Taught
+from swsdist.features.fitting.labels import identity_of
 from swsdist.features.interface import Given
 from swsdist.features.registry import create, identity, recipe_fingerprint
 from swsdist.fingerprint import fingerprint
@@ -23,7 +25,8 @@ class Pending(NamedTuple):
         place: number of its extractor in the config, and its own behind it; of an extractor -1.
         payload: what makes the extractor of what it is fitted on (`features.sources.planned`).
         fitted, options: it, and its options, without a model.
-        file: the model's name in the store: of the extractor, the transforms before, and the options that matter.
+        file: the model's name in the store: of the extractor, the transforms before, the options that matter, and labels.
+        labels: path and SHA-256 of the labels that it is fitted by; None: it needs none.
     """
 
     track: str
@@ -32,6 +35,7 @@ class Pending(NamedTuple):
     fitted: Fitted
     options: dict[str, object]
     file: str
+    labels: tuple[str, str] | None = None
 
     @property
     def of_extractor(self) -> bool:
@@ -64,13 +68,13 @@ def _extractor(one: Features) -> Learning | None:
     return made if isinstance(made, Learning) and made.learns else None
 
 
-def with_models(features: Sequence[Features], store: Folder) -> tuple[list[Features], list[Pending]]:
+def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> tuple[list[Features], list[Pending]]:
     """The same features, with the models that the store has in their places; and all that is fitted, as far as it is known.
 
     What is fitted behind something that is to be fitted first is not known before the model of that is there.
 
     Raises:
-        ConfigError: the store is on S3.
+        ConfigError: the store is on S3, or labels are wanted and there are none.
     """
     made, found = list(features), []
     for k, one in enumerate(features):
@@ -78,7 +82,7 @@ def with_models(features: Sequence[Features], store: Folder) -> tuple[list[Featu
             fitted = _extractor(one) if j < 0 else _transform(one.transforms[j])
             if fitted is None:
                 continue
-            pending = _pending(made[k], (k, j), fitted)
+            pending = _pending(made[k], (k, j), fitted, corpus)
             found.append(pending)
             if not store.exists(pending.file):
                 break
@@ -86,7 +90,7 @@ def with_models(features: Sequence[Features], store: Folder) -> tuple[list[Featu
     return made, found
 
 
-def _pending(one: Features, place: tuple[int, int], fitted: Fitted) -> Pending:
+def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> Pending:
     """Something of an extractor that is fitted; what stands before it has its models."""
     of, before = (
         dict(one.options),
@@ -109,8 +113,26 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted) -> Pending:
         "transforms": [list(x) for x in before],
     }
     options = one.options if place[1] < 0 else one.transforms[place[1]].options
-    named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters())
-    return Pending(one.track or one.name, place, payload, fitted, dict(options), f"models/{fitted.name}-{named}.npz")
+    labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Taught) else None
+    # What a corpus without parts and labels has is as it was before there were any.
+    rest: list[object] = [labels[1]] if labels else []
+    if (part := corpus.parts.train) is not None:
+        rest.append(identity_of(part) if isinstance(part, str) else sorted(part))
+    named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters(), *rest)
+    file = f"models/{fitted.name}-{named}.npz"
+    return Pending(one.track or one.name, place, payload, fitted, dict(options), file, labels)
+
+
+def _labels(fitted: Taught, name: str, corpus: Corpus) -> tuple[str, str]:
+    path = fitted.labels or corpus.alignments.phones
+    if path is None:
+        raise ConfigError(
+            f"{name} is fitted by labels, and the corpus has none",
+            where="corpus.alignments.phones",
+            remedy="name a CTM of phones there, or as the option `labels` (`swsdist phones` makes one by a phoneme "
+            "recogniser), or a model that was fitted elsewhere",
+        )
+    return path, identity_of(path)
 
 
 def _with_model(one: Features, pending: Pending, store: Folder) -> Features:

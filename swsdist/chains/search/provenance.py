@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.labelled import taught
 from swsdist.chains.search.settings import other_scores
 from swsdist.config import Config
 from swsdist.errors import ConfigError
@@ -20,10 +21,13 @@ def provenance(config: Config, own: SearchInputs) -> Values:
     """The entries of a calibration's `trained_on` that name the system and the corpus.
 
     Returns:
-        `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids.
+        `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids;
+        `labels`, where features were fitted by labels: which, and of how many documents.
     """
     keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
-    return {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    found = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    by_labels = {f"{one.track}: {one.name}": one.said for one in taught(own)}
+    return {**found, "labels": by_labels} if by_labels else found
 
 
 def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:

@@ -92,6 +92,23 @@ class Fitted(Protocol):
 
 
 @runtime_checkable
+class Taught(Protocol):
+    """What is fitted by labels says besides: who uses it is not zero resource. It is never an extractor.
+
+    Attributes:
+        labels: a file of them (`features.fitting.labels`); None: those of the corpus, `corpus.alignments.phones`.
+        automatic: a program made them, which heard the documents and was told nothing.
+    """
+
+    labels: str | None
+    automatic: bool
+
+    def rounds(self, names: Sequence[str] = ()) -> Rounds:
+        """How its model is fitted, where labels have these names."""
+        ...
+
+
+@runtime_checkable
 class Learning(Fitted, Protocol):
     """What an extractor that is fitted says besides.
 
@@ -107,8 +124,9 @@ class Learning(Fitted, Protocol):
 
 
 def added(one: Totals, other: Totals) -> Totals:
-    """Both together."""
-    return {name: one[name] + other[name] for name in one} if one else other
+    """Both together; what only one has is 0 in the other."""
+    both = {name: one[name] + other[name] for name in one if name in other}
+    return {**one, **other, **both}
 
 
 def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:

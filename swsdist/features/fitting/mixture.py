@@ -1,8 +1,8 @@
 """A mixture of Gaussians with diagonal covariances, fitted by expectation and maximisation in rounds of whole numbers.
 
 It begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means lie 0.2
-deviations to either side, until there are enough; `_BETWEEN` rounds follow each split, and so many as are asked for the last.
-Nothing is drawn at random.
+deviations to either side, up or down in each column as a hash of its number says, until there are enough; `_BETWEEN` rounds
+follow each split, and so many as are asked for the last. Nothing is drawn at random.
 
 Frames are taken in deviations from the mean over all that it is fitted on, in steps of 2^-12, cut off at 32; their squares in
 steps of 2^-12 too. Logarithms of densities are products of these and of whole numbers that stand for means and variances, exact
@@ -15,6 +15,7 @@ Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any, NamedTuple
 
@@ -199,7 +200,7 @@ class MixtureRounds:
 def split(mixture: Mixture, most: int) -> Mixture:
     """Each component in two, but no more than `most` in all: those of the largest weight first."""
     chosen = np.argsort(-mixture.weights, kind="stable")[: most - mixture.components]
-    away = _APART * np.sqrt(mixture.variances[chosen])
+    away = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
     weights, means = mixture.weights.copy(), mixture.means.copy()
     weights[chosen] /= 2
     means[chosen] -= away
@@ -210,6 +211,16 @@ def split(mixture: Mixture, most: int) -> Mixture:
         np.concatenate([means, mixture.means[chosen] + away]),
         np.concatenate([mixture.variances, mixture.variances[chosen]]),
     )
+
+
+def _signs(chosen: list[int], mixture: Mixture) -> Floats:
+    """1 or -1 for each column of some components. All of one sign, what lies to both sides of a diagonal is never split."""
+    made = np.empty((len(chosen), len(mixture.mean)))
+    for row, component in enumerate(chosen):
+        for column in range(made.shape[1]):
+            name = f"{mixture.components}.{component}.{column}".encode()
+            made[row, column] = 1 if hashlib.blake2b(name, digest_size=1).digest()[0] % 2 else -1
+    return made
 
 
 def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:

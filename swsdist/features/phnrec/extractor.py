@@ -27,6 +27,7 @@ from swsdist.features.model import Model, load_model
 from swsdist.features.phnrec.mel import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
+from swsdist.features.threads import one_thread
 from swsdist.io.filesystem import locate
 
 #: The column that non-speech phones are merged into.
@@ -225,7 +226,7 @@ class Phnrec(BaseModel):
     def state_logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """What the networks put out, before the normalised exponential: float32 (frames, 3 x phones + 3)."""
         energies = self._energies(samples)
-        with _one_thread():
+        with one_thread():  # cut for several, products are rounded differently
             return self._networks.logits(energies, self._corpus_mean, self.corpus_frames)
 
     def _energies(self, samples: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -246,20 +247,3 @@ class Phnrec(BaseModel):
             made[:, first : first + len(names)] = part
             first += len(names)
         return made
-
-
-def _one_thread() -> Any:
-    """Products in one thread of the BLAS: cut for several, they are rounded differently."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    if not _known:
-        _known.append(ThreadpoolController())
-    return _known[0]
-
-
-#: Libraries of this process; looking for them takes some milliseconds.
-_known: list[Any] = []

@@ -21,6 +21,7 @@ from swsdist.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
 from swsdist.features.model import load_model
+from swsdist.features.threads import one_thread
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.filesystem import locate
 
@@ -89,7 +90,10 @@ class Gmm(TransformOptions):
 
         Logits are natural logarithms of posteriors, less their mean over a frame.
         """
-        mixture = self._fitted()
+        with one_thread():
+            return self._posteriors(frames, self._fitted())
+
+    def _posteriors(self, frames: NDArray[np.float32], mixture: Mixture) -> NDArray[np.float32]:
         made = np.empty((len(frames), mixture.components), np.float32)
         for first in range(0, len(frames), _ROWS):
             posteriors = mixture.posteriors(frames[first : first + _ROWS], self.scale)

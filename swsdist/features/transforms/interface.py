@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +160,11 @@ class Transformed:
     def describe(self) -> dict[str, object]:
         """Options of the extractor; those of the transforms are theirs."""
         return self.inner.describe()
+
+    def of_speaker(self, speaker: str | None) -> Self:
+        """The same behind the extractor of a speaker's recordings (`features.interface.spoken_by`)."""
+        made = getattr(self.inner, "of_speaker", None)
+        return self if made is None else type(self)(made(speaker), self.transforms)
 
     def files(self) -> list[Path]:
         """Files of all of them."""

@@ -28,6 +28,7 @@ from swsdist.features.interface import (
     frame_shift,
     frames_seconds,
     kind_of,
+    spoken_by,
     surroundings,
     tracks_of,
 )
@@ -314,6 +315,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
     Raises:
         AudioError: the recording or the place cannot be used.
     """
+    extractor = spoken_by(extractor, row["speaker"])
     rate, shift = extractor.sample_rate, frame_shift(extractor)
     start, end = row["start"], row["end"]
     context = surroundings(extractor)

@@ -20,7 +20,7 @@ from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.measures import check_measure
 from swsdist.testing.conformance.method import check_method
 from swsdist.testing.conformance.recurrence import check_recurrence
-from swsdist.testing.conformance.transform import check_transform
+from swsdist.testing.conformance.transform import check_fitted, check_transform
 
 __all__ = [
     "check_chain",
@@ -28,6 +28,7 @@ __all__ = [
     "check_export",
     "check_extractor",
     "check_first_pass",
+    "check_fitted",
     "check_given",
     "check_measure",
     "check_method",

@@ -5,13 +5,18 @@ frames are.
 from __future__ import annotations
 
 import json
+from io import BytesIO
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
+from swsdist.features.fitting.files import read_totals, summed, write_totals
+from swsdist.features.fitting.interface import Document, Fitted, Taught, Totals
 from swsdist.features.interface import KINDS, Kind, files_of
 from swsdist.features.transforms.interface import Shape, Transform, context_of
+from swsdist.io.filesystem import Folder
 from swsdist.registries import TRANSFORMS
 from swsdist.testing import scenes
 
@@ -86,6 +91,65 @@ def check_transform(
         made.becomes(Shape(given.columns[:1], kind))
     except ConfigError as error:
         require(bool(error.remedy), "what it says of frames that it does not take has no remedy")
+
+
+def check_fitted(name: str, options: dict[str, object] | None = None, columns: int = 6) -> None:
+    """Check a registered transform that is fitted: any cut gives the same model, and with it the transform is right.
+
+    Args:
+        name: it is registered under.
+        options: it is made of, without a model.
+        columns: of the frames that it is given.
+
+    Raises:
+        AssertionError: it is not right; the message says what.
+    """
+    made = TRANSFORMS[name].load()(**(options or {}))
+
+    def require(holds: bool, complaint: str) -> None:
+        assert holds, f"transform {name}: {complaint}"
+
+    require(isinstance(made, Fitted), "it lacks hours, model, rounds, matters or with_model")
+    require(made.model is None, "it is fitted already")
+    matters = made.matters()
+    require(json.loads(json.dumps(matters)) == matters, "what its model depends on is not plain JSON")
+    require("model" not in matters and "hours" in matters, "its model depends on hours, and on no model")
+    documents = [
+        Document([scenes.features(k, 150 + 40 * k, columns).astype(np.float32)], f"s{k % 2}", _labels(k, 150 + 40 * k))
+        for k in range(4)
+    ]
+    rounds = made.rounds(("a", "b", "c", "d")) if isinstance(made, Taught) else made.rounds()
+    known, done, number = None, False, 0
+    while not done:
+        several = [rounds.totals(known, document) for document in documents]
+        for totals in several:
+            whole = all(array.dtype in (np.int64, object) for array in totals.values())
+            require(whole, f"what a document adds in round {number + 1} is not whole numbers")
+        model, done = rounds.go_on(known, summed(several))
+        for parts in ([several[::-1]], [several[:1], several[1:]], [several[2:], several[:2]]):
+            again, _ = rounds.go_on(known, summed(map(_through_a_file, map(summed, parts))))
+            require(again.fingerprint == model.fingerprint, f"round {number + 1} depends on how documents are cut")
+        known, number = model, number + 1
+        require(number < _MOST_ROUNDS, f"after {number} rounds there is no model")
+    assert known is not None
+    with TemporaryDirectory() as place:
+        known.save(Folder(place), "model.npz")
+        check_transform(name, made.with_model(f"{place}/model.npz"), columns)
+
+
+#: What is not done after so many rounds never is.
+_MOST_ROUNDS = 1000
+
+
+def _labels(seed: int, frames: int) -> NDArray[np.int64]:
+    return scenes.table(seed + 100, frames, 1, 5)[:, 0] - 1
+
+
+def _through_a_file(totals: Totals) -> Totals:
+    file = BytesIO()
+    write_totals(file, totals)
+    file.seek(0)
+    return read_totals(file)
 
 
 def _same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.labelled import tell_of_labels
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
@@ -15,6 +16,7 @@ def notices(course: Course) -> list[str]:
     own: SearchInputs = course.chain.own
     own.look()
     again = own.look_again(seconds_in(course))
+    tell_of_labels(own, again)
     found = [str(notice) for notices in (own.noted, again) for notice in notices.found.values()]
     found += [warning for told in course.told("export", Exported) for warning in told.warnings]
     for told in course.told("score", Measured):

@@ -1,0 +1,118 @@
+"""What is said in each frame, by a CTM or a master label file of phones, words, or whatever classes there are.
+
+A frame has the label of the segment that holds its middle; outside of all segments it has none. Of segments that overlap, the
+one that begins last counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError
+from swsdist.features.interface import Framed
+from swsdist.io.mlf import read_mlf
+from swsdist.io.nist.ctm import read_ctm
+
+
+class Segments(NamedTuple):
+    """Of one document: float64 (segments,) each, s, by their beginnings; and places in `Labels.names`."""
+
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    labels: NDArray[np.int64]
+
+
+class Labels(NamedTuple):
+    """A file of labels.
+
+    Attributes:
+        names: all labels, sorted.
+        segments: by what the file calls a document: its name and channel, or the stem of a label file's name.
+    """
+
+    names: tuple[str, ...]
+    segments: Mapping[tuple[str, int] | str, Segments]
+
+    def has(self, doc_id: str, channel: int) -> bool:
+        """Whether it has any of a document."""
+        return self._of(doc_id, channel) is not None
+
+    def _of(self, doc_id: str, channel: int) -> Segments | None:
+        for key in ((doc_id, channel), f"{doc_id}.{channel}", *((doc_id,) if channel == 1 else ())):
+            if key in self.segments:
+                return self.segments[key]
+        return None
+
+    def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> NDArray[np.int64]:
+        """The label of each of the first so many frames of a document: int64 (frames,), a place in `names`, or -1."""
+        found = self._of(doc_id, channel)
+        if found is None or not len(found.starts):
+            return np.full(frames, -1)
+        middles = (np.arange(frames) * by.hop + by.frame_length / 2) / by.sample_rate
+        place = np.searchsorted(found.starts, middles, side="right") - 1
+        inside = (place >= 0) & (middles < found.ends[place])
+        made: NDArray[np.int64] = np.where(inside, found.labels[place], -1)
+        return made
+
+
+def read_labels(path: str, identity: str) -> Labels:
+    """Read a CTM, or a master label file (`.mlf`).
+
+    Args:
+        path: on a disk.
+        identity: of its content: a process reads it once.
+
+    Raises:
+        DataError: it is damaged, or none.
+    """
+    return _read(path, identity)
+
+
+@lru_cache(maxsize=4)
+def _sha256(path: str, size: int, mtime_ns: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, identity: str) -> Labels:
+    rows: dict[tuple[str, int] | str, list[tuple[float, float, str]]] = {}
+    if path.lower().endswith(".mlf"):
+        for name, lines in read_mlf(Path(path)).items():
+            rows[PurePosixPath(name).stem] = [(one.start, one.end, one.label) for one in lines]
+    else:
+        for row in read_ctm(path).to_pylist():
+            span = row["start"], row["start"] + row["duration"], row["word"]
+            rows.setdefault((row["doc_id"], row["channel"]), []).append(span)
+    names = tuple(sorted({label for spans in rows.values() for _, _, label in spans}))
+    number = {name: k for k, name in enumerate(names)}
+    made: dict[tuple[str, int] | str, Segments] = {}
+    for key, spans in rows.items():
+        spans.sort()
+        starts, ends, labels = ([span[k] for span in spans] for k in range(3))
+        whole = np.array([number[str(label)] for label in labels], np.int64)
+        made[key] = Segments(np.array(starts, np.float64), np.array(ends, np.float64), whole)
+    return Labels(names, made)
+
+
+def identity_of(path: str) -> str:
+    """SHA-256 of a file of labels.
+
+    Raises:
+        ConfigError: it is not there.
+    """
+    try:
+        status = Path(path).stat()
+        return _sha256(path, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise ConfigError(
+            f"the labels cannot be read ({error.strerror or error})",
+            where=f"features.transforms: labels: {path}",
+            remedy="name a CTM or a master label file, here or as corpus.alignments.phones",
+        ) from None

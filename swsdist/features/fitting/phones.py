@@ -1,0 +1,106 @@
+"""Probabilities of phones, by the components of a Gaussian mixture and what is said where each is likely.
+
+    p(phone | x) = sum over components c of p(c | x) p(phone | c)
+
+The mixture is fitted without labels (`fitting.mixture`). One more round adds up, by label, the posteriors of the components,
+in whole numbers of 2^-16; p(phone | c) is the part that a phone has in a component's sum, smoothed by `prior` frames that are
+spread as the phones are in the whole corpus.
+
+Sources: Tejedor and others (2016), the systems P1L-STD and DTW-Spanish; Gomez and Castro (2002), "Automatic segmentation of
+speech at the phonetic level".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import DataError
+from swsdist.features.fitting.interface import Document, Step, Totals
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds
+from swsdist.features.fitting.scatter import labelled
+from swsdist.features.model import Model
+
+_STEPS = 1 << 16
+
+#: Frames computed at a time.
+_ROWS = 512
+
+
+class Estimator(NamedTuple):
+    """A mixture, and probabilities of phones given its components: float64 (components, phones), whose rows sum to 1."""
+
+    mixture: Mixture
+    conditional: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Model) -> Estimator:
+        """That of a model."""
+        labels = model.settings["labels"]
+        assert isinstance(labels, list)
+        return cls(Mixture.of(model), np.asarray(model.arrays["conditional"], np.float64), tuple(labels))
+
+    def posteriors(self, frames: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
+        """Probabilities of phones: float64 (frames, phones)."""
+        made = np.empty((len(frames), len(self.names)))
+        # Whole numbers, so that the sum over components is exact: 2^20 by 2^20 by at most 4096 components is below 2^53.
+        conditional = np.rint(self.conditional * 2**20)
+        for first in range(0, len(frames), _ROWS):
+            classes = np.rint(self.mixture.posteriors(frames[first : first + _ROWS], scale) * 2**20)
+            made[first : first + _ROWS] = classes @ conditional
+        return np.asarray(made / np.maximum(made.sum(axis=1, keepdims=True), 1), np.float64)
+
+
+class PhoneRounds:
+    """The rounds of a mixture, and one that counts.
+
+    Args:
+        mixture: how that is fitted.
+        names: labels.
+        prior: frames by which p(phone | component) is smoothed.
+    """
+
+    def __init__(self, mixture: MixtureRounds, names: Sequence[str], prior: float) -> None:
+        self.mixture, self.names, self.prior = mixture, tuple(names), prior
+        self.speech = mixture.speech
+
+    def totals(self, known: Model | None, document: Document) -> Totals:
+        """Those of the mixture; at last posteriors by label."""
+        if known is None or known.name != "mixture-done":
+            return self.mixture.totals(known, document)
+        frames, labels = labelled(document)
+        mixture = Mixture.of(known)
+        counts = np.zeros((len(self.names), mixture.components), np.int64)
+        for first in range(0, len(frames), _ROWS):
+            whole = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
+            np.add.at(counts, labels[first : first + _ROWS], whole)
+        return {"counts": counts}
+
+    def go_on(self, known: Model | None, totals: Totals) -> Step:
+        """The mixture goes on; then the estimator.
+
+        Raises:
+            DataError: no frame has a label.
+        """
+        if known is None or known.name != "mixture-done":
+            model, done = self.mixture.go_on(known, totals)
+            return Step(Model("mixture-done" if done else model.name, 1, model.arrays, model.settings), False)
+        counts = totals["counts"] / _STEPS
+        used = counts.sum(axis=1) >= 1
+        if not used.any():
+            raise DataError(
+                "no frame of the documents that are fitted on has a label",
+                where="features.transforms: phones",
+                remedy="look at the labels: their names of documents must be those of the corpus",
+            )
+        of_phones = counts[used]
+        spread = of_phones.sum(axis=1) / of_phones.sum()
+        smoothed = of_phones.T + self.prior * spread
+        conditional = smoothed / smoothed.sum(axis=1, keepdims=True)
+        names = [name for name, one in zip(self.names, used.tolist(), strict=True) if one]
+        settings = {**known.settings, "labels": names}
+        return Step(Model("phones", 1, {**known.arrays, "conditional": conditional}, settings), True)

@@ -1,0 +1,227 @@
+"""Linear discriminant analysis, and its heteroscedastic kin, of frames that have labels; by sums of whole numbers.
+
+Frames are taken in deviations from the mean over all that have a label, in steps of 2^-12, cut off at 64 of them
+(`fitting.moments`). Classes of fewer frames than there are columns count as one with the others of that kind: their covariance
+could not be told.
+
+Sources: LDA: Fisher (1936), Rao (1948); directions v of the generalised eigenproblem B v = lambda W v, B between classes and W
+within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and reduced rank HMMs for
+improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999), "Semi-tied covariance matrices
+for hidden Markov models", and Burget (2004), "Combination of speech features using smoothed heteroscedastic linear discriminant
+analysis".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.interface import Document, Step, Totals
+from swsdist.features.fitting.moments import Sums, mean_and_deviation, products
+from swsdist.features.model import Model
+from swsdist.features.transforms.project import projection
+
+Floats = NDArray[np.float64]
+
+_STEPS = 1 << 12
+
+#: Numbers of covariances of all classes, 8 bytes each: what a task holds.
+_MOST = 1 << 26
+
+#: Sweeps over the rows of an HLDA.
+_SWEEPS = 12
+
+
+class Classes(NamedTuple):
+    """What is known of labelled frames, in deviations from their mean.
+
+    Attributes:
+        counts: float64 (classes,), frames.
+        means: float64 (classes, columns).
+        covariances: float64 (classes, columns, columns) of each class; of LDA one, within all of them.
+    """
+
+    counts: Floats
+    means: Floats
+    covariances: Floats
+
+    @property
+    def between(self) -> Floats:
+        """Covariance of the classes' means, weighted by their frames."""
+        return np.asarray((self.means.T * self.counts) @ self.means / self.counts.sum(), np.float64)
+
+
+class OfClasses:
+    """Two rounds: mean and deviation, then products by class.
+
+    Args:
+        names: labels.
+        columns: how many the projection makes.
+        heteroscedastic: each class has a covariance of its own (HLDA).
+        who: the transform, for errors.
+    """
+
+    speech = False
+
+    def __init__(self, names: Sequence[str], columns: int, *, heteroscedastic: bool, who: str) -> None:
+        self.names, self.columns, self.heteroscedastic, self.who = tuple(names), columns, heteroscedastic, who
+
+    def totals(self, known: Model | None, document: Document) -> Totals:
+        """Sums of frames; then of frames and of products of their columns, by class."""
+        frames, labels = labelled(document)
+        if known is None:
+            return Sums.of([frames], frames.shape[1]).totals()
+        mean, deviation = mean_and_deviation(known)
+        columns, classes = len(mean), len(self.names)
+        of_products = classes if self.heteroscedastic else 1
+        if of_products * columns**2 > _MOST:
+            raise ConfigError(
+                f"covariances of {classes} classes and {columns} columns are too large",
+                where=f"features.transforms: {self.who}",
+                remedy="put pca before it, or splice fewer frames",
+            )
+        sums, counts = np.zeros((classes, columns), np.int64), np.bincount(labels, minlength=classes).astype(np.int64)
+        whole = np.zeros((of_products, columns, columns), np.int64)
+        for k in np.flatnonzero(counts).tolist():
+            of_class = frames[labels == k]
+            steps = np.clip(np.rint((of_class - mean) / deviation * _STEPS), -64 * _STEPS, 64 * _STEPS)
+            sums[k] = steps.sum(axis=0).astype(np.int64)
+            if self.heteroscedastic:
+                whole[k] = products([of_class], mean, deviation)
+        if not self.heteroscedastic:
+            whole[0] = products([frames], mean, deviation)
+        return {"counts": counts, "sums": sums, "products": whole}
+
+    def go_on(self, known: Model | None, totals: Totals) -> Step:
+        """The mean and deviation; then the projection.
+
+        Raises:
+            DataError: no frame has a label.
+            ConfigError: there are fewer discriminants than columns asked for.
+        """
+        if known is None:
+            sums = Sums.of_totals(totals)
+            if not sums.frames:
+                raise DataError(
+                    "no frame of the documents that are fitted on has a label",
+                    where=f"features.transforms: {self.who}",
+                    remedy="look at the labels: their names of documents must be those of the corpus",
+                )
+            return Step(sums.model(), False)
+        mean, deviation = mean_and_deviation(known)
+        found = _classes(totals, self.heteroscedastic)
+        axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.who)
+        largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
+        made = projection(mean, axes * np.sign(largest) / deviation[:, None], deviation)
+        return Step(Model(made.name, made.version, made.arrays, {"labels": list(self.names)}), True)
+
+
+def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The frames of a document that have a label, and their labels."""
+    assert document.labels is not None
+    known = document.labels >= 0
+    return np.concatenate(document.blocks)[known], document.labels[known]
+
+
+def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
+    counts, sums, whole = totals["counts"], totals["sums"], totals["products"]
+    rare = counts < sums.shape[1]
+    if heteroscedastic and rare.any():  # those without a covariance of their own are one class
+        counts, sums, whole = (_joined(each, rare) for each in (counts, sums, whole))
+    used = counts > 0
+    counts, sums = counts[used].astype(np.float64), sums[used] / _STEPS
+    means = sums / counts[:, None]
+    second = (whole[used] if heteroscedastic else whole) / float(_STEPS) ** 2
+    if heteroscedastic:
+        covariances = second / counts[:, None, None] - means[:, :, None] * means[:, None, :]
+    else:
+        covariances = second / counts.sum() - ((means.T * counts) @ means / counts.sum())[None]
+    return Classes(counts, means, covariances)
+
+
+def _joined(array: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
+    return np.concatenate([array[~rare], array[rare].sum(axis=0, keepdims=True)])
+
+
+def lda(classes: Classes, columns: int, who: str = "lda") -> Floats:
+    """Discriminants: float64 (columns given, columns), the best first, with v' W v = 1.
+
+    Raises:
+        ConfigError: there are fewer, or the covariance within classes is singular.
+    """
+    from scipy.linalg import LinAlgError, eigh
+
+    (within,) = classes.covariances
+    most = min(len(classes.counts) - 1, len(within))
+    if columns > most:
+        raise ConfigError(
+            f"{columns} discriminants of {len(classes.counts)} classes and {len(within)} columns",
+            where=f"features.transforms: {who}, columns",
+            remedy=f"ask for {most} at most",
+        )
+    try:
+        _, axes = eigh(classes.between, within)
+    except LinAlgError:
+        raise ConfigError(
+            "columns are sums of each other, so the covariance within classes has no inverse",
+            where=f"features.transforms: {who}",
+            remedy="put pca before it",
+        ) from None
+    return np.asarray(axes[:, ::-1][:, :columns], np.float64)
+
+
+def hlda(classes: Classes, columns: int) -> Floats:
+    """Rows that maximise the likelihood of diagonal Gaussians: one a class in `columns` dimensions, one for all in the others.
+
+    Returns:
+        float64 (columns given, columns), each of variance 1 over all frames.
+    """
+    counts, covariances = classes.counts, classes.covariances
+    frames, dimension = counts.sum(), covariances.shape[1]
+    if columns > dimension:
+        raise ConfigError(
+            f"{columns} dimensions of {dimension} columns",
+            where="features.transforms: hlda, columns",
+            remedy=f"ask for {dimension} at most",
+        )
+    within = (counts[:, None, None] * covariances).sum(axis=0) / frames
+    total = within + classes.between
+    rows = _beginning(classes.between, within)
+    for _ in range(_SWEEPS):
+        for k in range(dimension):
+            row = rows[k]
+            if k < columns:
+                variances = np.maximum(np.einsum("i,cij,j->c", row, covariances, row), 1e-12)
+                weighed = ((counts / variances)[:, None, None] * covariances).sum(axis=0)
+            else:
+                weighed = frames / max(float(row @ total @ row), 1e-12) * total
+            cofactors = np.linalg.inv(rows)[:, k]
+            moved = np.linalg.solve(weighed, cofactors)
+            rows[k] = moved * np.sqrt(frames / (cofactors @ moved))
+    kept = rows[:columns]
+    kept = kept / np.sqrt(np.einsum("ki,ij,kj->k", kept, total, kept))[:, None]
+    return np.asarray(kept.T, np.float64)
+
+
+def _beginning(between: Floats, within: Floats) -> Floats:
+    """LDA's directions, as rows: a good place to begin."""
+    from scipy.linalg import eigh
+
+    floor = 1e-6 * np.trace(within) / len(within)
+    _, axes = eigh(between, within + floor * np.eye(len(within)))
+    return np.ascontiguousarray(axes[:, ::-1].T)
+
+
+def likelihood(classes: Classes, rows: Floats, columns: int) -> float:
+    """What HLDA maximises, a frame: of a whole matrix of rows, of which the first `columns` discriminate."""
+    frames = classes.counts.sum()
+    within = (classes.counts[:, None, None] * classes.covariances).sum(axis=0) / frames
+    total = within + classes.between
+    of_classes = np.log(np.einsum("ki,cij,kj->ck", rows[:columns], classes.covariances, rows[:columns])).sum(axis=1)
+    of_all = np.log(np.einsum("ki,ij,kj->k", rows[columns:], total, rows[columns:])).sum()
+    spread = (classes.counts / frames) @ of_classes + of_all
+    return float(np.linalg.slogdet(rows)[1] - 0.5 * spread)

@@ -1,0 +1,218 @@
+"""The feature extractor `vtln`: MFCC whose frequencies are warped for each speaker, so that vocal tracts are of one length.
+
+The factor of a speaker is the one of a grid under which the speaker's MFCC are most likely by a Gaussian mixture of all
+speakers' MFCC without a warp; a chain fits the mixture, and then the factors (`features.fitting.warps`). Who was not there when
+they were fitted, or is not named, has the factor of the recording itself: for a query that is its own example. A factor is
+above 1 for a long vocal tract, whose resonances are low.
+
+Frequency f under a filter is taken from f / factor below a corner at 4/5 of the highest frequency, and above it by the straight
+line that leaves the highest frequency where it is. With factor 1 the frames are those of `mfcc`.
+
+Sources: Lee and Rose (1996), "Speaker normalization using efficient frequency warping procedures"; likelihood of a mixture:
+Wegmann, McAllaster, Orloff and Peskin (1996), "Speaker normalization on conversational telephone speech"; piecewise linear: the
+HTK Book, 5.6.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+from swsdist.config.section import IsPath
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds
+from swsdist.features.fitting.warps import WarpRounds, likelihoods
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.model import load_model
+from swsdist.features.threads import one_thread
+from swsdist.io.filesystem import locate
+
+#: Where the straight lines meet, in parts of the highest frequency.
+_CORNER = 0.8
+
+
+class WarpedMfcc(Mfcc):
+    """MFCC of frequencies that are warped by a factor."""
+
+    factor: float = Field(1.0, gt=0.5, lt=2)
+
+    @cached_property
+    def _mel(self) -> NDArray[np.float64]:
+        from librosa import mel_frequencies
+
+        highest = self.sample_rate / 2 if self.fmax is None else self.fmax
+        edges = mel_frequencies(self.n_mels + 2, fmin=self.fmin, fmax=highest)
+        bins = warped(np.arange(self.n_fft // 2 + 1) * self.sample_rate / self.n_fft, self.factor, highest)
+        widths = np.diff(edges)
+        away = edges[:, None] - bins[None]
+        rising, falling = -away[:-2] / widths[:-1, None], away[2:] / widths[1:, None]
+        filters = np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
+        return np.ascontiguousarray(filters.T)
+
+
+def warped(frequencies: NDArray[np.float64], factor: float, highest: float) -> NDArray[np.float64]:
+    """What stands for some frequencies (Hz): times `factor` up to a corner, and then straight to the highest, which stays."""
+    corner = _CORNER * highest / max(factor, 1.0)
+    slope = (highest - factor * corner) / (highest - corner)
+    above = factor * corner + slope * (frequencies - corner)
+    return np.where(frequencies <= corner, factor * frequencies, above)
+
+
+class Vtln(BaseModel):
+    """MFCC with the warp of each speaker; its fields are its options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mfcc: dict[str, Any] = Field({}, description="options of `mfcc`")
+    lowest: Annotated[float, Field(gt=0.7, le=1)] = Field(0.88, description="least factor")
+    highest: Annotated[float, Field(ge=1, lt=1.4)] = Field(1.12, description="greatest factor")
+    step: Annotated[float, Field(ge=0.005, le=0.2)] = Field(0.04, description="from one factor to the next, from 1 on")
+    components: Annotated[int, Field(ge=1, le=1024)] = Field(64, description="of the mixture")
+    iterations: Annotated[int, Field(ge=1, le=100)] = Field(4, description="rounds after its last split")
+    hours: Annotated[float, Field(gt=0, le=100)] = Field(0.5, description="of documents that it is fitted on")
+    model: IsPath | None = Field(
+        None, description="file of mixture and factors; by default they are fitted to the corpus"
+    )
+    warps: Literal["best", "all"] = Field(
+        "best", description="MFCC under the speaker's factor; or under all factors, side by side"
+    )
+
+    name: ClassVar[str] = "vtln"
+    version: ClassVar[int] = 1
+    whole_frames: ClassVar[int] = 30_000
+    chunk_frames: ClassVar[int] = 30_000
+    overlap_frames: ClassVar[int] = 1_000
+
+    #: MFCC under the factor of the speaker whose recordings it is for, if it is for one's.
+    _bound: list[WarpedMfcc] = PrivateAttr(default_factory=list)
+
+    @model_validator(mode="after")
+    def _made(self) -> Vtln:
+        self.under(1.0)  # what is wrong with its options is told at once
+        return self
+
+    def under(self, factor: float) -> WarpedMfcc:
+        """MFCC under a factor."""
+        return WarpedMfcc(**self.mfcc, factor=factor)
+
+    @cached_property
+    def _all(self) -> list[WarpedMfcc]:
+        return [self.under(factor) for factor in self.factors]
+
+    @cached_property
+    def factors(self) -> list[float]:
+        """The grid, of which 1 is one, from the least."""
+        below, above = int((1 - self.lowest) / self.step + 1e-9), int((self.highest - 1) / self.step + 1e-9)
+        return [round(1 + k * self.step, 6) for k in range(-below, above + 1)]
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz."""
+        return self._all[0].sample_rate
+
+    @property
+    def frame_length(self) -> int:
+        """Samples under a frame."""
+        return self._all[0].frame_length
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self._all[0].hop
+
+    @property
+    def context(self) -> int | None:
+        """None: a factor may be that of the recording."""
+        return self._all[0].context if self.warps == "all" else None
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a frame."""
+        return self._all[0].dimension * (len(self.factors) if self.warps == "all" else 1)
+
+    def describe(self) -> dict[str, Any]:
+        """All options with their values."""
+        return self.model_dump(mode="json")
+
+    def files(self) -> list[Path]:
+        """The model."""
+        return [] if self.model is None else [Path(self.model)]
+
+    # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
+
+    @property
+    def learns(self) -> bool:
+        """Whether mixture and factors are wanted, and not there yet."""
+        return self.warps == "best" and self.model is None
+
+    def learns_from(self) -> dict[str, object]:
+        """Options of the extractor of what it is fitted on: MFCC under all factors."""
+        grid = {"lowest": self.lowest, "highest": self.highest, "step": self.step}
+        return {"mfcc": self.mfcc, **grid, "warps": "all"}
+
+    def rounds(self) -> Rounds:
+        """Those of a mixture, and one for the factors."""
+        return WarpRounds(MixtureRounds(self.components, self.iterations, 0.01), self.factors)
+
+    def matters(self) -> dict[str, object]:
+        """How the mixture is fitted."""
+        return {"components": self.components, "iterations": self.iterations, "hours": self.hours}
+
+    def with_model(self, path: str) -> dict[str, object]:
+        """Its options, with the model that was fitted."""
+        return {**self.describe(), "model": path}
+
+    @cached_property
+    def _fitted(self) -> tuple[Mixture, dict[str, float]]:
+        """The mixture, and the factors of speakers."""
+        where = "features.options.model"
+        if self.model is None:
+            raise ConfigError(
+                "the factors of vtln are not fitted",
+                where=where,
+                remedy="run a chain that fits them (search), or name a model",
+            )
+        try:
+            model = load_model(*locate(self.model))
+        except DataError as error:
+            raise ConfigError(error.message, where=f"{where}: {self.model}", remedy=error.remedy) from None
+        speakers: Any = model.settings.get("speakers")
+        if model.name != "vtln" or len(model.arrays["mean"]) != self._all[0].dimension:
+            raise ConfigError(
+                f"{self.model} is a {model.name}, no model of vtln for these MFCC", where=where, remedy="fit it again"
+            )
+        return Mixture.of(model), dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
+
+    # -- frames ----------------------------------------------------------------------------------------------------------
+
+    def of_speaker(self, speaker: str | None) -> Vtln:
+        """It, for recordings of a speaker; one who is not known has the factor of each recording."""
+        known = self._fitted[1] if self.warps == "best" else {}
+        if speaker not in known:
+            return self
+        made = self.model_copy()
+        factor = known[speaker]
+        made._bound = [self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor)]
+        return made
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """MFCC of a stretch of samples, float32 (n,), full scale 1: float32 (frames, dimension)."""
+        if self.warps == "best" and self._bound:
+            return self._bound[0].extract(samples)
+        under = [each.extract(samples) for each in self._all]
+        if self.warps == "all":
+            return np.concatenate(under, axis=1)
+        return under[self._own(under)]
+
+    def _own(self, under: list[NDArray[np.float32]]) -> int:
+        """Place of the factor under which a recording is most likely, by the louder half of its frames."""
+        loudness = under[self.factors.index(1.0)][:, 0]
+        loud = loudness >= np.median(loudness) if len(loudness) else np.ones(0, np.bool_)
+        with one_thread():
+            return WarpRounds.best(likelihoods(self._fitted[0], [each[loud] for each in under]), self.factors)

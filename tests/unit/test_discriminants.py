@@ -1,0 +1,163 @@
+"""LDA and HLDA by sums of whole numbers: LDA as scipy has it, HLDA no worse than LDA, the same on any cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh
+
+from swsdist.errors import ConfigError, DataError
+from swsdist.features.fitting.files import summed
+from swsdist.features.fitting.interface import Document, fit
+from swsdist.features.fitting.moments import mean_and_deviation
+from swsdist.features.fitting.scatter import Classes, OfClasses, hlda, lda, likelihood
+from swsdist.features.transforms.discriminants import Hlda, Lda
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.splice import Splice
+from swsdist.io.filesystem import Folder
+
+RNG = np.random.default_rng(11)
+NAMES = ("a", "b", "c", "d")
+CENTRES = RNG.normal(0, 2, (4, 6)) * 10 + 50
+SPREADS = RNG.uniform(1, 8, (4, 6))
+
+
+def document(frames: int) -> Document:
+    labels = RNG.integers(-1, 4, frames)
+    values = CENTRES[labels.clip(0)] + RNG.normal(0, 1, (frames, 6)) * SPREADS[labels.clip(0)]
+    values[labels < 0] = 1000.0  # what has no label does not count
+    return Document([values.astype(np.float32)[:40], values.astype(np.float32)[40:]], None, labels.astype(np.int64))
+
+
+DOCUMENTS = [document(80 + 37 * k) for k in range(5)]
+FRAMES = np.concatenate([block for each in DOCUMENTS for block in each.blocks]).astype(np.float64)
+LABELS = np.concatenate([each.labels for each in DOCUMENTS if each.labels is not None])
+
+
+def of_class(k: int) -> np.ndarray:
+    return FRAMES[k == LABELS]
+
+
+def test_lda_is_the_generalised_eigenproblem(tmp_path: Path) -> None:
+    model = fit(OfClasses(NAMES, 3, heteroscedastic=False, who="lda"), DOCUMENTS)
+    known = FRAMES[LABELS >= 0]
+    within = sum(np.cov(of_class(k).T, bias=True) * len(of_class(k)) for k in range(4)) / len(known)
+    between = np.cov(known.T, bias=True) - within
+    values, axes = eigh(between, within)
+    model.save(Folder(str(tmp_path)), "m.npz")
+    made = Lda(columns=3, model=str(tmp_path / "m.npz"))
+    assert made.becomes(Shape(tuple("uvwxyz"), "features")).columns == ("d0", "d1", "d2")
+    found = made.apply(known.astype(np.float32)).astype(np.float64)
+    expected = (known - known.mean(axis=0)) @ axes[:, ::-1][:, :3]
+    signs = np.sign((found * expected).sum(axis=0))
+    assert np.abs(found - expected * signs).max() < 0.05
+    # Within classes the variance is 1, and between them the eigenvalue.
+    spread = sum(np.cov(found[LABELS[LABELS >= 0] == k].T, bias=True) * len(of_class(k)) for k in range(4)) / len(known)
+    assert spread == pytest.approx(np.eye(3), abs=0.01)
+    assert np.cov(found.T, bias=True) == pytest.approx(np.diag(values[::-1][:3]) + np.eye(3), rel=0.01, abs=0.02)
+
+
+@pytest.mark.parametrize("heteroscedastic", [False, True])
+@settings(max_examples=10, deadline=None)
+@given(st.permutations(range(5)), st.integers(1, 4))
+def test_any_cut_gives_the_same_model(heteroscedastic: bool, order: list[int], border: int) -> None:
+    rounds = OfClasses(NAMES, 2, heteroscedastic=heteroscedastic, who="lda")
+    known = None
+    for _ in range(2):
+        several = [rounds.totals(known, DOCUMENTS[k]) for k in order]
+        known, done = rounds.go_on(known, summed([summed(several[:border]), summed(several[border:])]))
+    assert done
+    assert known.fingerprint == fit(rounds, DOCUMENTS).fingerprint
+
+
+def classes() -> Classes:
+    known = FRAMES[LABELS >= 0]
+    x = [(of_class(k) - known.mean(axis=0)) / known.std(axis=0) for k in range(4)]
+    return Classes(
+        np.array([float(len(each)) for each in x]),
+        np.array([each.mean(axis=0) for each in x]),
+        np.array([np.cov(each.T, bias=True) for each in x]),
+    )
+
+
+def test_hlda_is_more_likely_than_lda() -> None:
+    known = classes()
+    within = (known.counts[:, None, None] * known.covariances).sum(axis=0) / known.counts.sum()
+    _, axes = eigh(known.between, within)
+    start = np.ascontiguousarray(axes[:, ::-1].T)
+    made = hlda(known, 6)
+    assert likelihood(known, made.T, 6) > likelihood(known, start, 6) + 1e-3
+    # Of a maximum: no row that is a little different is better.
+    best = likelihood(known, made.T, 6)
+    for _ in range(30):
+        assert likelihood(known, made.T + RNG.normal(0, 1e-3, (6, 6)), 6) <= best + 1e-4
+    two = hlda(known, 2)
+    total = within + known.between
+    assert np.diag(two.T @ total @ two) == pytest.approx(np.ones(2))
+
+
+def test_hlda_of_equal_covariances_is_lda() -> None:
+    """Kumar and Andreou 1998: LDA is what is most likely where classes have one covariance, up to a rotation."""
+    known = classes()
+    within = (known.counts[:, None, None] * known.covariances).sum(axis=0) / known.counts.sum()
+    same = known._replace(covariances=np.repeat(within[None], 4, axis=0))
+    theirs = lda(Classes(known.counts, known.means, within[None]), 3)
+    ours = hlda(same, 3)
+    # One plane: each direction of ours is made of theirs.
+    parts, *_ = np.linalg.lstsq(theirs, ours, rcond=None)
+    assert np.abs(theirs @ parts - ours).max() < 1e-3
+
+
+def test_the_model_of_a_run(tmp_path: Path) -> None:
+    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, who="hlda"), DOCUMENTS)
+    assert model.settings["labels"] == list(NAMES)
+    model.save(Folder(str(tmp_path)), "m.npz")
+    made = Hlda(columns=2, model=str(tmp_path / "m.npz")).apply(FRAMES[LABELS >= 0].astype(np.float32))
+    assert made.std(axis=0) == pytest.approx(np.ones(2), abs=0.01)
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(ConfigError, match="4 discriminants of 4 classes and 6 columns"):
+        fit(OfClasses(NAMES, 4, heteroscedastic=False, who="lda"), DOCUMENTS)
+    nothing = [each._replace(labels=np.full(len(each.labels), -1)) for each in DOCUMENTS if each.labels is not None]
+    with pytest.raises(DataError, match="no frame of the documents that are fitted on has a label"):
+        fit(OfClasses(NAMES, 2, heteroscedastic=False, who="lda"), nothing)
+    twice = [Document([np.repeat(block, 2, axis=1) for block in each.blocks], None, each.labels) for each in DOCUMENTS]
+    with pytest.raises(ConfigError, match="sums of each other"):
+        fit(OfClasses(NAMES, 2, heteroscedastic=False, who="lda"), twice)
+    with pytest.raises(ConfigError, match="covariances of 3000 classes"):
+        OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, who="hlda").totals(
+            fit_of_moments(200), Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64))
+        )
+    with pytest.raises(ConfigError, match="lda is not fitted"):
+        Lda(columns=2).apply(np.zeros((1, 6), np.float32))
+
+
+def fit_of_moments(columns: int) -> object:
+    from swsdist.features.model import Model
+
+    return Model("moments", 1, {"mean": np.zeros(columns), "deviation": np.ones(columns)})
+
+
+def test_rare_classes_are_one() -> None:
+    """A class of fewer frames than columns has no covariance of its own."""
+    labels = LABELS.copy()
+    few = np.flatnonzero(labels == 3)
+    labels[few[5:]] = -1
+    whole = [Document([FRAMES.astype(np.float32)], None, labels)]
+    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, who="hlda"), whole)
+    mean, _ = mean_and_deviation(model)
+    assert mean == pytest.approx(FRAMES[labels >= 0].mean(axis=0), rel=1e-6)
+    assert np.isfinite(model.arrays["projection"]).all()
+
+
+def test_frames_are_spliced_and_ends_repeated() -> None:
+    made = Splice(frames=1)
+    shape = made.becomes(Shape(("a", "b"), "features"))
+    assert shape.columns == ("a-1", "b-1", "a+0", "b+0", "a+1", "b+1")
+    frames = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    assert made.apply(frames).tolist() == [[1, 2, 1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [3, 4, 5, 6, 5, 6]]
