@@ -174,6 +174,24 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     assert f"likely: a probability of {limit:.3f} decided in that run" in mine
 
 
+def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
+    """By the Bayes threshold of their run; with side information they need more than hits."""
+    steps = ("--set", "calibrate.steps=[q-norm, llr]", "--set", "report.exports=[csv]")
+    swsdist("run", "config.yaml", "--run", tmp_path / "a", *steps, cwd=place)
+    (file,) = (tmp_path / "a" / "calibration").glob("*.json")
+    values = json.loads(file.read_text())
+    limit = np.log(values["beta"])
+    shown = swsdist("search", tmp_path / "a", "--query", WORD, "--top", "3", cwd=place).out
+    assert f"likely: a log-likelihood ratio of {limit:.3f} decided in that run" in shown
+    slope, offset = (np.mean([model[key] for model in values["steps"][0]["models"]]) for key in ("score", "offset"))
+    for row in (line.split() for line in shown.splitlines() if line[:3].strip().isdigit()):
+        assert (row[1] == "likely") == (slope * float(row[2]) + offset >= limit)
+    sides = ("--set", "calibrate.options={llr: {covariates: [duration]}}")
+    swsdist("run", "config.yaml", "--run", tmp_path / "b", *steps, *sides, cwd=place)
+    told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "b", cwd=place, code=2).err
+    assert "or needs a whole list: steps q-norm, llr" in told
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [

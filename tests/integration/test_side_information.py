@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from swsdist.errors import ConfigError, UserError
+from swsdist.registries import CALIBRATION
+from swsdist.steps import looked_at
 from swsdist.testing.synthesis import make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")
@@ -70,14 +72,15 @@ def cohort(scene: Any, tmp_path: Path) -> str:
 
 
 def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
-    sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[csv]")
+    sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[]", "calibrate.fit=none")
     done = scene.run(*sets, run="a")
-    plain = scene.run("calibrate.steps=[q-norm]", "report.exports=[csv]", run="plain")
+    plain = scene.run("calibrate.steps=[q-norm]", "report.exports=[]", run="plain")
     key = ["query_id", "doc_id", "start", "end"]
     one, other = (run.detections().sort_values(key).reset_index(drop=True) for run in (done, plain))
     assert one[key].equals(other[key])
     assert not one["score"].equals(other["score"])
     assert scene.report("a")["queries"] == scene.report("plain")["queries"]
+    assert scene.report("a")["looked_at"] == ["own query"]
     # How the work is cut does not matter, and what the cohort was digested as is told.
     scene.run(*sets, "reduce.buckets=2", "index.shards=3", run="b")
     digest = scene.digest("a")
@@ -85,12 +88,11 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
 
 
-def test_decisions_by_other_queries_are_told(scene: Any, tmp_path: Path) -> None:
-    alone = ("calibrate.steps=[zt-norm]", "calibrate.fit=none", "report.exports=[]")
-    scene.run(*alone, run="a")
-    assert scene.report("a")["looked_at"] == ["own query", "other queries"]
-    scene.run(*alone, cohort(scene, tmp_path), run="b")
-    assert scene.report("b")["looked_at"] == ["own query"]
+def test_decisions_by_other_queries_are_told() -> None:
+    entries = {"zt-norm": CALIBRATION["zt-norm"]}
+    alone = looked_at(["zt-norm"], entries, fit="none", threshold="own", cohort=True)
+    assert alone == ("own query",)
+    assert looked_at(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
 
 
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:

@@ -22,10 +22,11 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.task import Values
+from swsdist.registries import CALIBRATION
 from swsdist.report.answers.hits import LIKELY
 
-#: Steps that make a score of a score; others look at a whole list.
-_OF_ONE = {"logistic"}
+#: Steps that make a score of a score; others look at a whole list, as `llr` does with side information.
+_OF_ONE = {"logistic", "power", "llr", "at-prior"}
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
@@ -53,6 +54,12 @@ class Judge:
         return said
 
 
+def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]]) -> set[str]:
+    """Those of some steps that look at a whole list, or at the query."""
+    sides = {name for name in names if options.get(name, {}).get("covariates")}
+    return (set(names) - _OF_ONE) | sides
+
+
 def by_score() -> Judge:
     """By the query's own scores: nothing was fitted."""
     return Judge(LIKELY, f"a score of {LIKELY:g}")
@@ -63,7 +70,7 @@ def of_run(course: Course) -> Judge | None:
     told = course.told("fit", Fitted)
     known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
     settings = course.config.calibrate
-    if not known or settings.unfitted != ("q-norm",) or set(settings.fitted) - _OF_ONE:
+    if not known or settings.unfitted != ("q-norm",) or _of_lists(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
@@ -96,11 +103,11 @@ def named(
     known = _trained_on(data)
     if "calibrate.steps" in known:
         steps = json.loads(known["calibrate.steps"])
-        if steps[:1] != ["q-norm"] or set(steps[1:]) - _OF_ONE:
+        if steps[:1] != ["q-norm"] or _of_lists(steps[1:], json.loads(known.get("calibrate.options", "{}"))):
             raise ConfigError(
                 f"it is of other scores than a search without a run has, or needs a whole list: steps {', '.join(steps)}",
                 where=where,
-                remedy="name one of steps [q-norm] or [q-norm, logistic]",
+                remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
     mine = in_words("search", Section.matters(settings_of(options)))
     if "features" in known:
@@ -160,11 +167,12 @@ def _of_steps(data: bytes, where: str, made: str) -> Judge | None:
         if not isinstance(values, dict) or values.get("schema") != STEPS_SCHEMA:
             return None
         names = [step["name"] for step in values["steps"]]
-        if set(names) - _OF_ONE:
+        if _of_lists(names, {step["name"]: step["options"] for step in values["steps"]}):
             raise ConfigError(f"its steps need a whole list: {', '.join(names)}", where=where, remedy=_REMEDY)
         steps = Procedure.from_run(data).with_file(data, where, thresholds=True)
     except (ValueError, KeyError, TypeError):
         return None  # whoever reads it as a calibration says what is wrong
     (least,) = steps.thresholds
     assert least is not None
-    return Judge(least, f"a probability of {least:.3f} {made}", steps)
+    kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
+    return Judge(least, f"a {kind} of {least:.3f} {made}", steps)
