@@ -1,7 +1,7 @@
 """The sweep chain's stages have a version each, which is raised when their bytes change: held by constants.
 
-The list is made of integers alone (a linear congruential generator), and what is computed of it of correctly rounded operations,
-so the constants are the same everywhere. When this fails, see tests/golden/test_stage_digests.py for what to do.
+The list is made of integers alone (a linear congruential generator), and what is computed of it of correctly rounded
+operations, so the constants are the same everywhere. When this fails, see tests/golden/test_stage_digests.py for what to do.
 """
 
 from __future__ import annotations
