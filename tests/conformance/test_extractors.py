@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.errors import ConfigError
+from swsdist.features.fitting.interface import Document, Learning, fit
 from swsdist.features.interface import Given
 from swsdist.features.model import Model
 from swsdist.features.registry import Extractor, create, frame_count, installed
@@ -29,6 +30,16 @@ _NAMES = [
 ]
 
 
+def fitted_factors(options: dict[str, object], place: Path) -> str:
+    """A model of vtln of one speaker's noise."""
+    plain = create("vtln", options)
+    wide = create("vtln", {**plain.learns_from()})
+    assert isinstance(plain, Learning) and isinstance(wide, Extractor)
+    noise = np.random.default_rng(0).normal(scale=0.1, size=wide.sample_rate).astype(np.float32)
+    fit(plain.rounds(), [Document([wide.extract(noise)], "eva")]).save(Folder(str(place)), "vtln.npz")
+    return str(place / "vtln.npz")
+
+
 @pytest.mark.parametrize("name", _NAMES)
 def test_installed(name: str, tmp_path: Path) -> None:
     if name not in GIVEN:
@@ -36,6 +47,9 @@ def test_installed(name: str, tmp_path: Path) -> None:
         if name == "phnrec":
             make_recogniser(str(tmp_path))
             options = {"weights": str(tmp_path)}
+        if name == "vtln":
+            options = {"components": 2, "iterations": 1}
+            options = {**options, "model": fitted_factors(options, tmp_path)}
         if name == "ssl":
             for library in ("torch", "transformers"):
                 pytest.importorskip(library, reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")

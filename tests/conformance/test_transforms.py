@@ -97,6 +97,7 @@ def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, m
         ("lda", {"columns": 3}),
         ("hlda", {"columns": 2}),
         ("phones", {"components": 3, "iterations": 1}),
+        ("warp", {}),
     ],
 )
 def test_those_that_are_fitted(name: str, options: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     place = fused.folder / "fused"
     assert sorted(path.name for path in (place / "systems").iterdir()) == ["one", "stores", "two"]
     # Both compute the same features: one store serves both.
-    assert [path.name for path in (place / "systems/stores").iterdir()] == ["one"]
+    assert len(list((place / "systems/stores").iterdir())) == 1
     for name in ("one", "two"):
         assert (place / "systems" / name / "report.html").exists()
     assert all(stage.done == stage.tasks for stage in status(Folder(str(place))).stages)
@@ -207,14 +207,12 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         swsdist.run(fusing.write("bad", calibrate={"steps": ["fusion"]}))
     with pytest.raises(ConfigError, match="normalised ones, not final ones"):
         fusing.fuse("bad", systems=TAKEN, scores="final", missing="rescore")
-    swsdist.run(
-        fusing.write(
-            "logistic", calibrate={"steps": ["q-norm", "logistic"]}, index={"store": "fused/systems/stores/one"}
-        )
-    )
+    (store,) = (fusing.folder / "fused/systems/stores").iterdir()
+    index = {"store": str(store)}
+    swsdist.run(fusing.write("logistic", calibrate={"steps": ["q-norm", "logistic"]}, index=index))
     with pytest.raises(ConfigError, match="fitted on the references of its run"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "logistic"}], scores="final")
-    swsdist.run(fusing.write("half", index={"store": "fused/systems/stores/one"}), choice=Choice(until="search"))
+    swsdist.run(fusing.write("half", index=index), choice=Choice(until="search"))
     with pytest.raises(StoreError, match="not finished"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])
 

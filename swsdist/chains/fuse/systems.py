@@ -11,14 +11,13 @@ from swsdist.fingerprint import fingerprint
 def configs(own: FuseInputs) -> dict[str, Config]:
     """By name: each with corpus, protocol, executor and storage of the fusion, in a run folder below its own.
 
-    Systems that compute the same features share a store, unless their configs name one: RUN/systems/stores/NAME, NAME being the
-    first of these systems.
+    Systems that compute the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
+    fingerprint of these, whatever else is fused.
 
     Raises:
         ConfigError: a config cannot be read, is wrong, or is of another chain.
     """
     found: dict[str, Config] = {}
-    stores: dict[str, str] = {}
     mine = own.config
     for system in own.options.systems:
         if system.config is None:
@@ -34,8 +33,8 @@ def configs(own: FuseInputs) -> dict[str, Config]:
         shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "score")}
         index = config.index
         if index.store is None:
-            key = fingerprint([one.matters() for one in config.features])
-            place = stores.setdefault(key, f"{mine.run.rstrip('/')}/systems/stores/{system.name}")
+            key = fingerprint([one.matters() for one in config.features])[:16]
+            place = f"{mine.run.rstrip('/')}/systems/stores/{key}"
             index = index.model_copy(update={"store": place})
         found[system.name] = config.model_copy(update={**shared, "index": index})
     return found
