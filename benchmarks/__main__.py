@@ -18,6 +18,7 @@ NAMES = (
     "engine",
     "fixed_point",
     "sweeps",
+    "systems",
     "quality",
     "lower_bounds",
     "memory",

@@ -34,7 +34,8 @@ def fitted_factors(options: dict[str, object], place: Path) -> str:
     """A model of vtln of one speaker's noise."""
     plain = create("vtln", options)
     wide = create("vtln", {**plain.learns_from()})
-    assert isinstance(plain, Learning) and isinstance(wide, Extractor)
+    assert isinstance(plain, Learning)
+    assert isinstance(wide, Extractor)
     noise = np.random.default_rng(0).normal(scale=0.1, size=wide.sample_rate).astype(np.float32)
     fit(plain.rounds(), [Document([wide.extract(noise)], "eva")]).save(Folder(str(place)), "vtln.npz")
     return str(place / "vtln.npz")

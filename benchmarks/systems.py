@@ -1,0 +1,163 @@
+"""What each system of `configs/systems` gives on Mboshi dev, with the first and with all examples of each query: a table.
+
+A row a system: what it is, whether it knows a language, MTWV, ATWV with its 95 % interval (bootstrap over queries), misses and
+false alarms at ATWV, AUC (`pair_auc`), Cnxe and its least over time trials, and costs. Runs that are in the folder are
+taken as they are, so the table is made again in no time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.corpora import ROOT, mboshi
+from benchmarks.rows import Row, at_least, at_most, say, table, write_json
+from swsdist import api
+from swsdist.config import load_config
+from swsdist.score.compare.bootstrap import bootstrap_terms
+
+#: Config: what it is, and what it knows of a language.
+SYSTEMS = {
+    "mboshi-dev": ("MFCC, DTW", "none"),
+    "systems/mfcc-fingerprint": ("binary MFCC, windows", "none"),
+    "systems/dtw-zero": ("Gaussian posteriors, DTW", "none"),
+    "systems/phoneme-posteriorgram": ("phone posteriors, windows", "English"),
+    "systems/dtw-spanish": ("phone posteriors, segmental DTW", "its own (oracle labels)"),
+    "systems/phnrec-posteriors": ("phone posteriors, DTW", "Czech, Hungarian, Russian"),
+    "systems/phnrec-tracks": ("logits and MFCC, DTW", "Czech, Hungarian, Russian"),
+    "systems/best-untrained": ("MFCC and Gaussian posteriors, DTW", "none"),
+    "systems/best-single": ("logits, MFCC, Gaussian posteriors, DTW", "Czech, Hungarian, Russian"),
+    "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
+}
+
+#: Which examples: what is set of the corpus, and of the system.
+EXAMPLES = {
+    "primary": ("corpus.examples=primary", "search.examples=best"),
+    "all": ("corpus.examples=all", "search.examples=mean"),
+}
+
+#: Goals by system and examples: MTWV, AUC, least Cnxe.
+GOALS = {
+    ("systems/best-untrained", "primary"): (0.17, None, None),
+    ("systems/best-untrained", "all"): (0.27, None, None),
+    ("systems/best-single", "primary"): (0.27, 0.89, 0.53),
+    ("systems/best-single", "all"): (0.36, 0.915, 0.45),
+}
+
+_CORPUS = ROOT / "configs" / "corpora" / "mboshi-dev.yaml"
+_HEAD = (
+    "| system | what it is | language | MTWV | ATWV | p(Miss) | p(FA) | AUC | Cnxe | min Cnxe | ISF | SSF | PMU (GB) |"
+)
+
+
+def report_of(name: str, examples: str, folder: Path, sets: list[str]) -> dict[str, Any]:
+    """The report of a system's run, which is done if it is not there."""
+    run = str(folder / f"{Path(name).name}-{examples}")
+    path, of_corpus, how = ROOT / "configs" / f"{name}.yaml", *EXAMPLES[examples]
+    asked = [of_corpus, *sets]
+    config = load_config(path, asked, corpus=str(_CORPUS), run=run)
+    if config.chain == "fuse":  # the examples' way is that of its systems
+        parts: Any = config.options["systems"]
+        config = load_config(
+            path,
+            [*asked, f"options.systems={json.dumps([{**one, 'set': [how]} for one in parts])}"],
+            corpus=str(_CORPUS),
+            run=run,
+        )
+    else:
+        config = load_config(path, [*asked, how], corpus=str(_CORPUS), run=run)
+    result = api.run(config)
+    if result.outcome.failures:
+        raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")
+    found: dict[str, Any] = json.loads((Path(run) / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def interval(report: dict[str, Any]) -> tuple[float, float]:
+    """Of ATWV, over queries with references."""
+    values = np.array([[row["twv"] for row in report["per_query"] if row["ntrue"]]])
+    found = bootstrap_terms(values).interval(0)
+    return found.low, found.high
+
+
+def line(name: str, report: dict[str, Any]) -> str:
+    """A row of the table."""
+    what, language = SYSTEMS[name]
+    measures = report["measures"]
+    further = measures["further"]
+    low, high = interval(report)
+    cells = [
+        Path(name).name,
+        what,
+        language,
+        f"{measures['mtwv']:.3f}",
+        f"{measures['atwv']:.3f} ({low:.3f} to {high:.3f})",
+        f"{measures['atwv_pmiss']:.3f}",
+        f"{measures['atwv_pfa']:.5f}",
+        f"{further['pair_auc']:.3f}",
+        f"{further['cnxe']:.3f}",
+        f"{further['cnxe_min']:.3f}",
+        f"{report['isf']:.4f}",
+        f"{report['ssf']:.2e}",
+        f"{max(report['pmu_index_gb'], report['pmu_search_gb']):.2f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def measure(folder: Path, names: list[str], which: list[str], sets: list[str]) -> tuple[list[Row], str]:
+    """Rows with goals, and the tables as Markdown."""
+    rows: list[Row] = []
+    lines: list[str] = []
+    for examples in which:
+        lines += [f"{'The first example' if examples == 'primary' else 'All examples'} of each query:", "", _HEAD]
+        lines.append("|---" * 13 + "|")
+        for name in names:
+            say(f"systems: {name}, {examples}")
+            report = report_of(name, examples, folder, sets)
+            lines.append(line(name, report))
+            measures = report["measures"]
+            goals = GOALS.get((name, examples), (None, None, None))
+            for label, value, goal, make in (
+                ("MTWV", measures["mtwv"], goals[0], at_least),
+                ("AUC", measures["further"]["pair_auc"], goals[1], at_least),
+                ("min Cnxe", measures["further"]["cnxe_min"], goals[2], at_most),
+            ):
+                told = f"{Path(name).name}, {examples}: {label}"
+                rows.append(Row(told, value, "", make(goal)) if goal is not None else Row(told, value, ""))
+        lines.append("")
+    return rows, "\n".join(lines)
+
+
+def main() -> None:
+    """Print the tables, and the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    parser.add_argument("--runs", type=Path, help="folder of the runs; by default one that is thrown away")
+    parser.add_argument(
+        "--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME", help="only these"
+    )
+    parser.add_argument(
+        "--examples", nargs="+", choices=EXAMPLES, default=list(EXAMPLES), metavar="WHICH", help="only these"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], dest="sets", metavar="KEY=VALUE", help="as of swsdist run"
+    )
+    given = parser.parse_args()
+    if mboshi() is None:
+        rows = [Row("systems (Mboshi dev is not beside the checkout)", None, "")]
+    else:
+        with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
+            rows, text = measure(given.runs or Path(scratch), given.systems, given.examples, given.sets)
+        print(text)
+    print(table(rows))
+    if given.json is not None:
+        write_json(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
