@@ -14,6 +14,7 @@ import swsdist
 from swsdist.calibrate.joined import parts_of
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.report.ways import way_of
 from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError, StoreError, UserError
@@ -195,6 +196,10 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         fusing.fuse("bad", systems=[{"name": "one", "run": "a", "config": "b"}])
     with pytest.raises(ConfigError, match="2 are called one"):
         fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
+    with pytest.raises(UserError, match="has no store of its own"):
+        way_of(str(fusing.folder / "fused"), False)
+    with pytest.raises(ConfigError, match="less than 1"):
+        fusing.fuse("bad", systems=TAKEN, overlap=1)
     with pytest.raises(ConfigError, match="no system to fuse"):
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="a run stays as it is"):

@@ -51,7 +51,7 @@ class FuseOptions(Section):
     overlap: float = Field(
         0.5,
         ge=0,
-        le=1,
+        lt=1,
         description="if they overlap: by more than this part of the shorter one; as of two detections of a list",
     )
     missing: Literal["average", "least", "rescore"] = Field(

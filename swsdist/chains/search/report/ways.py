@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from swsdist.chains.search.report.judging import Judge, by_score, of_run
+from swsdist.entries import joins
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
+from swsdist.registries import CHAINS
 
 
 class Way(NamedTuple):
@@ -48,6 +50,12 @@ def way_of(target: str, changed: bool) -> Way:
     if run.exists("manifest.json") or not run.exists("plan.json"):
         return Way(target, {}, {}, True, by_score())
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
+    if fused := next((config for config in configs.values() if joins(CHAINS, config.chain)), None):
+        raise UserError(
+            f"a run of the chain {fused.chain} has no store of its own",
+            where=run.path(),
+            remedy="name the run of one of its systems, such as those below systems/ in it",
+        )
     stores = list(dict.fromkeys(config.store for config in configs.values()))
     if len(stores) > 1:
         raise UserError(
