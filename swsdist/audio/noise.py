@@ -8,8 +8,7 @@ Source: NIST, Speech Quality Assurance Package (SPQA), `stnr`, its documentation
 term detection report (Tejedor et al. 2016, table 1 and [56]). The program searches for the best cosine step by step from a
 first guess; here all middles within 2 dB of that guess are tried, with all widths, the height being that of least squares.
 
-A histogram is all that is kept of a recording, of any length, and histograms add: that of a speaker is the sum of those of the
-recordings, of a corpus that of all.
+A histogram is all that is kept of a recording, of any length, and histograms of its parts add.
 """
 
 from __future__ import annotations

@@ -9,14 +9,17 @@ Whatever a corpus does not tell is None, and never 0.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.audio.noise import BINS, signal_to_noise
+from swsdist.chains.search.across import apart, corpus_of_queries
 from swsdist.chains.search.truth import truth_of
 from swsdist.config import Config
 from swsdist.corpora.heard import Heard, hear
@@ -158,7 +161,16 @@ def describe(
     queries = None
     occurs = False
     if corpus.queries is not None:
-        examples = read_queries(corpus.queries, table, "all", storage, notices, corpus.spoken, audio=listen)
+        theirs = corpus_of_queries(config)
+        of_queries = (
+            table
+            if theirs is None
+            else read_documents(
+                theirs.documents, storage, theirs.talkers, notices, theirs.prefer, theirs.audio, audio=listen
+            )
+        )
+        examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
+        examples = examples if theirs is None else apart(examples, config)
         truth = truth_of(config, table, examples, notices) if corpus.tells_truth else None
         occurs = truth is not None
         queries = queries_of(
@@ -236,6 +248,20 @@ def _grouped(
     return tuple(_group(name, some, known) for name, some in groups.items())
 
 
+def _mean_ratio(documents: Sequence[_Document]) -> float | None:
+    """The mean of the recordings' ratios, by their lengths: a histogram of all would take differences of level for noise."""
+    powers: dict[str, NDArray[np.int64]] = {}
+    seconds: dict[str, float] = {}
+    for one in documents:
+        if one.heard is not None and one.heard.powers is not None:
+            powers[one.recording] = powers.get(one.recording, np.zeros(BINS, np.int64)) + one.heard.powers
+            seconds[one.recording] = seconds.get(one.recording, 0.0) + one.heard.seconds
+    ratios = {name: signal_to_noise(counts) for name, counts in powers.items()}
+    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    total = math.fsum(seconds[name] for name in known)
+    return math.fsum(ratio * seconds[name] for name, ratio in known.items()) / total if total > 0 else None
+
+
 def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | None) -> Group:
     heard = [document.heard for document in documents if document.heard is not None]
     listened = [one for one in heard if one.powers is not None]
@@ -246,9 +272,6 @@ def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | No
         words = Counter()
         for one in documents:
             words.update(one.words or {})
-    powers = np.zeros(BINS, np.int64)
-    for sound in listened:
-        powers += 0 if sound.powers is None else sound.powers
     return Group(
         name,
         parts.pop() if len(parts) == 1 else "",
@@ -256,7 +279,7 @@ def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | No
         len(documents),
         sum(one.seconds for one in heard) if heard else None,
         sum(one.speech or 0.0 for one in listened) if listened else None,
-        signal_to_noise(powers),
+        _mean_ratio(documents),
         tuple(dict.fromkeys(str(one.speaker) for one in documents)) if told else None,
         None if words is None else words.total(),
         None if words is None else len(words),

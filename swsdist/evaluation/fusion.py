@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -96,6 +97,10 @@ def fuse_lists(
         raise UserError(f"an overlap of {request.overlap:g}", remedy="give 0 or more, and less than 1")
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
+    if task is not None:  # what the term list lacks must not push out what it has
+        ids = task.terms["query_id"].combine_chunks()
+        lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
+    lines += _strangers(lists)
     if not any(table.num_rows for table in lists.values()):
         raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
     lists, known = comparable(lists, standardise=request.standardise)
@@ -125,6 +130,29 @@ def fuse_lists(
     lines += _shares(table)
     detections = with_durations(table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"]))
     return Fused(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
+
+
+def _strangers(lists: Mapping[str, pa.Table]) -> list[str]:
+    """What is odd in lists that should be of one task.
+
+    Raises:
+        UserError: no two of several have a query in common.
+    """
+    queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
+    some = [mine for mine in queries.values() if mine]
+    if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
+        raise UserError(
+            "no two of the lists have a query in common",
+            where=", ".join(lists),
+            remedy="name lists of one task; of these none has detections of queries that the task or another list has",
+        )
+    said = [f"WARNING: {name} has no detection of any query" for name, mine in queries.items() if not mine]
+    said += [
+        f"WARNING: {a} and {b} are the same list"
+        for a, b in combinations(lists, 2)
+        if lists[a].num_rows and lists[a].equals(lists[b])
+    ]
+    return said
 
 
 def _plain(system: System) -> pa.Table:

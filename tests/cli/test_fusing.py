@@ -57,6 +57,19 @@ def test_without_references_all_systems_weigh_the_same(swsdist: Command, lists: 
     fuse(swsdist, lists, "one.csv", "two.csv", "--out", "none.csv", "--save", "none.json", code=2)
 
 
+def test_queries_that_are_not_of_the_task(swsdist: Command, lists: Path) -> None:
+    # Queries that the term list lacks push out nothing: they lie where those of the task do, with higher scores.
+    strange = ONE + "".join(f"x{q},d{q},{q}.0,{q}.5,99\n" for q in range(1, 5))
+    (lists / "strange.csv").write_text(strange)
+    for name in ("one", "strange"):
+        fuse(swsdist, lists, f"a={name}.csv", "b=two.csv", *TASK, "--out", f"of-{name}.csv", "--fit", "oracle")
+    assert (lists / "of-one.csv").read_text() == (lists / "of-strange.csv").read_text()
+    (lists / "others.csv").write_text(TWO.replace("q1", "z1"))
+    told = fuse(swsdist, lists, "one.csv", "others.csv", "--out", "x.csv", code=2)
+    assert "no two of the lists have a query in common" in told
+    assert not (lists / "x.csv").exists()
+
+
 def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> None:
     said = fuse(
         swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--out", "fused.csv", "--save", "f.json", "--fit", "oracle"

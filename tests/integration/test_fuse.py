@@ -177,6 +177,27 @@ def test_missing_scores(fusing: Fusing) -> None:
     assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
 
 
+def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
+    other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
+    path = fusing.write("fused", chain="fuse", options={"systems": other})
+    with pytest.raises(ConfigError, match=r"differs from its config in search\.distance") as caught:
+        swsdist.run(path, choice=Choice(only="queries"))
+    assert "options.systems: one" in str(caught.value)
+
+
+def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
+    (store,) = (fusing.folder / "fused/systems/stores").iterdir()
+    for name, steps in (("speaker", ["speaker-norm"]), ("cohort", ["zt-norm"])):
+        swsdist.run(fusing.write(name, calibrate={"steps": steps}, index={"store": str(store)}))
+    fusing.fuse("again", systems=[TAKEN[1], {"name": "speaker", "run": "speaker"}], missing="rescore")
+    _, scores, given = parts_of(fusing.joined("again"))
+    assert not given.all()
+    # What was searched again lies where the system's own scores lie.
+    assert abs(scores[:, 0]).max() < 20
+    with pytest.raises(ConfigError, match="a step of cohort looks at a cohort"):
+        fusing.fuse("refused", systems=[TAKEN[1], {"name": "cohort", "run": "cohort"}], missing="rescore")
+
+
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -46,3 +47,11 @@ def test_scores_are_those_of_the_statistics(scene: Any) -> None:
 def test_it_comes_first(scene: Any) -> None:
     with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
+
+
+def test_without_speakers_it_says_so(own_corpus: Any) -> None:
+    docs = own_corpus.corpus / "docs.csv"
+    pd.read_csv(docs).drop(columns="speaker").to_csv(docs, index=False)
+    own_corpus.run(*STEPS)
+    (warning,) = (one for one in own_corpus.report()["warnings"] if "no speaker" in one)
+    assert "speaker-norm takes them for one speaker's: it is q-norm then" in warning

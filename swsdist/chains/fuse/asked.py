@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.fuse.systems import demand_configured
 from swsdist.chains.search.told import Extracted
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -25,6 +26,7 @@ class Asked(Stage):
         """One task."""
         own = inputs.own(FuseInputs)
         own.settle()
+        demand_configured(own)
         seen: set[str] = set()
         told: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
         for course in own.courses.values():

@@ -20,7 +20,7 @@ from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
-from swsdist.steps import Looks
+from swsdist.steps import Looks, looked_at
 
 #: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
 DRAWS = 1000
@@ -34,10 +34,21 @@ def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData
 def _made(outcome: Outcome, course: Course) -> ReportData:
     data = build(outcome, course)
     own: FuseInputs = course.chain.own
-    looks: list[Looks] = list(data.looked_at)
-    if own.options.between_queries and "other queries" not in looks:
-        looks.insert(1, "other queries")
-    return replace(data, looked_at=tuple(looks), fusion=_fusion(course))
+    looks: set[Looks] = set(data.looked_at)
+    if own.options.between_queries:
+        looks.add("other queries")
+    for system in own.courses.values():
+        looks |= _looked_at(system, final=own.options.scores == "final")
+    order: tuple[Looks, ...] = ("own query", "other queries", "references")
+    return replace(data, looked_at=tuple(one for one in order if one in looks), fusion=_fusion(course))
+
+
+def _looked_at(system: Course, *, final: bool) -> set[Looks]:
+    """What a system's scores look at that are fused: final ones, or those before the first step that is fitted."""
+    settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
+    names = settings.steps if final else settings.unfitted
+    fit = settings.fit if final else "none"
+    return set(looked_at(names, settings.entries(), fit=fit, threshold="own", cohort=cohort)) if names else set()
 
 
 def _fusion(course: Course) -> FusionReport:

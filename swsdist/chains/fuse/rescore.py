@@ -14,6 +14,7 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Bucket
 from swsdist.config import Config
@@ -28,6 +29,7 @@ from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
+from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.times import seconds_to_frame
@@ -95,15 +97,24 @@ def described(name: str, course: Course) -> Values:
     """What a task needs of a system to ask its method and normalise what it says: JSON values.
 
     Raises:
-        ConfigError: its documents are places in recordings.
+        ConfigError: its scores of single places cannot be made as those of its list were.
     """
     own, root = course.chain.own, course.run.root
-    if own.placed:
-        raise ConfigError(
-            f"the documents of {name} are places in recordings, and detections name recordings",
-            where="options.missing: rescore",
-            remedy="set options.missing: average, or least",
-        )
+    settings = course.config.calibrate
+    entries, several = settings.entries(), course.config.search.examples == "mean"
+    for holds, complaint in (
+        (own.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
+        (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
+        (takes_theirs(course.config), f"the queries of {name} are normalised by another corpus's means and variances"),
+        (
+            any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
+            f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
+        ),
+    ):
+        if holds:
+            raise ConfigError(
+                complaint, where="options.missing: rescore", remedy="set options.missing: average, or least"
+            )
     folder = course.place(course.chain.step("queries")) or root
     statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
     return {
@@ -143,6 +154,8 @@ def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
     raw |= {"score": score, "example": found["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
+    if any("talker" in entry.columns for entry in Calibrate.model_validate(run["calibrate"]).entries().values()):
+        listed = Talkers(store.documents(columns=list(WHO))).added(listed)
     return scaled(listed, payload, context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.settings import settings_of
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
@@ -38,3 +39,24 @@ def configs(own: FuseInputs) -> dict[str, Config]:
             index = index.model_copy(update={"store": place})
         found[system.name] = config.model_copy(update={**shared, "index": index})
     return found
+
+
+def demand_configured(own: FuseInputs) -> None:
+    """Refuse systems whose run folder holds a run of another config: one fusion would take what another ran.
+
+    Raises:
+        ConfigError: a system was run by other settings, or on another corpus.
+    """
+    for name, config in configs(own).items():
+        was = own.courses[name].config
+        if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
+            raise ConfigError(
+                f"its run differs from its config in {', '.join(differ)}",
+                where=f"options.systems: {name} ({config.run})",
+                remedy="run the fusion again, without --only; in a sweep give systems that differ names of their own",
+            )
+
+
+def _of_results(config: Config) -> dict[str, str]:
+    corpus = config.corpus.model_dump(mode="json")
+    return {**settings_of(config), **{f"corpus.{name}": str(value) for name, value in corpus.items()}}

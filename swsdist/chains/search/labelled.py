@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.chains.search.fit_transforms import document_hash
 from swsdist.chains.search.inputs import SearchInputs
@@ -11,6 +12,9 @@ from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
 from swsdist.io.filesystem import locate
 from swsdist.io.notices import Notices
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.course import Course
 
 
 class Taught(NamedTuple):
@@ -39,7 +43,10 @@ class Taught(NamedTuple):
 
 
 def taught(own: SearchInputs) -> list[Taught]:
-    """All of a run's tracks."""
+    """All of a run's tracks; of a fusion those of its systems."""
+    courses: Mapping[str, Course] = getattr(own, "courses", {})
+    if courses:
+        return list(dict.fromkeys(one for course in courses.values() for one in taught(course.chain.own)))
     found = []
     searched: set[str] | None = None
     for source in own.sources:
@@ -69,8 +76,8 @@ def tell_of_labels(own: SearchInputs, notices: Notices) -> None:
     for one in taught(own):
         if one.searched and not one.automatic:
             notices.add(
-                f"documents that are searched were those of the labels that {one.name} of {one.track} is {one.said}: ORACLE "
-                "features, so results are optimistic",
+                f"documents are searched that {one.name} of {one.track} was fitted on, by their labels: ORACLE features, so "
+                "results are optimistic",
                 where=one.file,
                 remedy="search other documents by its model (option `model`)",
                 count=one.searched,

@@ -117,10 +117,21 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corp
     # What a corpus without parts and labels has is as it was before there were any.
     rest: list[object] = [labels[1]] if labels else []
     if (part := corpus.parts.train) is not None:
-        rest.append(identity_of(part) if isinstance(part, str) else sorted(part))
+        rest.append(_table(part) if isinstance(part, str) else sorted(part))
     named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters(), *rest)
     file = f"models/{fitted.name}-{named}.npz"
     return Pending(one.track or one.name, place, payload, fitted, dict(options), file, labels)
+
+
+def _table(part: str) -> str:
+    try:
+        return identity_of(part)
+    except ConfigError:
+        raise ConfigError(
+            "the documents of this part cannot be read",
+            where=f"corpus.parts.train: {part}",
+            remedy="look at the path; it is a table on a local disk with a column doc_id",
+        ) from None
 
 
 def _labels(fitted: Taught, name: str, corpus: Corpus) -> tuple[str, str]:

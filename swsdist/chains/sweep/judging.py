@@ -75,7 +75,7 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
         columns[name] = pa.array([one.measures.get(name) for one in results], pa.float64())
     rated = [one for one in results if not one.failed and one.measures.get(objective.measure) is not None]
     ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
-    fair = [one for one in ranked if one.point.method != "oracle-kst"]
+    fair = [one for one in ranked if not one.point.oracle]
     best = fair or ranked
     tested = bool(best) and all(one.values for one in rated)
     columns |= _tested(results, best[0], objective, tests) if tested else {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.settings import settings_of
 from swsdist.chains.sweep.points import Keys
@@ -232,7 +233,8 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
         return None
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):
-        looks = any(entries[name].operating_point for name in fitted[:-1])
+        looks = any(entries[name].operating_point or entries[name].own_threshold for name in fitted[:-1])
+        looks = looks or bool(sides_wanted(settings))
         if fitted[-1] in ("kst", "sto") and not looks:
             return "kst" if fitted[-1] == "kst" else "sto"
     # Scores that no beta changes, and no threshold of their own.

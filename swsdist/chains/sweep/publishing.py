@@ -62,7 +62,7 @@ def data_of(
     if shared:
         about.append(("CPU", f"{span(shared)}; each point by itself: {span(alone)}"))
     said = [*notices]
-    if ruled := [key for key in found.keys if key.startswith("score.")]:
+    if ruled := [key for key in found.keys if key.startswith(("score.", "corpus."))]:
         said.append(
             f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, but not ranked, nor "
             "tested against each other."

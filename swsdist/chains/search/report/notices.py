@@ -17,6 +17,14 @@ def notices(course: Course) -> list[str]:
     own.look()
     again = own.look_again(seconds_in(course))
     tell_of_labels(own, again)
+    settings = course.config.calibrate
+    by_talker = [name for name, entry in settings.entries().items() if "talker" in entry.columns]
+    if by_talker and not any(own.documents["speaker"].to_pylist()):
+        again.add(
+            f"documents have no speaker, and {by_talker[0]} takes them for one speaker's: it is q-norm then",
+            where=course.config.corpus.documents,
+            remedy="give a column speaker, or corpus.talkers",
+        )
     found = [str(notice) for notices in (own.noted, again) for notice in notices.found.values()]
     found += [warning for told in course.told("export", Exported) for warning in told.warnings]
     for told in course.told("score", Measured):

@@ -25,7 +25,7 @@ FILES = (JSON, PAGE, REJECTED_NAME)
 
 
 def publish_report(
-    outcome: Outcome, course: Course, force: bool = False, made: Callable[[Outcome, Course], ReportData] = build
+    outcome: Outcome, course: Course, force: bool = False, made: Callable[[Outcome, Course], ReportData] | None = None
 ) -> ReportData | None:
     """Write rejected.parquet, report.html, and at last report.json, which says what all three were made of.
 
@@ -33,7 +33,7 @@ def publish_report(
         outcome: of the whole run.
         course: that came to its last step, or stopped earlier by choice.
         force: also when nothing was done and the report is there.
-        made: makes the data.
+        made: makes the data; by default that of a search.
 
     Returns:
         What was written; None if the report that is there is of these tables and this config.
@@ -44,7 +44,7 @@ def publish_report(
     mine = _made_of(course)
     if not force and outcome.did == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
-    data = replace(made(outcome, course), made_of=mine)
+    data = replace((made or build)(outcome, course), made_of=mine)
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
