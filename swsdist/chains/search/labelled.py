@@ -76,8 +76,8 @@ def tell_of_labels(own: SearchInputs, notices: Notices) -> None:
     for one in taught(own):
         if one.searched and not one.automatic:
             notices.add(
-                f"documents are searched that {one.name} of {one.track} was fitted on, by their labels: ORACLE features, so "
-                "results are optimistic",
+                f"documents are searched that {one.name} of {one.track} was fitted on, {one.said}: ORACLE features, "
+                "so results are optimistic",
                 where=one.file,
                 remedy="search other documents by its model (option `model`)",
                 count=one.searched,
