@@ -115,7 +115,7 @@ class Costs:
         """CPU s of starting: until a process's first line, and what stages load before their first task."""
         planned = {receipt.fingerprint for receipt in self._receipts}
         return math.fsum(
-            line["cpu"] if line["event"] == "open" else line["spent"]
+            line["cpu"] - line.get("earlier", 0.0) if line["event"] == "open" else line["spent"]
             for lines in self._journals
             if any(line.get("fingerprint") in planned for line in lines)
             for line in lines

@@ -41,6 +41,7 @@ class Line(TypedDict, total=False):
     event: str
     t: float
     cpu: float
+    earlier: float
     role: str
     host: str
     pid: int
@@ -90,6 +91,10 @@ def pss_bytes(pid: int | str = "self") -> int:
     return 0
 
 
+#: CPU seconds of this process (by its number: a fork is another one) when a journal of it last said something.
+_said: dict[int, float] = {}
+
+
 class Journal:
     """A journal is the append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
 
@@ -118,13 +123,16 @@ class Journal:
         self.part: tuple[str, float] | None = None
         from swsdist.accounts.hardware import describe
 
-        self.write("open", role=role, host=self.host, pid=os.getpid(), hardware=describe())
+        # What an earlier run of this process took is no start of this one.
+        earlier = _said.get(os.getpid(), 0.0)
+        self.write("open", role=role, host=self.host, pid=os.getpid(), hardware=describe(), earlier=earlier)
         self._thread = threading.Thread(target=self._sample, name="swsdist-accounts", daemon=True)
         self._thread.start()
 
     def write(self, event: str, **values: object) -> None:
         """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
-        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": round(sum(cpu_seconds()), 4), **values})
+        _said[os.getpid()] = cpu = round(sum(cpu_seconds()), 4)
+        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **values})
         with self._lock:
             if self._file is not None:
                 with explained(self._folder.path(self.name)):

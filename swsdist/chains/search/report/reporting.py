@@ -39,15 +39,19 @@ FINAL = ("scored", "terms", "measures")
 def build(outcome: Outcome, course: Course) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
     own: SearchInputs = course.chain.own
-    receipts = [r for name, ended in course.ended.items() if name != "index" for r in ended.receipts]
+    receipts = _not_of_index(course)
     rejected = rejected_rows(course)
     index = _index_receipts(course)
     before = _searched_before(course)
     journals = [journal for one in (*before, course) for journal in read_journals(one.run)]
-    receipts += [r for one in before for name, ended in one.ended.items() if name != "index" for r in ended.receipts]
+    receipts += [receipt for one in before for receipt in _not_of_index(one)]
     accounts = Costs(journals, [*index, *receipts])
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
+    # A task that two systems of a fusion did is no attempt that was lost.
+    apart = [Costs(read_journals(one.run), [*_of_store(one), *_not_of_index(one)]) for one in before]
+    mine = Costs(read_journals(course.run), _not_of_index(course)) if before else accounts
+    repeated = math.fsum(one.repeated() for one in (*apart, mine))
     return report.ReportData(
         name=course.run.root.rstrip("/").rpartition("/")[2],
         folder=course.run.root,
@@ -56,7 +60,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         digest=combined(digests(course, FINAL)),
         config_yaml=dump_config(without_secrets(course.config)),
         versions=versions(),
-        resources=_resources(outcome, course, accounts, index),
+        resources=_resources(outcome, course, accounts, index, repeated),
         counts=_counts(course, rejected),
         protocol=_protocol(course),
         measures=measures,
@@ -127,6 +131,10 @@ def rejected_rows(course: Course) -> pa.Table:
     return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
 
 
+def _not_of_index(course: Course) -> list[Receipt]:
+    return [receipt for name, ended in course.ended.items() if name != "index" for receipt in ended.receipts]
+
+
 def _index_receipts(course: Course) -> list[Receipt]:
     """Receipts of the shards that the stores are made of now, whoever made them and when; none if one cannot tell."""
     own: SearchInputs = course.chain.own
@@ -169,7 +177,9 @@ def _cpu(receipts: Iterable[Receipt]) -> float:
     return math.fsum(receipt.cost.cpu for receipt in receipts)
 
 
-def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Receipt]) -> report.Resources:
+def _resources(
+    outcome: Outcome, course: Course, accounts: Costs, index: list[Receipt], repeated: float
+) -> report.Resources:
     own: SearchInputs = course.chain.own
     by_phase: dict[str, list[Receipt]] = {"index": index, "search": [], "score": []}
     wall: dict[str, float] = {}
@@ -187,7 +197,7 @@ def _resources(outcome: Outcome, course: Course, accounts: Costs, index: list[Re
         search_cpu_s=_cpu(by_phase["search"]),
         score_cpu_s=_cpu(by_phase["score"]),
         warm_up_cpu_s=accounts.warm_up(),
-        repeated_cpu_s=accounts.repeated(),
+        repeated_cpu_s=repeated,
         query_seconds=math.fsum(group.seconds for group in course.told("queries", Extracted)),
         audio_seconds=float(manifest.counts["seconds"]) if manifest is not None else 0.0,
         pmu_index_gb=accounts.pmu("index"),
