@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,7 +22,7 @@ from swsdist.audio.commands import are_permitted, permitted
 from swsdist.chains.search.given import row_for
 from swsdist.chains.search.inputs import SearchInputs
 from swsdist.chains.search.pending import Pending
-from swsdist.chains.search.recordings import Row, document_seconds
+from swsdist.chains.search.recordings import Row, document_seconds, parts_of
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
@@ -278,18 +278,10 @@ def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]
     rows = in_random_order(rows)
     lengths = document_seconds(rows, own.config.storage)
     source = next(source for source in own.sources if isinstance(source.extractor, Extractor))
-    some: list[Row] = []
-    seconds = total = 0.0
-    for row, length in zip(rows, lengths, strict=True):
-        if total >= one.fitted.hours * 3600:
-            break
-        some.append(row_for(source, row))
-        seconds, total = seconds + length, total + length
-        if seconds >= _TASK_SECONDS:
-            yield some, seconds
-            some, seconds = [], 0.0
-    if some:
-        yield some, seconds
+    before = accumulate(lengths, initial=0.0)
+    enough = [length for length, total in zip(lengths, before, strict=False) if total < one.fitted.hours * 3600]
+    for part in parts_of(enough, _TASK_SECONDS):
+        yield [row_for(source, rows[k]) for k in part], sum(lengths[k] for k in part)
 
 
 def document_hash(row: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from swsdist.chains.search.across import speaker_of
 from swsdist.chains.search.fit_transforms import in_random_order
 from swsdist.chains.search.given import row_for
 from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.recordings import Row, document_seconds
+from swsdist.chains.search.recordings import Row, document_seconds, parts_of
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError, UserError
 from swsdist.features.fitting.moments import Sums
@@ -96,7 +96,7 @@ class QueryStatistics(Stage):
                     where="corpus.queries_from",
                     remedy="set corpus.queries_from.statistics: ours, or normalise them where they are made",
                 )
-            for part in _parts(seconds):
+            for part in parts_of(seconds, _TASK_SECONDS):
                 documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
                 matters = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
                 payload = {
@@ -152,20 +152,6 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
         if scopes:
             chosen.append((row, scopes))
     return chosen
-
-
-def _parts(seconds: list[float]) -> Iterator[list[int]]:
-    """Places of documents that are some minutes together."""
-    part: list[int] = []
-    total = 0.0
-    for k, length in enumerate(seconds):
-        part.append(k)
-        total += length
-        if total >= _TASK_SECONDS:
-            yield part
-            part, total = [], 0.0
-    if part:
-        yield part
 
 
 def _merged(files: list[Any], where: str, context: Context) -> pa.Table:

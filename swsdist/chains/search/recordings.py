@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,20 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
         return info.duration if isinstance(info, AudioInfo) else 0.0
 
     return list(map(one, rows))
+
+
+def parts_of(seconds: Iterable[float], least: float) -> Iterator[list[int]]:
+    """Places of consecutive documents that are so many seconds together; the last ones may be fewer."""
+    part: list[int] = []
+    total = 0.0
+    for k, length in enumerate(seconds):
+        part.append(k)
+        total += length
+        if total >= least:
+            yield part
+            part, total = [], 0.0
+    if part:
+        yield part
 
 
 def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:

@@ -43,14 +43,14 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
     rejected = rejected_rows(course)
     index = _index_receipts(course)
     before = _searched_before(course)
-    journals = [journal for one in (*before, course) for journal in read_journals(one.run)]
+    journals = [read_journals(one.run) for one in (*before, course)]
     receipts += [receipt for one in before for receipt in _not_of_index(one)]
-    accounts = Costs(journals, [*index, *receipts])
+    accounts = Costs([journal for some in journals for journal in some], [*index, *receipts])
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(read_journals(one.run), [*_of_store(one), *_not_of_index(one)]) for one in before]
-    mine = Costs(read_journals(course.run), _not_of_index(course)) if before else accounts
+    apart = [Costs(some, [*_of_store(one), *_not_of_index(one)]) for one, some in zip(before, journals, strict=False)]
+    mine = Costs(journals[-1], _not_of_index(course)) if before else accounts
     repeated = math.fsum(one.repeated() for one in (*apart, mine))
     return report.ReportData(
         name=course.run.root.rstrip("/").rpartition("/")[2],
