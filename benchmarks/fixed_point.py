@@ -19,7 +19,7 @@ from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import examples_in
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search

@@ -28,7 +28,7 @@ from benchmarks.rows import Row, at_least, say, table, write_json
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.q_norm import moments
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import examples_in
 from swsdist.config import load_config
 from swsdist.config.model import Reduce

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import load_config
 from swsdist.pipeline.course import Choice, Course
 

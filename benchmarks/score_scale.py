@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist.accounts.journal import DriverJournal, pss_bytes
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder

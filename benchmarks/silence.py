@@ -16,7 +16,7 @@ from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
 from swsdist.audio.marks import Listener, unpacked
 from swsdist.audio.reader import read_blocks
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import load_config
 from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create

@@ -127,7 +127,7 @@ def fitted_file(fit: str | None) -> str | None:
     """How to fit, or the file of what was fitted: of a run's folder the one in it."""
     if fit in (None, "none", "crossfit", "oracle"):
         return fit
-    from swsdist.chains.search.provenance import calibration_place
+    from swsdist.chains.search.inputs.provenance import calibration_place
 
     return calibration_place(str(fit), {}, f"--fit {fit}")
 

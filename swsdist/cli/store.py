@@ -63,7 +63,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     """What STORE holds."""
     from dataclasses import asdict
 
-    from swsdist.chains.search.settings import describe
+    from swsdist.chains.search.inputs.settings import describe
 
     opened = _opened(folder)
     manifest = opened.manifest
@@ -253,7 +253,7 @@ def import_(
     from pathlib import Path
 
     from swsdist import api
-    from swsdist.chains.search.importing import as_options, import_store
+    from swsdist.chains.search.inputs.importing import as_options, import_store
     from swsdist.cli.progress import progress
     from swsdist.errors import IncompleteError, SwsdistError
     from swsdist.io.filesystem import is_remote

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.noise import BINS, signal_to_noise
-from swsdist.chains.search.across import apart, corpus_of_queries
-from swsdist.chains.search.truth import truth_of
+from swsdist.chains.search.inputs.across import apart, corpus_of_queries
+from swsdist.chains.search.inputs.truth import truth_of
 from swsdist.config import Config
 from swsdist.corpora.heard import Heard, hear
 from swsdist.corpora.spoken import Query, queries_of

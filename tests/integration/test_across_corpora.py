@@ -16,7 +16,7 @@ import soxr
 
 import swsdist
 from swsdist.chains.search import query_statistics
-from swsdist.chains.search.across import moved
+from swsdist.chains.search.inputs.across import moved
 from swsdist.config.search import Search
 from swsdist.errors import DataError, UserError
 from swsdist.features.statistics import Statistics

@@ -13,7 +13,7 @@ import pytest
 from archives import write_ark
 
 import swsdist
-from swsdist.chains.search.importing import import_store
+from swsdist.chains.search.inputs.importing import import_store
 from swsdist.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.chains.search.truth import depends_on_score
+from swsdist.chains.search.inputs.truth import depends_on_score
 from swsdist.config import config_from_dict
 from swsdist.errors import DataError, TableError
 from swsdist.io.corpora.queries import read_queries

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.settings import scores_of
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.settings import scores_of
 from swsdist.config import Config
 from swsdist.entries import checked
 from swsdist.errors import ConfigError, StoreError

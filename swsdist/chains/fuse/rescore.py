@@ -14,7 +14,7 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.across import takes_theirs
+from swsdist.chains.search.inputs.across import takes_theirs
 from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Bucket
 from swsdist.config import Config

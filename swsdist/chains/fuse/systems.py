@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.settings import settings_of
+from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint

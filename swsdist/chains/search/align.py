@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.point import places_of, spans_of, trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score

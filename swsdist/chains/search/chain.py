@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from swsdist.calibrate.procedure import check_steps, sides_wanted
 from swsdist.calibrate.statistics import made
-from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.align import Align
 from swsdist.chains.search.check import check
 from swsdist.chains.search.cohort import Cohort
@@ -30,10 +29,11 @@ from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
 from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.index import Index
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.across import takes_theirs
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.pending import is_fitted
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
-from swsdist.chains.search.pending import is_fitted
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.query_statistics import QueryStatistics
 from swsdist.chains.search.reduce import Reduce

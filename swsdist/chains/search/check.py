@@ -9,18 +9,18 @@ from pathlib import Path
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
-from swsdist.chains.search.given import row_for
 from swsdist.chains.search.index import is_same
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.oddities import (
+from swsdist.chains.search.inputs.given import row_for
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.oddities import (
     demand_channel_1,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
     tell_of_references,
 )
-from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
-from swsdist.chains.search.recordings import document_seconds
+from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_provenance
+from swsdist.chains.search.inputs.recordings import document_seconds
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import Given, columns_of, frame_shift, kind_of
 from swsdist.features.sources import Source

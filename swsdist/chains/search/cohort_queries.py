@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import Queries
 from swsdist.pipeline.inputs import Inputs
 

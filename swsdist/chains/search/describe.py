@@ -14,7 +14,7 @@ from swsdist.audio.reader import read_blocks
 from swsdist.calibrate.examples import Described, ExampleEntropies, ExampleSpeech, no_posteriors
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.statistics import Tally, from_table, made, summed, to_table
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.errors import ConfigError, UserError
 from swsdist.features.interface import Given, kind_of

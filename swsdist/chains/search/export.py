@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swsdist.chains.search import best
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Exported, Extracted
 from swsdist.errors import UserError
 from swsdist.exports.interface import BestHit, Material

@@ -12,9 +12,9 @@ from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, pro
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
 from swsdist.chains.search.describe import read_sides, sides_of
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.provenance import calibration_file, provenance, tell_of_provenance
 from swsdist.chains.search.point import point_of
-from swsdist.chains.search.provenance import calibration_file, provenance, tell_of_provenance
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
-from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.pending import Pending
-from swsdist.chains.search.recordings import Row, document_seconds, parts_of
+from swsdist.chains.search.inputs.given import row_for
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.pending import Pending
+from swsdist.chains.search.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals

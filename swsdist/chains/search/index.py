@@ -12,10 +12,10 @@ from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import Compared, SearchInputs, State
-from swsdist.chains.search.pending import named
-from swsdist.chains.search.recordings import Row, document_seconds, known_by_track
+from swsdist.chains.search.inputs.given import row_for
+from swsdist.chains.search.inputs.known import Compared, SearchInputs, State
+from swsdist.chains.search.inputs.pending import named
+from swsdist.chains.search.inputs.recordings import Row, document_seconds, known_by_track
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError

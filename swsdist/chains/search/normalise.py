@@ -10,7 +10,7 @@ from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.reduce import opened
 from swsdist.chains.search.told import Bucket

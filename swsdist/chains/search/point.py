@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.errors import UserError
 from swsdist.io.corpora.places import Places, by_document, stored, stretches
 from swsdist.io.filesystem import identify

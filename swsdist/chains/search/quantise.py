@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.recordings import Row
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.recordings import Row
 from swsdist.config.search import Search
 from swsdist.io.filesystem import Folder
 from swsdist.methods.first_pass.landmarks import (

@@ -12,8 +12,8 @@ from swsdist.audio import speech
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.oddities import seconds_of
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.oddities import seconds_of
 from swsdist.chains.search.told import Extracted
 from swsdist.config import Config
 from swsdist.config.search import Search

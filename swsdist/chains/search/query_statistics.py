@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.audio.commands import are_permitted, permitted
-from swsdist.chains.search.across import speaker_of
 from swsdist.chains.search.fit_transforms import in_random_order
-from swsdist.chains.search.given import row_for
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.recordings import Row, document_seconds, parts_of
+from swsdist.chains.search.inputs.across import speaker_of
+from swsdist.chains.search.inputs.given import row_for
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.config import Config
 from swsdist.errors import AudioError, DataError, UserError
 from swsdist.features.fitting.moments import Sums

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.statistics import made
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
 from swsdist.io.filesystem import Folder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.point import left_out_of, point_of
 from swsdist.chains.search.told import Counted, Fitted, Measured
 from swsdist.pipeline.inputs import Inputs

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.chains.search.across import moved
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.across import moved
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config

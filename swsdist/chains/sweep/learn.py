@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import Procedure, fit_models, procedures
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.provenance import calibration_file
+from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
 from swsdist.calibrate.thresholding import ALPHA, Method
-from swsdist.chains.search.provenance import calibration_place
+from swsdist.chains.search.inputs.provenance import calibration_place
 from swsdist.chains.sweep.planning import RESCORED, Point, told
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names

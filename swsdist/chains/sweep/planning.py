@@ -16,7 +16,7 @@ from typing import Literal
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
-from swsdist.chains.search.settings import settings_of
+from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names
 from swsdist.config import Config, config_from_dict, load_config

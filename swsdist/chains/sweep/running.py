@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
+from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_provenance
 from swsdist.chains.search.point import point_of
-from swsdist.chains.search.provenance import calibration_file, tell_of_provenance
 from swsdist.chains.search.told import Measured
 from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
 from swsdist.chains.sweep.score_points import point_id

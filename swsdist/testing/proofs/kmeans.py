@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from swsdist.chains.search.index import Index
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import Config
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.chains.search.chain import build as search_chain
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Extracted, Indexed
 from swsdist.config import Config
 from swsdist.config.search import Search

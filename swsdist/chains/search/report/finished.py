@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.search.point import spans_of
 from swsdist.chains.search.report.reporting import FINAL
-from swsdist.chains.search.settings import settings_of
 from swsdist.chains.search.told import Bucket, Measured
 from swsdist.config import Config, load_config
 from swsdist.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe
 from swsdist.chains.search import best
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.errors import AudioError
 from swsdist.pipeline.course import Course
 from swsdist.report.data import Hit

@@ -13,8 +13,8 @@ import pyarrow as pa
 from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import Calibration
-from swsdist.chains.search.provenance import calibration_file
-from swsdist.chains.search.settings import describe, in_words, other_scores
+from swsdist.chains.search.inputs.provenance import calibration_file
+from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
 from swsdist.chains.search.told import Fitted
 from swsdist.config.section import Section
 from swsdist.errors import ConfigError

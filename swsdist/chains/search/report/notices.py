@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.labelled import tell_of_labels
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.labelled import tell_of_labels
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course

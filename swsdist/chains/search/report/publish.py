@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.report.reporting import build, rejected_rows
 from swsdist.config.section import Section
 from swsdist.fingerprint import fingerprint

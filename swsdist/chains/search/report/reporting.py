@@ -14,9 +14,9 @@ import pyarrow as pa
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import read_journals
-from swsdist.chains.search.across import takes_theirs
 from swsdist.chains.search.fit_transforms import FitTransforms
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.across import takes_theirs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import scored_rows

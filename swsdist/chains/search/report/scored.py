@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.pipeline.course import Course

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.across import apart, corpus_of_queries, speakers_meet
-from swsdist.chains.search.given import add_items, add_items_of_examples, place_of
-from swsdist.chains.search.oddities import (
+from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speakers_meet
+from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
+from swsdist.chains.search.inputs.oddities import (
     demand_channel_1,
     seconds_of,
     tell_of_durations,
@@ -22,10 +22,10 @@ from swsdist.chains.search.oddities import (
     tell_of_references,
     tell_of_speakers,
 )
-from swsdist.chains.search.pending import Pending, with_models
-from swsdist.chains.search.recordings import Row, document_seconds, identities, known_by_track
-from swsdist.chains.search.settings import describe, scores_of
-from swsdist.chains.search.truth import depends_on_score, excerpts_of, truth_of
+from swsdist.chains.search.inputs.pending import Pending, with_models
+from swsdist.chains.search.inputs.recordings import Row, document_seconds, identities, known_by_track
+from swsdist.chains.search.inputs.settings import describe, scores_of
+from swsdist.chains.search.inputs.truth import depends_on_score, excerpts_of, truth_of
 from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, frame_shift

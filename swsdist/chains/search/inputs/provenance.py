@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from swsdist.chains.search.inputs import SearchInputs
-from swsdist.chains.search.labelled import taught
-from swsdist.chains.search.settings import other_scores
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.labelled import taught
+from swsdist.chains.search.inputs.settings import other_scores
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.chains.search.fit_transforms import document_hash
-from swsdist.chains.search.inputs import SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.features.interface import files_of
 from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
