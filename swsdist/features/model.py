@@ -10,14 +10,17 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
-from swsdist.io.filesystem import Folder
+from swsdist.errors import ConfigError, DataError
+from swsdist.io.filesystem import Folder, locate
+
+T = TypeVar("T")
 
 _SETTINGS = "settings"
 
@@ -104,6 +107,23 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
             "the model is not the one that was used", where=where, remedy="put the right one there, or fit it again"
         )
     return model
+
+
+def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
+    """What a model file holds that a config names.
+
+    Args:
+        path: the file.
+        where: its place in the config, for messages.
+        read: makes something of the model; a DataError says what is wrong with it.
+
+    Raises:
+        ConfigError: there is no file, it is damaged, or `read` refuses it.
+    """
+    try:
+        return read(load_model(*locate(path)))
+    except DataError as error:
+        raise ConfigError(error.message, where=where, remedy=error.remedy) from None
 
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:

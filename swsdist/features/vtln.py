@@ -29,9 +29,8 @@ from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.warps import WarpRounds, likelihoods
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.model import load_model
+from swsdist.features.model import Model, read_model
 from swsdist.features.threads import one_thread
-from swsdist.io.filesystem import locate
 
 #: Where the straight lines meet, in parts of the highest frequency.
 _CORNER = 0.8
@@ -178,15 +177,12 @@ class Vtln(BaseModel):
                 where=where,
                 remedy="run a chain that fits them (search), or name a model",
             )
-        try:
-            model = load_model(*locate(self.model))
-        except DataError as error:
-            raise ConfigError(error.message, where=f"{where}: {self.model}", remedy=error.remedy) from None
+        return read_model(self.model, f"{where}: {self.model}", self._read)
+
+    def _read(self, model: Model) -> tuple[Mixture, dict[str, float]]:
         speakers: Any = model.settings.get("speakers")
         if model.name != "vtln" or len(model.arrays["mean"]) != self._all[0].dimension:
-            raise ConfigError(
-                f"{self.model} is a {model.name}, no model of vtln for these MFCC", where=where, remedy="fit it again"
-            )
+            raise DataError(f"it is a {model.name}, no model of vtln for these MFCC", remedy="fit it again")
         return Mixture.of(model), dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
 
     # -- frames ----------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def test_the_projection_is_that_of_numpy_and_exact(model: str, tmp_path: Path) -
 
 def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     shape = Shape(tuple("abcdef"), "features")
-    with pytest.raises(ConfigError, match="takes 6 columns, and there are 2"):
+    with pytest.raises(ConfigError, match="the model takes 6 columns, and there are 2"):
         Project(model=model).becomes(Shape(("a", "b"), "features"))
     with pytest.raises(ConfigError, match="makes 4 columns, 5 are wanted"):
         Project(model=model, columns=5).becomes(shape)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +14,12 @@ from hypothesis import strategies as st
 from swsdist.errors import ConfigError
 from swsdist.features.fitting.interface import Fitted
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
+from swsdist.features.model import Model
+from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
+from swsdist.io.filesystem import Folder
+from swsdist.registries import TRANSFORMS
 
 DOCUMENTS = [np.random.default_rng(k).normal(k, 3 + k, (20 + 7 * k, 5)).astype(np.float32) for k in range(6)]
 
@@ -75,3 +83,44 @@ def test_without_a_model() -> None:
     assert one.becomes(Shape(("a", "b", "c"), "logits")) == Shape(("p0", "p1"), "features")
     with pytest.raises(ConfigError, match="not fitted"):
         one.apply(np.zeros((1, 3), np.float32))
+
+
+#: What each must be given.
+NEEDED = {"pca": {"columns": 2}, "lda": {"columns": 2}, "hlda": {"columns": 2}}
+
+
+def fitted_ones() -> list[str]:
+    loaded = {name: TRANSFORMS[name].load() for name in TRANSFORMS}
+    return [name for name, one in loaded.items() if inspect.isclass(one) and hasattr(one, "rounds")]
+
+
+def test_all_that_are_fitted_have_one_base() -> None:
+    assert set(fitted_ones()) >= {"gmm", "hlda", "lda", "mean-variance", "pca", "phones", "warp"}
+
+
+@pytest.mark.parametrize("name", fitted_ones())
+def test_what_all_say_alike(name: str, tmp_path: Path) -> None:
+    """Without a model, with a file that is none, and with the model of something else."""
+    one: Any = TRANSFORMS[name].load()
+    options = NEEDED.get(name, {})
+    made = one(**options)
+    assert isinstance(made, FittedTransform)
+    assert isinstance(made, Fitted)
+    assert made.files() == []
+    with pytest.raises(ConfigError, match=f"the transform {name} is not fitted") as told:
+        made.apply(np.zeros((1, 3), np.float32))
+    assert told.value.where == f"features.transforms: {name}, model"
+    place = str(tmp_path / "m.npz")
+    given = made.with_model(place)
+    assert given["model"] == place
+    assert given.get("labels") is None
+    with_one = one(**given)
+    assert with_one.files() == [Path(place)]
+    with pytest.raises(ConfigError, match="the model is missing") as told:
+        with_one.becomes(Shape(("a", "b", "c"), "features"))
+    assert told.value.where == f"features.transforms: {name}, model: {place}"
+    Model("other", 1, {"it": np.zeros(3)}).save(Folder(str(tmp_path)), "m.npz")
+    with pytest.raises(ConfigError) as told:
+        one(**given).becomes(Shape(("a", "b", "c"), "features"))
+    assert told.value.where == f"features.transforms: {name}, model: {place}"
+    assert told.value.remedy

@@ -144,7 +144,7 @@ def test_from_elsewhere(tmp_path: Path) -> None:
     made = Gmm(model=str(tmp_path / "m.npz"))
     assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
     assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
-    with pytest.raises(ConfigError, match="the mixture is one of 3 columns, and there are 2"):
+    with pytest.raises(ConfigError, match="the model takes 3 columns, and there are 2"):
         made.becomes(Shape(tuple("ab"), "features"))
     with pytest.raises(ValueError, match="above 0"):
         mixture_model(weights, CENTRES, -variances)

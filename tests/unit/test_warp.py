@@ -85,7 +85,7 @@ def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not fitted"):
         Warp().apply(np.zeros((1, 1), np.float32))
-    with pytest.raises(ConfigError, match="of 2 columns, and there are 3"):
+    with pytest.raises(ConfigError, match="the model takes 2 columns, and there are 3"):
         fitted(tmp_path, [0, 0], [1, 1]).becomes(Shape(("a", "b", "c"), "features"))
     with pytest.raises(ConfigError, match="no mean and deviation"):
         fitted(tmp_path, [0, 0], [1, 0]).becomes(Shape(("a", "b"), "features"))

@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError
+from swsdist.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind
-from swsdist.features.model import Model, load_model
+from swsdist.features.model import Model, read_model
 from swsdist.features.phnrec.mel import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.features.threads import one_thread
-from swsdist.io.filesystem import locate
 
 #: The column that non-speech phones are merged into.
 NON_SPEECH = "non-speech"
@@ -173,11 +172,12 @@ class Phnrec(BaseModel):
                 where=where,
                 remedy="run a chain that fits it (search), name a model, or set corpus_frames: 0",
             )
-        mean = load_model(*locate(self.model)).arrays.get("mean")
-        if mean is None or mean.shape != (self.recogniser.banks.bands,):
-            raise ConfigError(
-                f"{self.model} is no mean of {self.recogniser.banks.bands} bands", where=where, remedy="fit it again"
-            )
+        return read_model(self.model, f"{where}: {self.model}", self._mean_of)
+
+    def _mean_of(self, model: Model) -> NDArray[np.float64]:
+        mean, bands = model.arrays.get("mean"), self.recogniser.banks.bands
+        if mean is None or mean.shape != (bands,):
+            raise DataError(f"it is no mean of {bands} bands", remedy="fit it again")
         return np.asarray(mean, np.float64)
 
     @cached_property

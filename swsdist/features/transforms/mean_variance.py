@@ -12,76 +12,52 @@ Gaussian mixture observations of Markov chains".
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.errors import DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, mean_and_deviation
-from swsdist.features.model import Model, load_model
-from swsdist.features.transforms.interface import Shape, TransformOptions
-from swsdist.io.filesystem import locate
+from swsdist.features.model import Model
+from swsdist.features.transforms.fitted import FittedTransform
+from swsdist.features.transforms.interface import Shape
 
-_WHERE = "features.transforms: mean-variance, model"
+_Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 #: Of the corpus's variance: the least that a recording has.
 _LEAST = 1e-3
 
 
-class MeanVariance(TransformOptions):
+class MeanVariance(FittedTransform[_Moments]):
     """Columns less their mean, in deviations."""
 
     variance: bool = True
     corpus_frames: Annotated[int, Field(ge=0)] = 50
-    hours: Annotated[float, Field(gt=0, le=100)] = 0.5
-    model: IsPath | None = None
 
     name: ClassVar[str] = "mean-variance"
     version: ClassVar[int] = 1
     context: ClassVar[int | None] = None
 
-    _loaded: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = PrivateAttr(default_factory=list)
-
-    def becomes(self, given: Shape) -> Shape:
-        """Features of the same names."""
-        if self.model is not None and len(self._corpus()[0]) != len(given.columns):
-            raise ConfigError(
-                f"the model is of {len(self._corpus()[0])} columns, and there are {len(given.columns)}",
-                where=f"{_WHERE}: {self.model}",
-                remedy="name the model that was made for these features",
-            )
-        return Shape(given.columns, "features")
-
-    def _corpus(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def read(self, model: Model) -> _Moments:
         """Mean and deviation of the corpus's frames."""
-        if self.model is None:
-            raise ConfigError(
-                "the mean and variance of the corpus are not fitted",
-                where=_WHERE,
-                remedy="run a chain that fits them (search), or name a model",
-            )
-        if not self._loaded:
-            try:
-                model = load_model(*locate(self.model))
-            except DataError as error:
-                raise ConfigError(error.message, where=f"{_WHERE}: {self.model}", remedy=error.remedy) from None
-            if not {"mean", "deviation"} <= set(model.arrays):
-                raise ConfigError(
-                    f"it is a {model.name}, and has no mean and deviation",
-                    where=f"{_WHERE}: {self.model}",
-                    remedy="fit it again",
-                )
-            self._loaded.append(mean_and_deviation(model))
-        return self._loaded[0]
+        if not {"mean", "deviation"} <= set(model.arrays):
+            raise DataError(f"it is a {model.name}, and has no mean and deviation", remedy="fit it again")
+        return mean_and_deviation(model)
+
+    def takes(self, held: _Moments) -> int:
+        """Columns of the mean."""
+        return len(held[0])
+
+    def shape(self, given: Shape, held: _Moments | None) -> Shape:
+        """Features of the same names."""
+        return Shape(given.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns), those of a whole recording, to the same shape."""
-        mean, deviation = self._corpus()
+        mean, deviation = self.held
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         own = values.sum(axis=0) / count
@@ -99,11 +75,3 @@ class MeanVariance(TransformOptions):
     def matters(self) -> dict[str, object]:
         """What the mean is taken of."""
         return {"hours": self.hours}
-
-    def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
-        return {**self.describe(), "model": path}
-
-    def files(self) -> list[Path]:
-        """The model."""
-        return [] if self.model is None else [Path(self.model)]

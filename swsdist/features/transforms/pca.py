@@ -9,64 +9,31 @@ that columns have variance 1.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr
 
-from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import Model
-from swsdist.features.transforms.interface import Shape, TransformOptions
-from swsdist.features.transforms.project import Project, projection
+from swsdist.features.transforms.fitted import Hours
+from swsdist.features.transforms.project import FittedProjection, projection
 
 #: Of the largest eigenvalue: what varies less cannot be whitened.
 _LEAST = 1e-9
 
 
-class Pca(TransformOptions):
+class Pca(FittedProjection):
     """The first principal components."""
 
-    columns: Annotated[int, Field(ge=1)]
     whiten: bool = True
-    hours: Annotated[float, Field(gt=0, le=100)] = 0.25
-    model: IsPath | None = None
+    hours: Hours = 0.25
 
     name: ClassVar[str] = "pca"
     version: ClassVar[int] = 1
-
-    _project: list[Project] = PrivateAttr(default_factory=list)
-
-    def becomes(self, given: Shape) -> Shape:
-        """Features p0, p1, ..."""
-        if self.columns > len(given.columns):
-            raise ConfigError(
-                f"{self.columns} principal components of {len(given.columns)} columns",
-                where="features.transforms: pca, columns",
-                remedy="ask for fewer",
-            )
-        if self.model is not None:
-            return self._fitted().becomes(given)
-        return Shape(tuple(f"p{k}" for k in range(self.columns)), "features")
-
-    def _fitted(self) -> Project:
-        if self.model is None:
-            raise ConfigError(
-                "the transform pca is not fitted",
-                where="features.transforms: pca, model",
-                remedy="run a chain that fits it (search), or name a model",
-            )
-        if not self._project:
-            self._project.append(Project(model=self.model, columns=self.columns))
-        return self._project[0]
-
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made)."""
-        return self._fitted().apply(frames)
+    makes: ClassVar[str] = "principal components"
+    letter: ClassVar[str] = "p"
 
     def solve(self, moments: Moments) -> Model:
         """The projection that a covariance gives.
@@ -98,11 +65,3 @@ class Pca(TransformOptions):
     def matters(self) -> dict[str, object]:
         """All options."""
         return self.model_dump(mode="json", exclude={"model"})
-
-    def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
-        return {**self.describe(), "model": path}
-
-    def files(self) -> list[Path]:
-        """The model."""
-        return [] if self.model is None else [Path(self.model)]

@@ -8,33 +8,29 @@ made with them is not zero resource, and where the documents that are searched a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.errors import DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, MixtureRounds
 from swsdist.features.fitting.phones import Estimator, PhoneRounds
-from swsdist.features.model import load_model
+from swsdist.features.model import Model
 from swsdist.features.threads import one_thread
-from swsdist.features.transforms.interface import Shape, TransformOptions
-from swsdist.io.filesystem import locate
-
-_WHERE = "features.transforms: phones, model"
+from swsdist.features.transforms.fitted import FittedTransform
+from swsdist.features.transforms.interface import Shape
 
 
-class Phones(TransformOptions):
+class Phones(FittedTransform[Estimator]):
     """Posteriors of phones."""
 
     components: Annotated[int, Field(ge=1, le=4096)] = 256
     labels: IsPath | None = None
     automatic: bool = False
-    hours: Annotated[float, Field(gt=0, le=100)] = 0.5
     iterations: Annotated[int, Field(ge=1, le=100)] = 8
     least_variance: Annotated[float, Field(gt=0, le=1)] = 0.01
     speech: bool = True
@@ -42,43 +38,23 @@ class Phones(TransformOptions):
     values: Literal["posteriors", "logits"] = "posteriors"
     scale: Annotated[float, Field(gt=0, le=1)] = 1.0
     floor: Annotated[float, Field(gt=0, lt=0.01)] = 1e-4
-    model: IsPath | None = None
 
     name: ClassVar[str] = "phones"
     version: ClassVar[int] = 1
 
-    _loaded: list[Estimator] = PrivateAttr(default_factory=list)
+    def read(self, model: Model) -> Estimator:
+        """The estimator."""
+        if model.name != "phones" or not {*NAMES, "conditional"} <= set(model.arrays):
+            raise DataError(f"it is a {model.name}, no estimator of phones", remedy="fit it again")
+        return Estimator.of(model)
 
-    def becomes(self, given: Shape) -> Shape:
+    def takes(self, held: Estimator) -> int:
+        """Columns of the mixture."""
+        return len(held.mixture.mean)
+
+    def shape(self, given: Shape, held: Estimator | None) -> Shape:
         """Posteriors or logits by the names of the labels; how many there are is not known before it is fitted."""
-        if self.model is None:
-            return Shape(("phones",), self.values)
-        fitted = self._fitted()
-        if len(fitted.mixture.mean) != len(given.columns):
-            raise ConfigError(
-                f"the mixture is one of {len(fitted.mixture.mean)} columns, and there are {len(given.columns)}",
-                where=f"{_WHERE}: {self.model}",
-                remedy="name the model that was made for these features",
-            )
-        return Shape(fitted.names, self.values)
-
-    def _fitted(self) -> Estimator:
-        if self.model is None:
-            raise ConfigError(
-                "the transform phones is not fitted",
-                where=_WHERE,
-                remedy="run a chain that fits it (search), or name a model",
-            )
-        if not self._loaded:
-            where = f"{_WHERE}: {self.model}"
-            try:
-                model = load_model(*locate(self.model))
-            except DataError as error:
-                raise ConfigError(error.message, where=where, remedy=error.remedy) from None
-            if model.name != "phones" or not {*NAMES, "conditional"} <= set(model.arrays):
-                raise ConfigError(f"it is a {model.name}, no estimator of phones", where=where, remedy="fit it again")
-            self._loaded.append(Estimator.of(model))
-        return self._loaded[0]
+        return Shape(("phones",) if held is None else held.names, self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns given) to float32 (frames, phones).
@@ -86,7 +62,7 @@ class Phones(TransformOptions):
         Logits are natural logarithms of posteriors, less their mean over a frame.
         """
         with one_thread():
-            made = np.maximum(self._fitted().posteriors(frames, self.scale), self.floor)
+            made = np.maximum(self.held.posteriors(frames, self.scale), self.floor)
         made /= made.sum(axis=1, keepdims=True)
         if self.values == "logits":
             made = np.log(made)
@@ -104,11 +80,3 @@ class Phones(TransformOptions):
             mode="json",
             include={"components", "hours", "iterations", "least_variance", "speech", "prior", "automatic"},
         )
-
-    def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
-        return {**self.describe(), "labels": None, "model": path}
-
-    def files(self) -> list[Path]:
-        """The model."""
-        return [] if self.model is None else [Path(self.model)]

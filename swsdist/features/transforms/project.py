@@ -9,29 +9,99 @@ matrix is 2^-20 of its largest number. A product has at most 2^42, and the sum o
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError, DataError
-from swsdist.features.model import Model, load_model
+from swsdist.features.model import Model, read_model
+from swsdist.features.transforms.fitted import FittedTransform, demand_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions
-from swsdist.io.filesystem import locate
 
 #: Columns that a sum of products is exact for.
 _MOST = 2048
 _STEPS, _CUT, _MATRIX_STEPS = 1 << 12, 1 << 22, 1 << 20
 
 
-class _Loaded(NamedTuple):
+class Projection(NamedTuple):
+    """What a model of a projection holds, rounded.
+
+    Attributes:
+        mean, deviation: float64 (columns,).
+        matrix: float64 (columns, columns made), whole numbers.
+        step: what 1 of a product is.
+    """
+
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
-    matrix: NDArray[np.float64]  # whole numbers
+    matrix: NDArray[np.float64]
     step: float
+
+    @classmethod
+    def of(cls, model: Model) -> Projection:
+        """That of a model.
+
+        Raises:
+            DataError: it is another model, or its arrays make no projection.
+        """
+        remedy = "make it with swsdist.features.transforms.project.projection"
+        lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
+        if (model.name, model.version) != ("projection", 1) or lacking:
+            what = f"it has no {lacking[0]}" if lacking else f"it is a {model.name} of version {model.version}"
+            raise DataError(f"{what}: it is not a projection of version 1", remedy=remedy)
+        mean, deviation, matrix = (
+            np.asarray(model.arrays[name], np.float64) for name in ("mean", "deviation", "projection")
+        )
+        right = mean.ndim == 1 and mean.shape == deviation.shape and matrix.ndim == 2 and len(matrix) == len(mean)
+        with np.errstate(over="ignore"):
+            wide = deviation[:, None] * matrix if right else matrix
+        finite = all(np.isfinite(each).all() for each in (mean, deviation, wide))
+        if not right or not finite or not matrix.shape[1] or not (deviation > 0).all():
+            raise DataError(
+                f"a mean {mean.shape}, a deviation {deviation.shape} and a matrix {matrix.shape} make no projection",
+                remedy="(n,), (n,) above 0 and (n, m), all finite, and so is deviation x matrix",
+            )
+        if len(mean) > _MOST:
+            raise DataError(f"it takes {len(mean)} columns, {_MOST} are the most", remedy="take fewer")
+        largest = float(np.abs(wide).max(initial=0.0)) or 1.0
+        whole = np.rint(wide / largest * _MATRIX_STEPS)
+        return cls(mean, deviation, whole, largest / _MATRIX_STEPS / _STEPS)
+
+    def made(self, columns: int | None, name: str) -> int:
+        """How many columns a transform makes that takes the first so many; None: all.
+
+        Raises:
+            ConfigError: the matrix makes fewer.
+        """
+        if self.matrix.shape[1] < (columns or 1):
+            raise ConfigError(
+                f"the projection makes {self.matrix.shape[1]} columns, {columns} are wanted",
+                where=f"features.transforms: {name}, columns",
+                remedy="ask for fewer",
+            )
+        return columns or self.matrix.shape[1]
+
+    def apply(self, frames: NDArray[np.float32], columns: int | None, where: str) -> NDArray[np.float32]:
+        """Float32 (frames, columns given) to float32 (frames, the first `columns` made).
+
+        Raises:
+            DataError: a number is too far from the mean.
+        """
+        whole = np.rint((frames.astype(np.float64) - self.mean) / self.deviation * _STEPS)
+        if len(whole) and np.abs(whole).max() > _CUT:
+            column = int(np.abs(whole).max(axis=0).argmax())
+            raise DataError(
+                f"a frame's column {column} is more than {_CUT // _STEPS} deviations from the mean",
+                where=where,
+                remedy="make the model with the deviations of these features",
+            )
+        made: NDArray[np.float32] = (whole @ self.matrix[:, :columns] * self.step).astype(np.float32)
+        return made
 
 
 def projection(
@@ -60,72 +130,61 @@ class Project(TransformOptions):
     name: ClassVar[str] = "project"
     version: ClassVar[int] = 1
 
-    _loaded: list[_Loaded] = PrivateAttr(default_factory=list)
+    @cached_property
+    def _held(self) -> Projection:
+        return read_model(self.model, self._where, Projection.of)
+
+    @property
+    def _where(self) -> str:
+        return model_place(self.name, self.model)
 
     def becomes(self, given: Shape) -> Shape:
         """Features p0, p1, ...: the first `columns` that the matrix makes, or all."""
-        loaded = self._load()
-        if len(loaded.mean) != len(given.columns):
-            raise ConfigError(
-                f"the projection takes {len(loaded.mean)} columns, and there are {len(given.columns)}",
-                where=f"features.transforms: project: {self.model}",
-                remedy="name the model that was made for these features",
-            )
-        if loaded.matrix.shape[1] < (self.columns or 1):
-            raise ConfigError(
-                f"the projection makes {loaded.matrix.shape[1]} columns, {self.columns} are wanted",
-                where="features.transforms: project, columns",
-                remedy="ask for fewer",
-            )
-        return Shape(tuple(f"p{k}" for k in range(self.columns or loaded.matrix.shape[1])), "features")
-
-    def _load(self) -> _Loaded:
-        if self._loaded:
-            return self._loaded[0]
-        where = f"features.transforms: project: {self.model}"
-        try:
-            model = load_model(*locate(self.model))
-        except DataError as error:
-            raise ConfigError(error.message, where=where, remedy=error.remedy) from None
-        remedy = "make it with swsdist.features.transforms.project.projection"
-        lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
-        if (model.name, model.version) != ("projection", 1) or lacking:
-            what = f"it has no {lacking[0]}" if lacking else f"it is a {model.name} of version {model.version}"
-            raise ConfigError(f"{what}: it is not a projection of version 1", where=where, remedy=remedy)
-        mean, deviation, matrix = (
-            np.asarray(model.arrays[name], np.float64) for name in ("mean", "deviation", "projection")
-        )
-        right = mean.ndim == 1 and mean.shape == deviation.shape and matrix.ndim == 2 and len(matrix) == len(mean)
-        with np.errstate(over="ignore"):
-            wide = deviation[:, None] * matrix if right else matrix
-        finite = all(np.isfinite(each).all() for each in (mean, deviation, wide))
-        if not right or not finite or not matrix.shape[1] or not (deviation > 0).all():
-            raise ConfigError(
-                f"a mean {mean.shape}, a deviation {deviation.shape} and a matrix {matrix.shape} make no projection",
-                where=where,
-                remedy="(n,), (n,) above 0 and (n, m), all finite, and so is deviation x matrix",
-            )
-        if len(mean) > _MOST:
-            raise ConfigError(f"it takes {len(mean)} columns, {_MOST} are the most", where=where, remedy="take fewer")
-        largest = float(np.abs(wide).max(initial=0.0)) or 1.0
-        whole = np.rint(wide / largest * _MATRIX_STEPS)
-        self._loaded.append(_Loaded(mean, deviation, whole, largest / _MATRIX_STEPS / _STEPS))
-        return self._loaded[0]
+        demand_columns(given, len(self._held.mean), self._where)
+        return Shape(tuple(f"p{k}" for k in range(self._held.made(self.columns, self.name))), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns given) to float32 (frames, columns made)."""
-        loaded = self._load()
-        whole = np.rint((frames.astype(np.float64) - loaded.mean) / loaded.deviation * _STEPS)
-        if len(whole) and np.abs(whole).max() > _CUT:
-            column = int(np.abs(whole).max(axis=0).argmax())
-            raise DataError(
-                f"a frame's column {column} is more than {_CUT // _STEPS} deviations from the mean",
-                where=f"features.transforms: project: {self.model}",
-                remedy="make the model with the deviations of these features",
-            )
-        made: NDArray[np.float32] = (whole @ loaded.matrix[:, : self.columns] * loaded.step).astype(np.float32)
-        return made
+        return self._held.apply(frames, self.columns, self._where)
 
     def files(self) -> list[Path]:
         """The model."""
         return [Path(self.model)]
+
+
+class FittedProjection(FittedTransform[Projection]):
+    """Base of the transforms that are a projection which is fitted.
+
+    Attributes:
+        makes: what its columns are, in the plural, for messages.
+        letter: that their names begin with.
+    """
+
+    columns: Annotated[int, Field(ge=1)]
+
+    makes: ClassVar[str]
+    letter: ClassVar[str]
+
+    def read(self, model: Model) -> Projection:
+        """The projection."""
+        return Projection.of(model)
+
+    def takes(self, held: Projection) -> int:
+        """Columns of the mean."""
+        return len(held.mean)
+
+    def shape(self, given: Shape, held: Projection | None) -> Shape:
+        """Features of a letter and a number."""
+        if self.columns > len(given.columns):
+            raise ConfigError(
+                f"{self.columns} {self.makes} of {len(given.columns)} columns",
+                where=f"features.transforms: {self.name}, columns",
+                remedy="ask for fewer",
+            )
+        if held is not None:
+            held.made(self.columns, self.name)
+        return Shape(tuple(f"{self.letter}{k}" for k in range(self.columns)), "features")
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Float32 (frames, columns given) to float32 (frames, columns made)."""
+        return self.held.apply(frames, self.columns, self.where)

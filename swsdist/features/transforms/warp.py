@@ -20,20 +20,18 @@ Ranks are integers, so a frame becomes the same in whatever block it is computed
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
-from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.errors import DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
-from swsdist.features.model import Model, load_model
-from swsdist.features.transforms.interface import Shape, TransformOptions
-from swsdist.io.filesystem import locate
+from swsdist.features.model import Model
+from swsdist.features.transforms.fitted import FittedTransform, Hours
+from swsdist.features.transforms.interface import Shape
 
 
 class _Corpus(NamedTuple):
@@ -41,17 +39,14 @@ class _Corpus(NamedTuple):
     deviation: NDArray[np.float64]
 
 
-class Warp(TransformOptions):
+class Warp(FittedTransform[_Corpus]):
     """Ranks in a sliding window, as normal deviates."""
 
     frames: Annotated[int, Field(ge=3, le=10_001)] = 301
-    hours: Annotated[float, Field(gt=0, le=100)] = 0.25
-    model: IsPath | None = None
+    hours: Hours = 0.25
 
     name: ClassVar[str] = "warp"
     version: ClassVar[int] = 1
-
-    _loaded: list[_Corpus] = PrivateAttr(default_factory=list)
 
     @field_validator("frames")
     @classmethod
@@ -65,41 +60,27 @@ class Warp(TransformOptions):
         """Frames to either side that a frame is ranked among."""
         return self.frames // 2
 
-    def becomes(self, given: Shape) -> Shape:
-        """Features, under the same names."""
-        if self.model is not None and len(self._corpus().mean) != len(given.columns):
-            raise ConfigError(
-                f"the model is of {len(self._corpus().mean)} columns, and there are {len(given.columns)}",
-                where=f"features.transforms: warp: {self.model}",
-                remedy="name the model that was fitted to these features",
-            )
-        return Shape(given.columns, "features")
+    def read(self, model: Model) -> _Corpus:
+        """The corpus's mean and deviation."""
+        found = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
+        right = found[0].ndim == 1 and found[0].shape == found[1].shape and len(found[0]) and (found[1] > 0).all()
+        if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(found).all():
+            raise DataError("it is no mean and deviation of columns", remedy="fit it again")
+        return _Corpus(*found)
 
-    def _corpus(self) -> _Corpus:
-        if self.model is None:
-            raise ConfigError(
-                "the transform warp is not fitted",
-                where="features.transforms: warp, model",
-                remedy="run a chain that fits it (search), or name a model",
-            )
-        if not self._loaded:
-            where = f"features.transforms: warp: {self.model}"
-            try:
-                model = load_model(*locate(self.model))
-            except DataError as error:
-                raise ConfigError(error.message, where=where, remedy=error.remedy) from None
-            found = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
-            right = found[0].ndim == 1 and found[0].shape == found[1].shape and len(found[0]) and (found[1] > 0).all()
-            if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(found).all():
-                raise ConfigError("it is no mean and deviation of columns", where=where, remedy="fit it again")
-            self._loaded.append(_Corpus(*found))
-        return self._loaded[0]
+    def takes(self, held: _Corpus) -> int:
+        """Columns of the mean."""
+        return len(held.mean)
+
+    def shape(self, given: Shape, held: _Corpus | None) -> Shape:
+        """Features, under the same names."""
+        return Shape(given.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns) to as many; what is beyond the first and the last frame is not there."""
         from scipy.special import ndtr, ndtri
 
-        corpus, count = self._corpus(), len(frames)
+        corpus, count = self.held, len(frames)
         # Frames below less frames above; each pair is compared once.
         more = np.zeros(frames.shape, np.int16)
         for k in range(1, min(self.context, count - 1) + 1):
@@ -121,11 +102,3 @@ class Warp(TransformOptions):
     def matters(self) -> dict[str, object]:
         """What the mean is taken of."""
         return {"hours": self.hours}
-
-    def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
-        return {**self.describe(), "model": path}
-
-    def files(self) -> list[Path]:
-        """The model."""
-        return [] if self.model is None else [Path(self.model)]
