@@ -220,7 +220,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
         ),
         "fusion": StepEntry(
             "swsdist.calibrate.steps.fusion:FusionStep",
-            1,
+            2,
             gives="llr",
             fits=True,
             own_threshold=True,
@@ -231,7 +231,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
         "power": StepEntry("swsdist.calibrate.steps.power:Power", 1, takes="posterior", gives="posterior"),
         "llr": StepEntry(
             "swsdist.calibrate.steps.llr:Llr",
-            1,
+            2,
             gives="llr",
             fits=True,
             own_threshold=True,

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from swsdist.calibrate.coding import coded
 from swsdist.calibrate.joined import KEY, in_order, keys_of, parts_of, with_parts
 from swsdist.calibrate.regression import Fitted as Coefficients
-from swsdist.calibrate.regression import linear, maximise, prior_weights, total
+from swsdist.calibrate.regression import linear, log_odds, maximise, prior_weights, total
 from swsdist.errors import UserError
 from swsdist.types import DETECTIONS
 
@@ -314,11 +314,6 @@ class Fusion:
         return result
 
 
-def rounded_log(value: float) -> float:
-    """ln to twelve decimals: its last bits may differ between CPUs."""
-    return round(math.log(value), 12)
-
-
 def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
     """Weights of greatest likelihood (see `regression`), whatever the order and the cut of the rows.
 
@@ -346,7 +341,7 @@ def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float
         # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.
         scale = (total(hits) + total(false_alarms)) / (total(hits) * target + total(false_alarms) * other)
         hits, false_alarms = hits * (target * scale), false_alarms * (other * scale)
-        shift = rounded_log(prior / (1 - prior))
+        shift = log_odds(prior)
     fitted = maximise(rows.columns, hits, false_alarms)
     many = len(rows.systems)
     return Fusion(rows.systems, fitted.slopes[:many], fitted.offset - shift, fitted.slopes[many:])

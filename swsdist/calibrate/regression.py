@@ -76,6 +76,11 @@ def logarithm(values: ArrayLike) -> Floats:
     return result
 
 
+def log_odds(prior: float) -> float:
+    """ln of the odds of a probability, which is above 0 and below 1; every CPU rounds it alike."""
+    return float(logarithm(prior) - logarithm(1 - prior))
+
+
 def sigmoid(values: ArrayLike) -> Floats:
     """1 / (1 + e^-x), any shape."""
     result: Floats = 1.0 / (1.0 + exponential(-np.asarray(values, dtype=np.float64)))

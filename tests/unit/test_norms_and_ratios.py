@@ -323,6 +323,19 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
     assert greatest - 0.004 <= actual <= greatest + 1e-12
 
 
+@pytest.mark.parametrize("beta", [1 / 3, 1.0, 20.0, 66.6, 999.9])
+def test_all_that_make_ratios_decide_at_one_number(beta: float) -> None:
+    """ln(beta) to the last digit, with the posterior of at-prior after it or without."""
+    point = Point(trials=5000, beta=beta)
+    threshold = step("llr").threshold(point)
+    assert threshold == step("fusion").threshold(point) == point.bayes_threshold
+    assert threshold == pytest.approx(math.log(beta), rel=1e-15)
+    table = detections({"q": [threshold, np.nextafter(threshold, 99) + 1e-9, np.nextafter(threshold, -99) - 1e-9]})
+    posteriors = step("at-prior").apply(table, None, None, point)
+    assert posteriors[0] == step("at-prior").threshold(point) == 0.5
+    assert posteriors[2] < 0.5 < posteriors[1]
+
+
 def test_at_prior_decides_as_the_bayes_threshold() -> None:
     table = detections({"q": [math.log(POINT.beta) - 0.1, math.log(POINT.beta) + 0.1, 4.0]})
     at_point = step("at-prior").apply(table, None, None, POINT)

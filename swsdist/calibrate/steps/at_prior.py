@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from swsdist.calibrate.regression import logarithm, sigmoid
+from swsdist.calibrate.regression import log_odds, logarithm, sigmoid
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
 
@@ -66,5 +66,5 @@ class AtPrior(Step[AtPriorOptions, Addable]):
         if self.options.vocabulary is not None:
             return -float(logarithm(self.options.vocabulary - 1))
         if self.options.prior == "point":
-            return -float(logarithm(point.beta))
-        return float(logarithm(self.options.prior) - logarithm(1 - self.options.prior))
+            return -point.bayes_threshold
+        return log_odds(self.options.prior)

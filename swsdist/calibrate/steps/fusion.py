@@ -15,9 +15,10 @@ from operator import add
 import pyarrow as pa
 from pydantic import Field
 
-from swsdist.calibrate.fusion import Fusion, Rows, fit_fusion, rounded_log
+from swsdist.calibrate.fusion import Fusion, Rows, fit_fusion
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step
+from swsdist.score.measures.cnxe import prior_of_beta
 
 
 class FusionOptions(Options):
@@ -44,12 +45,12 @@ class FusionStep(Step[FusionOptions, Gathered]):
     """``llr = w_0 + sum w_k s_k``, fitted on hits and false alarms of aligned joined lists."""
 
     name = "fusion"
-    version = 1
+    version = 2
     model = FusionOptions
 
     def threshold(self, point: Point) -> float | None:
         """ln(beta)."""
-        return rounded_log(point.beta)
+        return point.bayes_threshold
 
     def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
         """Rows of scores with their labels."""
@@ -64,7 +65,7 @@ class FusionStep(Step[FusionOptions, Gathered]):
         whole = reduce(add, parts)
         prior, point = self.options.prior, whole.point
         if prior is None and point is not None:
-            prior = 1 / (1 + point.beta)
+            prior = prior_of_beta(point.beta)
         return _described(fit_fusion([whole.rows], trials=None if point is None else point.trials, prior=prior))
 
     def average(self, models: Sequence[Json]) -> Json:

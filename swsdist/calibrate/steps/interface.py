@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.logistic import STEPS_SCHEMA
+from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import Tally
 from swsdist.errors import ConfigError
 from swsdist.steps import Score
@@ -39,6 +40,14 @@ class Point(NamedTuple):
 
     trials: int
     beta: float
+
+    @property
+    def bayes_threshold(self) -> float:
+        """ln(beta), natural: from it on a log-likelihood ratio is decided YES.
+
+        Source: Rodriguez-Fuentes and Penagarikano 2013, eq. 31.
+        """
+        return float(logarithm(self.beta))
 
 
 class Options(BaseModel):

@@ -47,11 +47,11 @@ from swsdist.calibrate.coding import coded
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
 from swsdist.calibrate.posterior import UNIT as SUM_UNIT
 from swsdist.calibrate.posterior import checked, sums
-from swsdist.calibrate.regression import Fitted, linear, logarithm, maximise, prior_weights, total
+from swsdist.calibrate.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.steps.q_norm import moments
-from swsdist.score.measures.cnxe import bayes_threshold, prior_of_beta
+from swsdist.score.measures.cnxe import prior_of_beta
 from swsdist.steps import Score
 
 Ints = NDArray[np.int64]
@@ -151,7 +151,7 @@ class Llr(Step[LlrOptions, Gathered]):
     """Fitted on hits and false alarms of aligned lists; its own threshold is that of eq. 31."""
 
     name = "llr"
-    version = 1
+    version = 2
     model = LlrOptions
 
     def wants(self) -> tuple[str, ...]:
@@ -165,8 +165,8 @@ class Llr(Step[LlrOptions, Gathered]):
         return None
 
     def threshold(self, point: Point) -> float:
-        """ln beta, minus the log-odds of the effective prior 1 / (1 + beta)."""
-        return bayes_threshold(prior_of_beta(point.beta))
+        """ln(beta), which is less the log-odds of the effective prior 1 / (1 + beta)."""
+        return point.bayes_threshold
 
     def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
         """Hits and false alarms by their columns and their query's Ntrue."""
@@ -193,7 +193,7 @@ class Llr(Step[LlrOptions, Gathered]):
         if fitted.slopes[0] <= 0:
             told = f"the slope of the llr is {fitted.slopes[0]:.4g}: higher scores are not more likely hits here"
             warnings.warn(told, stacklevel=2)
-        odds = float(logarithm(prior) - logarithm(1 - prior))
+        odds = log_odds(prior)
         line = Fitted(fitted.slopes, fitted.offset - odds)
         model: dict[str, object] = {"offset": line.offset, **dict(zip(self._names, line.slopes, strict=True))}
         if self.options.curve == "line":
