@@ -1,6 +1,6 @@
 """`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
 
-The functions are those of the chain fuse (`swsdist.reduce.joining`, `swsdist.calibrate.fusion`). A list tells no candidates,
+The functions are those of the chain fuse (`swsdist.reduce.fusing`, `swsdist.calibrate.fusion`). A list tells no candidates,
 so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
 without a fusion that was fitted elsewhere, all systems weigh the same.
 """
@@ -17,7 +17,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fusion import Missing, comparable, filled
+from swsdist.calibrate.fusion import Missing
 from swsdist.calibrate.joined import keys_of, parts_of, with_parts_of
 from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
@@ -27,7 +27,8 @@ from swsdist.evaluation.calibration import aligned_list
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
-from swsdist.reduce.joining import Meeting, join_lists, without_overlaps
+from swsdist.reduce.fusing import joined, without_gaps
+from swsdist.reduce.joining import Meeting, without_overlaps
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.types import DETECTIONS
 
@@ -103,14 +104,12 @@ def fuse_lists(
     lines += _strangers(lists)
     if not any(table.num_rows for table in lists.values()):
         raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
-    lists, known = comparable(lists, standardise=request.standardise)
-    joined = join_lists(lists, meet=request.meet, overlap=request.overlap)
-    given = parts_of(joined)[2]
+    places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
+    given = parts_of(places)[2]
     several = int((given.sum(axis=1) > 1).sum())
-    lines.append(f"joined: {joined.num_rows} places, {several} of them found by more than one system")
-    made = filled(joined, request.missing, known)
-    table = without_overlaps(made.table, request.overlap)
-    if gone := joined.num_rows - table.num_rows:
+    lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
+    table = without_gaps(places, known, missing=request.missing, overlap=request.overlap)
+    if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
     procedure = _procedure(request, table, systems, task, point)
     if procedure is None:

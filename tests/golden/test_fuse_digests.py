@@ -11,13 +11,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.fusion import comparable, filled
 from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.apart import Apart
 from swsdist.chains.fuse.fill import Fill
 from swsdist.chains.fuse.union import Union
 from swsdist.pipeline.stage import Stage
-from swsdist.reduce.joining import join_lists, without_overlaps
+from swsdist.reduce.fusing import joined, without_gaps
+from swsdist.reduce.joining import without_overlaps
 from swsdist.score.trials.making import TrialRules, make_trials
 from swsdist.store.digest import of_rows
 from swsdist.types import DETECTIONS, REFERENCES
@@ -66,12 +66,12 @@ def references() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def digests() -> dict[str, str]:
-    lists, known = comparable({name: listed(k) for k, name in enumerate("abc")}, standardise=False)
-    joined = join_lists(lists)
-    made = without_overlaps(filled(joined, "least", known).table, 0.5)
+    lists = {name: listed(k) for k, name in enumerate("abc")}
+    places, known = joined(lists, standardise=False, meet="overlap", overlap=0.5)
+    made = without_gaps(places, known, missing="least", overlap=0.5)
     trials = make_trials(made, references(), TrialRules("time", "stdeval", 0.5, -3.0, 3.0))
     return {
-        "union": of_rows(joined),
+        "union": of_rows(places),
         "fill": of_rows(made),
         "align-joined": of_rows(AlignJoined().kept(trials, made)),
         "apart": of_rows(without_overlaps(made, 0.5, between_queries=True)),

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.fusion import filled, with_rescored
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.told import Bucket
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.reduce.joining import without_overlaps
+from swsdist.reduce.fusing import without_gaps
 from swsdist.score import score_limits
 from swsdist.types import DETECTIONS, JOINED
 
@@ -60,11 +59,13 @@ class Fill(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Fill, then suppress."""
         payload = task.payload
-        table = context.read(payload["joined"])
-        for name in payload["rescored"]:
-            table = with_rescored(table, context.read(name))
-        table = filled(table, payload["missing"], context.read(payload["known"])).table
-        table = without_overlaps(table, payload["overlap"])
+        table = without_gaps(
+            context.read(payload["joined"]),
+            context.read(payload["known"]),
+            missing=payload["missing"],
+            overlap=payload["overlap"],
+            rescored=[context.read(name) for name in payload["rescored"]],
+        )
         place = table.schema.get_field_index("system")
         system = pa.array([payload["system"]] * table.num_rows, pa.string())
         table = table.set_column(place, DETECTIONS.field("system"), system)

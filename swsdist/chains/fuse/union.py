@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.fusion import KNOWN, comparable
+from swsdist.calibrate.fusion import KNOWN
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.told import Bucket
 from swsdist.errors import ConfigError
@@ -16,7 +16,7 @@ from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.reduce.joining import join_lists
+from swsdist.reduce.fusing import joined
 from swsdist.score import score_limits
 from swsdist.types import DETECTIONS, JOINED
 
@@ -71,15 +71,15 @@ class Union(Stage):
         """Join; rows of other buckets' queries are left to them."""
         payload = task.payload
         lists = {name: self._mine(names, payload, context) for name, names in payload["lists"].items()}
-        lists, known = comparable(lists, standardise=payload["scores"] == "q-norm")
-        joined = join_lists(lists, meet=payload["meet"], overlap=payload["overlap"])
+        standardise = payload["scores"] == "q-norm"
+        table, known = joined(lists, standardise=standardise, meet=payload["meet"], overlap=payload["overlap"])
         slots = tuple(payload["slots"])
         outputs = (
-            context.publish(task, "joined", [joined], JOINED, slots),
+            context.publish(task, "joined", [table], JOINED, slots),
             context.publish(task, "known", [known], KNOWN, slots),
         )
-        limits = score_limits(joined["score"].to_numpy().astype(np.float64))
-        return Done(outputs, Bucket(payload["bucket"], joined.num_rows, *limits))
+        limits = score_limits(table["score"].to_numpy().astype(np.float64))
+        return Done(outputs, Bucket(payload["bucket"], table.num_rows, *limits))
 
     def _mine(self, names: Sequence[str], payload: Mapping[str, int], context: Context) -> pa.Table:
         tables = [DETECTIONS.empty_table(), *(context.read(name) for name in names)]
