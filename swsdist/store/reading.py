@@ -6,7 +6,7 @@ Anyone with pyarrow can do the same: read manifest.json, the documents table it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from swsdist.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import Manifest, require
+from swsdist.store.manifest import Manifest, require, state_name
 
 
 class Block(NamedTuple):
@@ -56,6 +56,16 @@ class Store:
         self.folder = folder
         self.manifest = manifest or require(folder)
         self._watch = watch
+
+    @classmethod
+    def at(cls, root: str, state: str, *, storage: Mapping[str, object]) -> Store:
+        """A state of a store, by its folder and fingerprint, also after later ones have taken its place.
+
+        Raises:
+            StoreError: there is no store, or not in this state any more.
+        """
+        folder = Folder(root, storage)
+        return cls(folder, require(folder, state_name(state)))
 
     def documents(
         self, shard: str | None = None, columns: list[str] | None = None, track: str | None = None

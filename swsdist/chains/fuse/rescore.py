@@ -21,7 +21,6 @@ from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError
-from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.needs import Needs
@@ -30,7 +29,6 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.talkers import WHO, Talkers
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.times import seconds_to_frame
 from swsdist.types import DETECTIONS
@@ -131,9 +129,7 @@ def described(name: str, course: Course) -> Values:
 def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
     """RESCORED of the places of a bucket that a system did not find."""
     run = payload["run"]
-    root, state = run["store"]
-    folder = Folder(root, context.storage)
-    store = Store(folder, require(folder, state_name(state)))
+    store = Store.at(*run["store"], storage=context.storage)
     method, shift, margin = create(Search.model_validate(run["search"])), store.manifest.tick, payload["margin"]
     wanted = set(lacking["query_id"].to_pylist())
     groups = [read_group(context, name) for name in run["queries"]]

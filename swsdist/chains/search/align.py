@@ -12,7 +12,6 @@ from swsdist.chains.search.point import places_of, spans_of, trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score
 from swsdist.io.corpora.places import by_document
-from swsdist.io.filesystem import Folder
 from swsdist.io.speech import read_speech
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
@@ -20,7 +19,6 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
@@ -88,7 +86,7 @@ class Align(Stage):
             detections = detections.filter(pc.invert(gone))
         segments = _segments(payload, context) if "speech" in payload else None
         if segments is None and "store" in payload:  # trials are documents, and these are places in recordings
-            places = places_of(_store(payload, context))
+            places = places_of(Store.at(*payload["store"], storage=context.storage))
             detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, TrialRules(**payload["rules"]), segments), detections)
         output = context.publish(task, "trials", [trials], trials.schema, tuple(payload["slots"]))
@@ -103,10 +101,4 @@ class Align(Stage):
 def _segments(payload: Values, context: Context) -> pa.Table | None:
     settings = Score.model_validate(payload["score"])
     speech = read_speech(str(settings.speech), context.storage)
-    return segments_for(protocol_of(settings), spans_of(_store(payload, context)), speech)
-
-
-def _store(payload: Values, context: Context) -> Store:
-    root, state = payload["store"]
-    folder = Folder(root, context.storage)
-    return Store(folder, require(folder, state_name(state)))
+    return segments_for(protocol_of(settings), spans_of(Store.at(*payload["store"], storage=context.storage)), speech)

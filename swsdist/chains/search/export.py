@@ -18,7 +18,6 @@ from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Done, Part, Task, Values
 from swsdist.registries import EXPORTS
 from swsdist.store import parquet
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 
 
@@ -98,9 +97,7 @@ class Export(Stage):
         """The best hits, for exports that read them."""
         if not any(EXPORTS[kind].best_hits for kind in payload["kinds"]):
             return []
-        root, state = payload["store"]
-        folder = Folder(root, context.storage)
-        store = Store(folder, require(folder, state_name(state)))
+        store = Store.at(*payload["store"], storage=context.storage)
         hits = best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"])
         return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 

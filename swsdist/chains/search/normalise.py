@@ -12,7 +12,6 @@ from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.point import point_of
-from swsdist.chains.search.reduce import opened
 from swsdist.chains.search.told import Bucket
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
@@ -20,6 +19,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.score import score_limits
+from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS
 
 
@@ -82,7 +82,7 @@ class Normalise(Stage):
         if payload["store"] is None:
             detections = first.scores(detections, statistics)
         else:
-            talkers = Talkers(opened(payload["store"], context).documents(columns=list(WHO)))
+            talkers = Talkers(Store.at(*payload["store"], storage=context.storage).documents(columns=list(WHO)))
             known = talkers.added(detections, recordings=True)
             detections = first.scores(known, statistics).drop_columns(["talker"])
         output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))

@@ -19,7 +19,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import parquet
-from swsdist.store.manifest import pin, require, state_name
+from swsdist.store.manifest import pin
 from swsdist.store.reading import Store
 
 
@@ -89,20 +89,19 @@ class Quantise(Stage):
         from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba: planning does without
 
         payload = task.payload
-        folder = Folder(payload["store"], context.storage)
-        store = Store(folder, require(folder, state_name(payload["state"])))
+        store = Store.at(payload["store"], payload["state"], storage=context.storage)
         settings = Search.model_validate(payload["search"])
         if "shard" not in payload:
             model = fit_codebook(store, settings)
             name = f"models/codebook-{model.fingerprint}.npz"
-            with folder.temporary(".npz") as path:
+            with store.folder.temporary(".npz") as path:
                 model.save(Folder(str(path.parent)), path.name)
                 output = parquet.describe(path, name)
-                folder.publish(path, name)
+                store.folder.publish(path, name)
             return Done((Part("codebook", *output, len(model.arrays["query"])),))
         table = index_shard(store, payload["shard"], settings, payload["codebook"])
         name = postings_name(payload["codebook"], payload["content"])
-        output = parquet.publish(folder, name, [table], table.schema)
+        output = parquet.publish(store.folder, name, [table], table.schema)
         return Done(
             (Part("postings", *output, table.num_rows),),
             bytes_read=store.manifest.shard(payload["shard"]).size,

@@ -12,7 +12,6 @@ from swsdist.calibrate.statistics import made
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
-from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import weighted
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
@@ -25,7 +24,6 @@ from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
@@ -135,7 +133,7 @@ class Reduce(Stage):
             for name in payload["files"]:
                 yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
-        documents = opened(payload["store"], context).documents if payload["store"] else None
+        documents = Store.at(*payload["store"], storage=context.storage).documents if payload["store"] else None
         talkers = Talkers(documents(columns=list(WHO))) if documents and payload["by_talker"] else None
         reduced = reduce_examples(
             payload["examples"],
@@ -153,10 +151,3 @@ class Reduce(Stage):
             return reduced
         where = documents(columns=list(WHERE))
         return reduced._replace(detections=in_recordings(reduced.detections, where, payload["overlap"]))
-
-
-def opened(store: list[str], context: Context) -> Store:
-    """A state of a store, by its folder and fingerprint."""
-    root, state = store
-    folder = Folder(root, context.storage)
-    return Store(folder, require(folder, state_name(state)))

@@ -14,7 +14,6 @@ from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
 from swsdist.errors import DataError, UserError
-from swsdist.io.filesystem import Folder
 from swsdist.methods.method import Method
 from swsdist.methods.registry import create, identity
 from swsdist.needs import Needs
@@ -22,7 +21,6 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registries import METHODS
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from swsdist.store.tracks import Tracks
@@ -105,9 +103,9 @@ class Search(Stage):
         """What the method finds."""
         payload = task.payload
         method = create(Settings.model_validate(payload["search"]))
-        folder = Folder(payload["store"], context.storage)
-        manifest = require(folder, state_name(payload["state"]))
-        store = Store(folder, manifest, _watch(context, sum(manifest.shard(name).frames for name in payload["shards"])))
+        state = Store.at(payload["store"], payload["state"], storage=context.storage)
+        frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
+        store = Store(state.folder, state.manifest, _watch(context, frames))
         result = method.search(
             _prepared(task, context, method, store), store, tuple(payload["shards"]), payload["buckets"]
         )

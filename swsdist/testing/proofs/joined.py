@@ -36,7 +36,6 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.spans import Names, detections, spans_of
 from swsdist.registry import Entry
-from swsdist.store.manifest import require, state_name
 from swsdist.store.reading import Store
 from swsdist.times import seconds_to_frame
 from swsdist.types import DETECTIONS
@@ -136,8 +135,7 @@ def _run(course: Course) -> dict[str, Any]:
 def _fill(places: list[dict[str, Any]], name: str, run: dict[str, Any], context: Context) -> int:
     """Give missing places the score that a run's method has for them; how many there were."""
     missing = [row for row in places if row[name] is None]
-    folder = Folder(run["store"][0], context.storage)
-    store = Store(folder, require(folder, state_name(run["store"][1])))
+    store = Store.at(*run["store"], storage=context.storage)
     tick, method = store.manifest.tick, create(Search.model_validate(run["search"]))
     queries = method.prepare(pa.concat_tables(read_group(context, part) for part in run["queries"]), store)
     spans = [{key: row[key] for key in SPANS.names[:3]} for row in missing]

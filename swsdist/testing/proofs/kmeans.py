@@ -19,14 +19,13 @@ from swsdist.chains.search.index import Index
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import Config
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry import Entry
-from swsdist.store.manifest import pin, require, state_name
+from swsdist.store.manifest import pin
 from swsdist.store.reading import Store
 
 #: A coordinate is a whole number of 1 / ONE.
@@ -111,8 +110,7 @@ class Fit(Stage):
         """Add up, or divide."""
         if "parts" in task.payload:
             return self._divide(task)
-        folder = Folder(task.payload["store"], context.storage)
-        store = Store(folder, require(folder, state_name(task.payload["state"])))
+        store = Store.at(task.payload["store"], task.payload["state"], storage=context.storage)
         centres = np.array(task.payload["centres"], np.int64)
         sums, counts = np.zeros_like(centres), np.zeros(len(centres), np.int64)
         for block in store.blocks(task.payload["shard"]):
