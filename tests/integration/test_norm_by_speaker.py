@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
-from swsdist.errors import UserError
+from swsdist.chains.search.documents import talkers_of
+from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.stage import Context
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.reading import Store
 
@@ -42,6 +46,29 @@ def test_scores_are_those_of_the_statistics(scene: Any) -> None:
     assert np.array_equal(found["score"], found["expected"])
     both = normed.detections().merge(plain.detections(), on=keys)
     assert not np.allclose(both["score_x"], both["score_y"])
+
+
+def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once a bucket, in `reduce` and in `normalise`; of another state of the store they are read again."""
+    asked: list[list[str] | None] = []
+    read = Store.documents
+
+    def counted(self: Store, shard: Any = None, columns: Any = None, track: Any = None) -> pa.Table:
+        asked.append(columns)
+        return read(self, shard, columns, track)
+
+    monkeypatch.setattr(Store, "documents", counted)
+    scene.run(*STEPS, "reduce.buckets=3", run="a")
+    monkeypatch.undo()
+    in_plan = 1  # the plan of reduce
+    assert len(list((scene.folder / "a/tables/detections").glob("*.parquet"))) > 1
+    assert asked.count(list(WHO)) == in_plan + 1
+    context, root = Context(Folder(str(tmp_path)), {}), str(scene.folder / "a/store")
+    state = Store(Folder(root)).manifest.fingerprint
+    first = talkers_of((root, state), context)
+    assert talkers_of((root, state), context) is first
+    with pytest.raises(StoreError, match="this state of the store is gone"):
+        talkers_of((root, "0" * 32), context)
 
 
 def test_it_comes_first(scene: Any) -> None:

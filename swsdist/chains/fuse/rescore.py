@@ -14,6 +14,7 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.search.documents import talkers_of
 from swsdist.chains.search.inputs.across import takes_theirs
 from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Bucket
@@ -28,7 +29,6 @@ from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
-from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.reading import Store
 from swsdist.times import seconds_to_frame
 from swsdist.types import DETECTIONS
@@ -151,7 +151,7 @@ def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
     raw |= {"score": score, "example": found["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("talker" in entry.columns for entry in Calibrate.model_validate(run["calibrate"]).entries().values()):
-        listed = Talkers(store.documents(columns=list(WHO))).added(listed)
+        listed = talkers_of(run["store"], context).added(listed)
     return scaled(listed, payload, context)
 
 

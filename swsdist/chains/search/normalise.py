@@ -10,6 +10,7 @@ from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
+from swsdist.chains.search.documents import talkers_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Bucket
@@ -17,9 +18,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.score import score_limits
-from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS
 
 
@@ -82,8 +81,7 @@ class Normalise(Stage):
         if payload["store"] is None:
             detections = first.scores(detections, statistics)
         else:
-            talkers = Talkers(Store.at(*payload["store"], storage=context.storage).documents(columns=list(WHO)))
-            known = talkers.added(detections, recordings=True)
+            known = talkers_of(payload["store"], context).added(detections, recordings=True)
             detections = first.scores(known, statistics).drop_columns(["talker"])
         output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
         limits = score_limits(detections["score"].to_numpy())

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.statistics import made
+from swsdist.chains.search.documents import places_of, talkers_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
@@ -20,11 +21,10 @@ from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.reduce.talkers import WHO
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
-from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
 
 #: Of documents, whatever the shards.
@@ -133,8 +133,6 @@ class Reduce(Stage):
             for name in payload["files"]:
                 yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
-        documents = Store.at(*payload["store"], storage=context.storage).documents if payload["store"] else None
-        talkers = Talkers(documents(columns=list(WHO))) if documents and payload["by_talker"] else None
         reduced = reduce_examples(
             payload["examples"],
             candidates,
@@ -145,9 +143,9 @@ class Reduce(Stage):
             merge=payload["merge"],
             statistics=payload["statistics"],
             fineness=payload["fineness"],
-            talkers=talkers,
+            talkers=talkers_of(payload["store"], context) if payload["by_talker"] else None,
         )
-        if documents is None or not payload["placed"]:
+        if not payload["placed"]:
             return reduced
-        where = documents(columns=list(WHERE))
+        where = places_of(payload["store"], context)
         return reduced._replace(detections=in_recordings(reduced.detections, where, payload["overlap"]))
