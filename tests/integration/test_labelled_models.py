@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.errors import ConfigError, DataError
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
@@ -101,6 +102,65 @@ def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path
     scene.select(4, 5, 6)
     scene.run("features=" + json.dumps(behind), STREAMS, run="others")
     assert not warnings(scene, "others")
+
+
+def rename(scene: Any, before: str, after: str) -> None:
+    """Another name for a document, in the tables of a scene's own corpus."""
+    for table in ("docs", "refs"):
+        path = scene.corpus / f"{table}.csv"
+        path.write_text(path.read_text().replace(f"{before},", f"{after},"))
+
+
+def test_a_name_matters_where_labels_are_looked_up_by_it(
+    own_corpus: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was interrupted goes on with documents under other names: with the labels of these."""
+    scene = own_corpus
+    path = tmp_path / "labels.ctm"
+    lines = [
+        f"{name} 1 {t / 5} 0.2 {label[t % 4]}\n"
+        for name, label in (("d001", "abca"), ("x001", "aabc"))
+        for t in range(40)
+    ]
+    path.write_text("".join(lines))
+    scene.select(1)
+    named = f"corpus.alignments.phones={path}"
+    sets = (features(("lda", {"columns": 2, "hours": 1})), STREAMS, named)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FitTransforms, "_go_on", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(*sets)
+    monkeypatch.undo()
+    assert list((scene.folder / "run/store/models/rounds").glob("*.totals"))
+    rename(scene, "d001", "x001")
+    scene.run(*sets)
+    scene.run(*sets, run="anew")
+    models = [model_of(scene, "lda.made", run) for run in ("run", "anew")]
+    assert models[0].settings["taught_by"] == models[1].settings["taught_by"]
+    assert models[0].fingerprint == models[1].fingerprint
+
+
+def test_a_name_alone_is_nothing_to_what_is_fitted_without_labels(
+    own_corpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = own_corpus
+    scene.select(1)
+    found = []
+
+    def told(self: FitTransforms, task: Any, context: Any) -> Any:
+        found.append(task.fingerprint)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FitTransforms, "run", told)
+    for run in ("before", "after"):
+        with pytest.raises(KeyboardInterrupt):
+            scene.run(features(("pca", {"columns": 2, "hours": 1})), STREAMS, run=run)
+        rename(scene, "d001", "x001")
+    assert len(found) == 2
+    assert found[0] == found[1]
 
 
 def test_without_labels(scene: Any, tmp_path: Path) -> None:

@@ -132,7 +132,9 @@ class FitTransforms(Stage):
         for rows, seconds in _chosen(inputs.own(SearchInputs), one):
             payload = {**shared, "features": one.payload, "documents": rows, "commands": are_permitted()}
             label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
-            matters = [[row["path"], row["identity"], row["channel"], row["speaker"]] for row in rows]
+            # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
+            named = ("path", "identity", "channel", "speaker", *(() if one.labels is None else ("doc_id",)))
+            matters = [[row[name] for name in named] for row in rows]
             yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task, context: Context) -> Done:
