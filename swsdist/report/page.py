@@ -6,18 +6,14 @@ they are, and a content security policy in the page forbids whatever it does not
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-
-import jinja2
 
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.resources import resource_table
-from swsdist.report.summary import CALIBRATIONS, NOTHING, clock, fixed, short, span, summary_rows
+from swsdist.report.summary import CALIBRATIONS, NOTHING, fixed, rendered, short, span, summary_rows
 from swsdist.report.tables import Table
 
 #: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
@@ -49,7 +45,8 @@ def render_page(data: ReportData) -> str:
 
     Long tables are cut (`MOST_QUERIES`, `MOST_REJECTED`), with a note that says so and where the rest is.
     """
-    text = _template().render(
+    return rendered(
+        "report",
         data=data,
         rows=summary_rows(data),
         calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
@@ -70,8 +67,6 @@ def render_page(data: ReportData) -> str:
         versions=_table_of("Versions", data.versions),
         fusion=_fusion(data.fusion) if data.fusion else None,
     )
-    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def det_plot(data: ReportData) -> str | None:
@@ -104,19 +99,6 @@ def histogram_plot(data: ReportData) -> str | None:
         if len(found.atwv_thresholds) == 1 and found.atwv_thresholds[0] is not None:
             marks.append((f"ATWV threshold {short(found.atwv_thresholds[0])}", found.atwv_thresholds[0]))
     return histogram_svg(data.scores, marks, height=520)
-
-
-@functools.cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(clock=clock, fixed=fixed, short=short, span=span)
-    return environment.get_template("report.html.j2")
 
 
 def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:

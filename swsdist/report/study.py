@@ -9,16 +9,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 
-import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.summary import fixed, short
+from swsdist.report.summary import fixed, rendered, short
 from swsdist.report.tables import Table
 
 Floats = NDArray[np.float64]
@@ -274,13 +272,6 @@ def _breakdown_json(found: Breakdown) -> dict[str, list[float]]:
 
 def render_study(study: Study, notices: Sequence[str] = ()) -> str:
     """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     systems = [
         [
             *(one.entry.name, one.entry.task, str(len(one.entry.sweep.ntrue)), str(one.entry.trials)),
@@ -289,9 +280,9 @@ def render_study(study: Study, notices: Sequence[str] = ()) -> str:
         ]
         for one in study.systems
     ]
-    text = environment.get_template("study.html.j2").render(
+    return rendered(
+        "study",
         study=study,
-        version=version("swsdist"),
         single=study.systems[0].entry.name,
         count=len(study.systems),
         table=table_one(study),
@@ -302,8 +293,6 @@ def render_study(study: Study, notices: Sequence[str] = ()) -> str:
         notices=[*remarks(study), *notices],
         oracle=any(one.entry.logistic == "oracle" for one in study.systems),
     )
-    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def study_files(study: Study, notices: Sequence[str] = ()) -> dict[str, str]:

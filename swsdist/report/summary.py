@@ -1,19 +1,26 @@
 """The final table of a run: one row a figure, for a terminal, a log file and the head of the page.
 
 The rows are made once, by `summary_rows`; the rest is how they are laid out. Also here: how numbers are written for a
-person, so that the table and the page write them alike.
+person, so that the table and the pages write them alike, and how any page is rendered.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Literal, NamedTuple
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from swsdist.report.data import Calibration, Measures, ReportData
+
+if TYPE_CHECKING:
+    import jinja2
+    from markupsafe import Markup
 
 #: Stands for a value that does not exist.
 NOTHING = "–"
@@ -68,6 +75,41 @@ def clock(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     tail = f"{rest // 100:02d}.{rest % 100:02d}"
     return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
+def _path(text: str) -> Markup:
+    """A name that may break after its slashes."""
+    from markupsafe import Markup, escape
+
+    return Markup("/<wbr>").join(escape(part) for part in text.split("/"))
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    import jinja2  # not where a summary alone is wanted
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(clock=clock, fixed=fixed, short=short, span=span, path=_path)
+    environment.tests["text"] = lambda value: isinstance(value, str)
+    return environment.get_template(f"{name}.html.j2")
+
+
+def rendered(name: str, **values: object) -> str:
+    """A page as HTML text, to be written as UTF-8: values are escaped, and one that the template lacks is an error.
+
+    Args:
+        name: of its template.
+        values: what it shows; `version`, that of swsdist, is there for all.
+    """
+    text = _template(name).render(version=version("swsdist"), **values)
+    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def thresholds(values: tuple[float | None, ...]) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import combinations
-from pathlib import Path
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg
-from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.summary import NOTHING, fixed, rendered, short
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
@@ -201,17 +198,10 @@ def text_lines(data: SweepData) -> list[str]:
 
 def render_sweep(data: SweepData) -> str:
     """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     rows = data.table.to_pylist()
-    text = environment.get_template("sweep.html.j2").render(
+    return rendered(
+        "sweep",
         data=data,
-        version=version("swsdist"),
         head=head(data),
         words=1 + len(data.keys),
         best=list(best_rows(data)),
@@ -221,5 +211,3 @@ def render_sweep(data: SweepData) -> str:
         oracle=any(row["oracle"] for row in rows),
         figures=[*plots(data).values(), *data.more],
     )
-    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -6,20 +6,14 @@ are, and a content security policy in the page forbids whatever it does not need
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
-
-import jinja2
-from markupsafe import Markup, escape
 
 from swsdist.errors import AudioError
 from swsdist.report.answers.hits import Answer, Found
 from swsdist.report.answers.sounds import Sound, sound_of
-from swsdist.report.summary import clock, fixed, span
+from swsdist.report.summary import rendered
 
 #: Sounds and bytes of sound that a browser opens with ease.
 MOST_SOUNDS = 1000
@@ -95,17 +89,15 @@ def render_answers(
         }
         for answer, query, sound in zip(answers, asked, spoken, strict=True)
     ]
-    text = _template().render(
+    return rendered(
+        "answers",
         blocks=blocks,
         searched=searched,
         left_out=sounds.left_out,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=version("swsdist"),
         total=sum(len(answer.hits) for answer in answers),
         likely=sum(answer.likely for answer in answers),
     )
-    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class _Sounds:
@@ -153,22 +145,3 @@ def _best_first(answers: Sequence[Answer]) -> Iterator[Found]:
     """The first hit of each query, then the second of each, and so on."""
     for rank in range(max((len(answer.hits) for answer in answers), default=0)):
         yield from (answer.hits[rank] for answer in answers if rank < len(answer.hits))
-
-
-@functools.cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parents[1] / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(clock=clock, fixed=fixed, span=span, path=_path)
-    environment.tests["text"] = lambda value: isinstance(value, str)
-    return environment.get_template("answers.html.j2")
-
-
-def _path(text: str) -> Markup:
-    """A name that may break after its slashes."""
-    return Markup("/<wbr>").join(escape(part) for part in text.split("/"))

@@ -7,10 +7,7 @@ security policy in the page forbids whatever it does not need.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
-from pathlib import Path
 
-import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +15,7 @@ from swsdist.report.comparing.tables import about_tables, breakdown_tables, entr
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.run import beside
 from swsdist.report.plots.svg import Line, Mark, det_svg
-from swsdist.report.summary import fixed
+from swsdist.report.summary import fixed, rendered
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import ComparisonData, DetLine, Measured
 
@@ -32,18 +29,11 @@ _LEGEND, _WIDE, _NARROW = 300, 900, 560
 
 def render_comparison(data: ComparisonData) -> str:
     """The page as HTML text, to be written as UTF-8."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parents[1] / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     lines = {line.name for line in data.lines}
-    text = environment.get_template("comparison.html.j2").render(
+    return rendered(
+        "comparison",
         data=data,
         title=" · ".join(data.systems),
-        version=version("swsdist"),
         about=about_tables(data),
         det=det_plot(data),
         without=[one.name for one in data.about if one.name not in lines],
@@ -60,8 +50,6 @@ def render_comparison(data: ComparisonData) -> str:
         entropies=entropy_tables(data),
         breakdowns=breakdown_tables(data),
     )
-    # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def det_plot(data: ComparisonData) -> str | None:
