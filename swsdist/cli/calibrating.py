@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
-from swsdist.cli.outputs import written
+from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
+from swsdist.cli.outputs import save_fitted, written
 from swsdist.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def calibrate(
     """
     from pathlib import Path
 
-    from swsdist.evaluation.calibration import Request, point_without_references
+    from swsdist.evaluation.calibration import Request
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
-    from swsdist.evaluation.reading import protocol_for, read_task
+    from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 
@@ -95,12 +95,7 @@ def calibrate(
     reader = source or reader_of(system)
     kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
-    files = task_files(options)
-    task = point = None
-    if has_references(options):
-        task = read_task(**files, protocol=rules, notices=notices)
-    else:
-        point = point_without_references(rules, options["ecf"], options["seconds"])
+    task, point = task_or_point(options, rules, notices)
     request = Request(
         options["method"],
         fitted_file(options["fit"]),
@@ -114,11 +109,7 @@ def calibrate(
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
     print("\n".join([*result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]))
-    if save is not None:
-        if result.fitted is None:
-            raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
-        Path(save).write_bytes(result.fitted)
-        print(f"{save}: what was fitted")
+    save_fitted(save, result.fitted)
     warn(notices)
     return 0
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import click
 
-from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
-from swsdist.cli.outputs import written
+from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
+from swsdist.cli.outputs import save_fitted, written
 from swsdist.registries import WRITERS
 
 if TYPE_CHECKING:
@@ -93,10 +93,9 @@ def fuse(
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
-    from swsdist.evaluation.calibration import point_without_references
     from swsdist.evaluation.fusion import Request, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
-    from swsdist.evaluation.reading import protocol_for, read_task
+    from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.writing import kinds_of, write_list
     from swsdist.io.notices import Notices
 
@@ -104,11 +103,7 @@ def fuse(
         kinds_of(Path(out))
     notices = Notices(strict)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
-    task = point = None
-    if has_references(options):
-        task = read_task(**task_files(options), protocol=rules, notices=notices)
-    else:
-        point = point_without_references(rules, options["ecf"], options["seconds"])
+    task, point = task_or_point(options, rules, notices)
     request = Request(
         options["scores"] == "q-norm",
         options["meet"],
@@ -127,10 +122,6 @@ def fuse(
     result = fuse_lists(given, request, task, point)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
     print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
-    if save is not None:
-        if result.fitted is None:
-            raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
-        Path(save).write_bytes(result.fitted)
-        print(f"{save}: what was fitted")
+    save_fitted(save, result.fitted)
     warn(notices)
     return 0

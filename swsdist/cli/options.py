@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from swsdist.evaluation.task import ScoringTask
     from swsdist.io.notices import Notices
+    from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -89,9 +91,20 @@ def task_files(options: TaskOptions) -> TaskFiles:
     )
 
 
-def has_references(options: TaskOptions) -> bool:
-    """Whether these options say where the references come from."""
-    return any((options["rttm"], options["ctm"], options["references"]))
+def task_or_point(
+    options: TaskOptions, rules: Protocol, notices: Notices
+) -> tuple[ScoringTask | None, OperatingPoint | None]:
+    """What these options say a list is scored by: the task, or without references only the operating point, if that is known.
+
+    Raises:
+        UserError: a file cannot be read, or what it holds is wrong.
+    """
+    from swsdist.evaluation.calibration import point_without_references
+    from swsdist.evaluation.reading import read_task
+
+    if any((options["rttm"], options["ctm"], options["references"])):
+        return read_task(**task_files(options), protocol=rules, notices=notices), None
+    return None, point_without_references(rules, options["ecf"], options["seconds"])
 
 
 def warn(notices: Notices) -> None:

@@ -119,6 +119,20 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     return plain.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
+def save_fitted(path: str | None, fitted: bytes | None) -> None:
+    """Write what was fitted to the file of `--save`, if that was given, and say so.
+
+    Raises:
+        click.UsageError: nothing was fitted.
+    """
+    if path is None:
+        return
+    if fitted is None:
+        raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
+    Path(path).write_bytes(fitted)
+    print(f"{path}: what was fitted")
+
+
 def check_place(path: str | None) -> None:
     """Whether a file can be written there; None and `-` (standard output) are fine.
 
