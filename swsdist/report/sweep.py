@@ -21,8 +21,29 @@ from swsdist.report.summary import NOTHING, fixed, short
 _MOST_LINES = 8
 #: Cells of a map, and rows of the page's table.
 _MOST_CELLS, _MOST_ROWS = 2000, 400
-#: Best points that are shown apart.
-_MOST_BEST = 10
+#: Maps of the same two keys, each of what is scored by something else.
+_MOST_MAPS = 4
+#: Best points that are shown apart, and rankings that they are of.
+_MOST_BEST, _MOST_RANKINGS = 10, 40
+
+
+#: A row of the table.
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Points that are scored by the same.
+
+    Attributes:
+        scored_by: in what that differs from other rankings, in a line; empty where there is one ranking.
+        best: numbers of the points, the best first; those that failed, and oracles beside others, are not among them.
+        tested: whether there are intervals and tests: the objective is a mean over queries.
+    """
+
+    scored_by: str
+    best: tuple[int, ...]
+    tested: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +56,7 @@ class SweepData:
         keys, measures: names of the columns of keys and of measures.
         objective: name of the measure that ranks.
         lowest: less of it is better.
-        best: numbers of the points, the best first.
-        tested: whether there are intervals and tests.
+        rankings: of points that are scored by the same.
         level: of the intervals.
         about: pairs of what and which, shown at the top.
         notices: what a reader should know.
@@ -50,20 +70,31 @@ class SweepData:
     measures: tuple[str, ...]
     objective: str
     lowest: bool
-    best: tuple[int, ...]
-    tested: bool
+    rankings: tuple[Ranking, ...]
     level: float
     about: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     more: tuple[tuple[str, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def tested(self) -> bool:
+        """Whether any points have intervals and tests."""
+        return any(one.tested for one in self.rankings)
+
+    @property
+    def winner(self) -> int | None:
+        """The best point; None where points are scored in several ways, and so none is the best of all."""
+        (first, *others) = self.rankings
+        return first.best[0] if first.best and not others else None
+
 
 def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary.
 
     A curve has a line for each combination of the other keys, where these are few; else every point is a dot. A cell of a map
-    is the best of the points that share its two values. Oracle KST is in neither.
+    is the best of the points that share its two values; where these are scored in several ways, there is a map for each of
+    the first few. Oracle KST is in neither.
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
     varied = [key for key in data.keys if len({_told(row[key]) for row in rows}) > 1]
@@ -72,13 +103,27 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
         if _is_number(data.table, key):
             found[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
     for one, other in combinations(varied, 2):
-        drawn = _map(data, rows, one, other)
-        if drawn is not None:
-            found[f"map-{one}-{other}"] = drawn
+        several = _apart(data, rows, one, other)
+        for number, (told, some) in enumerate(several.items(), 1):
+            drawn = _map(data, some, one, other)
+            if drawn is not None:
+                name = f"map-{one}-{other}" + (f"-{number}" if len(several) > 1 else "")
+                found[name] = (drawn[0].removesuffix(".") + (f"; scored by {told}." if told else "."), drawn[1])
     return found
 
 
-def _is_reference(row: dict[str, object]) -> bool:
+def _apart(data: SweepData, rows: list[Row], one: str, other: str) -> dict[str, list[Row]]:
+    """The points of a map; of several maps, by what they are scored by, where a cell would mix what is not comparable."""
+    cells: dict[tuple[str, str], set[object]] = {}
+    for row in rows:
+        cells.setdefault((_told(row[one]), _told(row[other])), set()).add(row["scored_by"])
+    if all(len(ways) == 1 for ways in cells.values()):
+        return {"": rows}
+    ways = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
+    return {told: [row for row in rows if row["scored_by"] == told] for told in ways[:_MOST_MAPS]}
+
+
+def _is_reference(row: Row) -> bool:
     return "oracle-kst" in str(row.get("calibrate.steps"))
 
 
@@ -91,14 +136,14 @@ def _told(value: object) -> str:
     return NOTHING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _curve(data: SweepData, rows: list[dict[str, object]], key: str, others: list[str]) -> tuple[str, str]:
+def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tuple[str, str]:
     groups: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for row in rows:
         x, y = row[key], row[data.objective]
         if isinstance(x, int | float) and isinstance(y, int | float):
             groups.setdefault(tuple(_told(row[other]) for other in others), []).append((float(x), float(y)))
     axes, title = Axes(key, data.objective), f"{data.objective} against {key}"
-    best = next((row for row in rows if row["point"] == data.best[0]), None) if data.best else None
+    best = next((row for row in rows if row["point"] == data.winner), None)
     if len(groups) > _MOST_LINES or all(len(points) < 2 for points in groups.values()):
         points = np.array([point for some in groups.values() for point in some])
         return f"{title}; a dot a point.", dots_svg(points[:, 0], points[:, 1], axes, title=title)
@@ -111,10 +156,11 @@ def _curve(data: SweepData, rows: list[dict[str, object]], key: str, others: lis
             if isinstance(at[0], int | float) and isinstance(at[1], int | float):
                 marks.append((float(at[0]), float(at[1]), kind))
     lines = f", a line for each {' and '.join(others)}" if others else ""
-    return f"{title}{lines}; the dot is the best point.", lines_svg(series, axes, marks=marks, title=title)
+    dot = "; the dot is the best point" if marks else ""
+    return f"{title}{lines}{dot}.", lines_svg(series, axes, marks=marks, title=title)
 
 
-def _map(data: SweepData, rows: list[dict[str, object]], one: str, other: str) -> tuple[str, str] | None:
+def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
     down, across = (_ordered([row[key] for row in rows]) for key in (one, other))
     if len(down) > len(across):
         one, other, down, across = other, one, across, down
@@ -130,7 +176,7 @@ def _map(data: SweepData, rows: list[dict[str, object]], one: str, other: str) -
         known = place.get(at)
         if known is None or (value < known if data.lowest else value > known):
             place[at] = grid[at] = float(value)
-        if data.best and row["point"] == data.best[0]:
+        if row["point"] == data.winner:
             frame = at
     title = f"{data.objective} by {one} and {other}"
     drawn = heat_svg(
@@ -158,16 +204,19 @@ def _ordered(values: Sequence[object]) -> list[str]:
 
 def head(data: SweepData) -> list[str]:
     """Columns of the tables that people read."""
+    ranked = ["scored by", "rank"] if len(data.rankings) > 1 else []
     interval = [f"{100 * data.level:g} % interval"] if data.tested else []
-    tests = ["to the best", "p, Holm", "p, max T"] if data.tested else []
+    tests = ["to the best" + (" alike" if ranked else ""), "p, Holm", "p, max T"] if data.tested else []
     others = [name for name in data.measures if name != data.objective][:6]
-    return ["point", *data.keys, data.objective, *interval, *others, *tests]
+    return ["point", *data.keys, *ranked, data.objective, *interval, *others, *tests]
 
 
-def cells(data: SweepData, row: dict[str, object]) -> list[str]:
+def cells(data: SweepData, row: Row) -> list[str]:
     """A point in these columns."""
     value = row[data.objective]
     found = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
+    if len(data.rankings) > 1:
+        found += [_told(row["scored_by"]), _told(row["rank"])]
     if not isinstance(value, float):
         return [*found, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(found))]
     found.append(fixed(value) + (" oracle" if row["oracle"] else ""))
@@ -185,18 +234,37 @@ def cells(data: SweepData, row: dict[str, object]) -> list[str]:
 
 
 def best_rows(data: SweepData) -> Iterator[list[str]]:
-    """The best points, best first."""
+    """The best points, best first; of several rankings one after the other, those of a single point left out."""
     by_number = {row["point"]: row for row in data.table.to_pylist()}
-    for number in data.best[:_MOST_BEST]:
-        yield cells(data, by_number[number])
+    rankings = [one for one in data.rankings if len(one.best) > 1 or len(data.rankings) == 1]
+    most = max(1, _MOST_BEST // max(1, len(rankings)))
+    for ranking in rankings[:_MOST_RANKINGS]:
+        for number in ranking.best[:most]:
+            yield cells(data, by_number[number])
+
+
+def _of_rankings(data: SweepData) -> str:
+    """What a reader should know of the table of the best points, where there are several rankings."""
+    several = sum(len(one.best) > 1 for one in data.rankings)
+    if len(data.rankings) == 1:
+        return ""
+    if several > _MOST_RANKINGS:
+        return f"{several - _MOST_RANKINGS} more ways of scoring are in points.csv (columns scored_by and rank)."
+    return "" if several else "No two points are scored alike, so there is nothing to rank."
 
 
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
+    more = _of_rankings(data)
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*(f"{what}: {which}" for what, which in data.about), "", *lines]
+    return [
+        *(f"{what}: {which}" for what, which in data.about),
+        "",
+        *(lines if len(rows) > 1 else []),
+        *filter(None, [more]),
+    ]
 
 
 def render_sweep(data: SweepData) -> str:
@@ -213,8 +281,9 @@ def render_sweep(data: SweepData) -> str:
         data=data,
         version=version("swsdist"),
         head=head(data),
-        words=1 + len(data.keys),
+        words=1 + len(data.keys) + (len(data.rankings) > 1),
         best=list(best_rows(data)),
+        of_rankings=_of_rankings(data),
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],

@@ -11,16 +11,25 @@ import pyarrow as pa
 import pytest
 
 from swsdist.report.plots.heat import heat_svg
-from swsdist.report.sweep import SweepData, best_rows, plots, render_sweep, text_lines
+from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 
 NS = "{http://www.w3.org/2000/svg}"
 
 
 def data(rows: list[dict[str, Any]], keys: tuple[str, ...], **values: Any) -> SweepData:
-    every = [{"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, **row} for k, row in enumerate(rows)]
+    every = [
+        {"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, "scored_by": None, "rank": None, **row}
+        for k, row in enumerate(rows)
+    ]
     rated = sorted((row for row in every if row["auc"] is not None), key=lambda row: -row["auc"])
-    best = tuple(row["point"] for row in rated)
-    given = {"best": best, "lowest": False, "tested": False, "level": 0.95, **values}
+    ways = list(dict.fromkeys(row["scored_by"] for row in every))
+    best = [(way, tuple(row["point"] for row in rated if row["scored_by"] == way)) for way in ways]
+    given = {
+        "lowest": False,
+        "rankings": tuple(Ranking(way or "", numbers, False) for way, numbers in best),
+        "level": 0.95,
+        **values,
+    }
     return SweepData("<b>mine</b>", pa.Table.from_pylist(every), keys, ("auc",), "auc", **given)
 
 
@@ -92,3 +101,30 @@ def test_oracle_is_told() -> None:
     page = render_sweep(data(rows, ("a", "b")))
     assert "<strong>Oracle.</strong>" in page
     assert " oracle</td>" in page
+
+
+def ways() -> list[dict[str, Any]]:
+    return [{**row, "scored_by": f"score.beta: {beta}", "rank": 1} for row in grid() for beta in (1, 9)]
+
+
+def test_what_is_scored_differently_is_not_ranked_together() -> None:
+    given = data(ways(), ("a", "b"))
+    assert given.winner is None
+    shown = list(best_rows(given))
+    assert [row[3] for row in shown] == ["score.beta: 1"] * 5 + ["score.beta: 9"] * 5
+    page, lines = render_sweep(given), text_lines(given)
+    assert "among points that are scored alike" in page
+    assert any(re.search(r"scored by +rank", line) for line in lines)
+    drawn = plots(given)
+    # A cell of one map would have the best of values that are not comparable.
+    assert list(drawn) == ["curve-a", "map-a-b-1", "map-a-b-2"]
+    assert drawn["map-a-b-2"][0].endswith("scored by score.beta: 9.")
+    assert "the dot is the best" not in drawn["curve-a"][0]
+
+
+def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
+    rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
+    given = data(rows, ("a",))
+    assert list(best_rows(given)) == []
+    assert text_lines(given)[-1] == "No two points are scored alike, so there is nothing to rank."
+    assert "nothing to rank" in render_sweep(given)

@@ -120,6 +120,7 @@ def _scored(given: Given, one: Entry, wanted: Sequence[_Wanted], before: int, se
             one.logistic,
             one.logistic == "oracle" or at.method == "oracle-kst",
             at.method,
+            {"task": one.task, "score.beta": shown(beta)},
         )
         yield PointResult(
             point,

@@ -10,7 +10,7 @@ its own, of the config's chain. Tasks that plans share are done once in any case
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -40,6 +40,10 @@ Decides = Method | Literal["fitted"]
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
 
 
+#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`.
+_NOT_SCORED = {"examples", "talkers", "alignments", "parts", "cohort", "protocol"}
+
+
 @dataclass(frozen=True)
 class Point:
     """A point.
@@ -51,6 +55,7 @@ class Point:
         fit: what was fitted on: `crossfit`, `oracle`, `none` or a file.
         oracle: it knows how often each query occurs, or was fitted on what is scored.
         method: how it is decided, where the chain `sweep` scores it; None: the config's whole chain is run.
+        scored_by: all that says what its values are of, as text by key; points are compared only where it is the same.
     """
 
     number: int
@@ -59,6 +64,7 @@ class Point:
     fit: str
     oracle: bool
     method: Decides | None
+    scored_by: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,8 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         method = _method(config, wanted)
         config = _with_store(config, beside, given.where(number))
         fit = config.calibrate.fit
-        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, config))
+        rules = scored_by(config)
+        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, config))
     groups: dict[str, Group] = {}
     for point in made:
         if point.method is not None:
@@ -159,6 +166,17 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
 def told(keys: Keys) -> str:
     """A point in one line."""
     return ", ".join(f"{key}: {shown(value, 60)}" for key, value in keys.items()) or "the base"
+
+
+def scored_by(config: Config) -> dict[str, str]:
+    """What is searched, where queries truly occur, and the rules of counting: all that says what a measure is of."""
+    corpus = config.corpus.model_dump(mode="json", exclude=_NOT_SCORED)
+    values = {f"corpus.{key}": value for key, value in corpus.items()}
+    # The rules themselves: a protocol by its name, and the same rules by their keys, are one.
+    rules = asdict(protocol_of(config.score))
+    values |= {f"score.{key}": value for key, value in rules.items() if key != "name"}
+    values["score.speech"] = config.score.speech
+    return {key: shown(value) for key, value in values.items()}
 
 
 def _config(
@@ -276,6 +294,6 @@ def _oracles(group: Group, before: int) -> list[Planned]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(made) + 1
         keys["calibrate.steps"] = steps
-        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.config)
+        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.config)
     group.points.extend(made.values())
     return list(made.values())
