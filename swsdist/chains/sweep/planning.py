@@ -9,6 +9,7 @@ its own, of the config's chain. Tasks that plans share are done once in any case
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,10 +19,10 @@ from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, measure_names
+from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
-from swsdist.config.loader import Assignment
+from swsdist.config.loader import Assignment, Placed
 from swsdist.config.suggest import shown
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.fingerprint import fingerprint
@@ -125,6 +126,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
     Raises:
         ConfigError: a point's config is not valid: it says which, and which key; or two points are the same.
     """
+    refuse_idle_sets(given, sets, corpus)
     made: list[Planned] = []
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
@@ -132,12 +134,14 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
     for number, keys in enumerate(given.points, 1):
         config = _config(given, keys, number, corpus, run, sets)
         if config.chain == "sweep":
-            raise ConfigError("a sweep is of another chain", where=f"{given.path}: chain", remedy="leave chain out")
+            raise ConfigError(
+                "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
+            )
         name = fingerprint(settings_of(config), _rest(config))[:12]
         if name in known:
             raise ConfigError(
                 f"points {known[name]} and {number} are the same: {told(keys)}",
-                where=given.path,
+                where=given.where(number),
                 remedy="leave one of them out",
             )
         known[name] = number
@@ -155,7 +159,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         if not any(group.by_term for group in groups.values()):
             raise ConfigError(
                 "oracle_kst goes beside points that end in kst or sto and measure ATWV alone",
-                where=given.path,
+                where=given.at("oracle_kst"),
                 remedy=f"set measures: [{', '.join(RESCORED)}], or leave oracle_kst out",
             )
         for group in groups.values():
@@ -184,20 +188,29 @@ def _config(
 ) -> Config:
     file = given.file
     folder = str(Path(given.path).absolute().parent)
-    base, mine = ([(f"{key}={_text(value)}", folder) for key, value in some.items()] for some in (file.set, keys))
-    corpus, run = corpus or file.corpus, run or file.run
+    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
+    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
+    # Relative to here, as all of the command line; those of the file are absolute.
+    corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
     try:
         if isinstance(file.config, str):
             return load_config(file.config, every, corpus=corpus, run=run)
         values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
         values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-        return config_from_dict(values, folder, every)
+        origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
+        return config_from_dict(values, folder, every, origins=origins)
     except ConfigError as error:
+        if error.where and error.where.startswith((f"{given.path}:", "--")):
+            raise
         wrong = next((key for key in keys if key in str(error)), None)
-        at = f" ({wrong}: {shown(keys[wrong], 60)})" if wrong is not None else f" ({told(keys)})" if keys else ""
-        where = f"{given.where(number)}{at}" + (f": {error.where}" if error.where else "")
+        at = given.where(number, wrong) + (f" ({told(keys)})" if wrong is None and keys else "")
+        where = f"{at}: {error.where}" if error.where else at
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
 
 
 def _text(value: object) -> str:

@@ -172,7 +172,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
     return study(found, alphas=list(alphas)) if found else None
 
 
-def alphas_of(path: str, plans: Plans) -> list[float]:
+def alphas_of(given: Given, plans: Plans) -> list[float]:
     """Values of alpha among the points, ascending.
 
     Raises:
@@ -183,7 +183,7 @@ def alphas_of(path: str, plans: Plans) -> list[float]:
     if not values:
         raise ConfigError(
             "report: kst is of points that end in kst or sto, and measure ATWV alone",
-            where=path,
+            where=given.at("report"),
             remedy="see configs/sweeps/kst_alpha.yaml",
         )
     return sorted(values)

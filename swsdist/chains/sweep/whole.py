@@ -64,7 +64,7 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = planned(given, corpus=corpus, run=run, sets=sets)
-        alphas = alphas_of(given.path, plans) if given.file.report == "kst" else []
+        alphas = alphas_of(given, plans) if given.file.report == "kst" else []
         swept = run_sweep(plans, given.file.objective.measure, progress)
         found, told = study_of(plans, swept, alphas) if alphas else None, list(swept.notices)
         config = plans.points[0].config
@@ -86,10 +86,10 @@ def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tu
     if corpus is not None or sets:
         raise ConfigError(
             "a sweep over lists has no config, so --corpus and --set mean nothing",
-            where=given.path,
+            where=given.at("lists"),
             remedy="write what is the same for all points below set, in the file",
         )
     place = run or given.file.run
     if place is None:
-        raise ConfigError("there is no folder to write to", where=given.path, remedy="give run, or --run FOLDER")
+        raise ConfigError("there is no folder to write to", where=given.at("run"), remedy="give run, or --run FOLDER")
     return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100
