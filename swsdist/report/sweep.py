@@ -14,13 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.report.plots.heat import heat_svg
-from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
+from swsdist.report.plots.scatter import scatter_svg
 from swsdist.report.summary import NOTHING, fixed, short
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
 #: Cells of a map, and rows of the page's table.
 _MOST_CELLS, _MOST_ROWS = 2000, 400
+#: Points of a scatter; and the part of a map's cells that points must fill, or it is no grid of theirs.
+_MOST_DOTS, _LEAST_FILLED = 3000, 0.75
 #: Maps of the same two keys, each of what is scored by something else.
 _MOST_MAPS = 4
 #: Best points that are shown apart, and rankings that they are of.
@@ -90,7 +93,7 @@ class SweepData:
 
 
 def plots(data: SweepData) -> dict[str, tuple[str, str]]:
-    """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary.
+    """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary; of draws, a scatter.
 
     A curve has a line for each combination of the other keys, where these are few; else every point is a dot. A cell of a map
     is the best of the points that share its two values; where these are scored in several ways, there is a map for each of
@@ -105,9 +108,11 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     for one, other in combinations(varied, 2):
         several = _apart(data, rows, one, other)
         for number, (told, some) in enumerate(several.items(), 1):
-            drawn = _map(data, some, one, other)
+            kind, drawn = "map", _map(data, some, one, other)
+            if drawn is None:
+                kind, drawn = "scatter", _scatter(data, some, one, other)
             if drawn is not None:
-                name = f"map-{one}-{other}" + (f"-{number}" if len(several) > 1 else "")
+                name = f"{kind}-{one}-{other}" + (f"-{number}" if len(several) > 1 else "")
                 found[name] = (drawn[0].removesuffix(".") + (f"; scored by {told}." if told else "."), drawn[1])
     return found
 
@@ -142,7 +147,8 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
         x, y = row[key], row[data.objective]
         if isinstance(x, int | float) and isinstance(y, int | float):
             groups.setdefault(tuple(_told(row[other]) for other in others), []).append((float(x), float(y)))
-    axes, title = Axes(key, data.objective), f"{data.objective} against {key}"
+    every = [x for some in groups.values() for x, _ in some]
+    axes, title = Axes(key, data.objective, x_log=spans_decades(every)), f"{data.objective} against {key}"
     best = next((row for row in rows if row["point"] == data.winner), None)
     if len(groups) > _MOST_LINES or all(len(points) < 2 for points in groups.values()):
         points = np.array([point for some in groups.values() for point in some])
@@ -164,7 +170,10 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
     down, across = (_ordered([row[key] for row in rows]) for key in (one, other))
     if len(down) > len(across):
         one, other, down, across = other, one, across, down
-    if not 2 <= len(down) * len(across) <= _MOST_CELLS or len(down) * len(across) > 4 * len(rows):
+    filled = len({(_told(row[one]), _told(row[other])) for row in rows})
+    numbers = _is_number(data.table, one) or _is_number(data.table, other)
+    least = _LEAST_FILLED if numbers else 0.25
+    if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
         return None  # draws, not a grid
     grid: NDArray[np.float64] = np.full((len(down), len(across)), np.nan)
     place: dict[tuple[int, int], float] = {}
@@ -190,6 +199,34 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
         less_is_better=data.lowest,
     )
     return f"{title}: the best of the points of each cell, the better the darker; framed: the best point.", drawn
+
+
+def _scatter(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
+    if not _is_number(data.table, one):
+        one, other = other, one
+    used = [row for row in rows if row[one] is not None and row[other] is not None]
+    across = [value for value in (row[one] for row in used) if isinstance(value, int | float)]
+    up = [float(value) if isinstance(value, int | float) else _told(value) for value in (row[other] for row in used)]
+    texts = {value for value in up if isinstance(value, str)}
+    if not _is_number(data.table, one) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
+        return None
+    values = [float(str(row[data.objective])) for row in used]
+    title = f"{data.objective} by {one} and {other}"
+    best = next((k for k, row in enumerate(used) if row["point"] == data.winner), None)
+    drawn = scatter_svg(
+        across,
+        [str(value) for value in up] if texts else [float(value) for value in up],
+        values,
+        x_title=one,
+        y_title=other,
+        value_title=data.objective,
+        title=title,
+        best=best,
+        less_is_better=data.lowest,
+    )
+    spread = ", spread up and down in their rows" if texts else ""
+    ring = "; ringed: the best point" if best is not None else ""
+    return f"{title}: the points{spread}, the better the darker{ring}.", drawn
 
 
 def _ordered(values: Sequence[object]) -> list[str]:

@@ -93,6 +93,16 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
         (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: no such key"),
         (GRID.replace("config.yaml", "{systme: a}"), (), "sweep.yaml:1: systme: no such key"),
         (GRID.replace("kst]", "kts]"), (), "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
+        (
+            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options.kst.alpha: [1, x]"),
+            (),
+            "sweep.yaml:6, point 2 (calibrate.options.kst.alpha: x): calibrate.options.kst.alpha: Input should be a valid",
+        ),
+        (
+            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options: [{kst: {alpha: -1}}]"),
+            (),
+            "sweep.yaml:6, point 1 (calibrate.options: {kst: {alpha: -1}})",
+        ),
         (GRID, ("--set", "calibrate.alpha=9"), "--set calibrate.alpha=9: calibrate.alpha is set for all points"),
         (GRID, ("--set", "calibrate.alpha=9"), "every point sets calibrate.alpha itself, the first in sweep.yaml:6"),
         (GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "oracle_kst: true\n", (), "sweep.yaml:8, oracle_kst: "),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.report.plots.heat import heat_svg
+from swsdist.report.plots.run import log_ticks, spans_decades
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -51,11 +52,60 @@ def test_a_grid_has_curves_and_a_map() -> None:
     assert min(shades) == pytest.approx(0.06)
 
 
+def draws() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    return [
+        {
+            "a": float(rng.uniform(0.5, 3)),
+            "b": float(10 ** rng.uniform(0, 3)),
+            "c": "xy"[k % 2],
+            "auc": float(rng.random()),
+        }
+        for k in range(60)
+    ]
+
+
+def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
+    """Each draw would have a cell of a map to itself."""
+    rows = draws()
+    found = plots(data(rows, ("a", "b", "c")))
+    assert list(found) == ["curve-a", "curve-b", "scatter-a-b", "scatter-a-c", "scatter-b-c"]
+    for name in ("scatter-a-b", "scatter-b-c"):
+        picture = ElementTree.fromstring(found[name][1])
+        dots = [dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") != "none"]
+        assert len(dots) == 60
+        assert (dots[0].get("fill"), dots[-1].get("fill")) == ("#fde725", "#440154")  # the best on top, and darkest
+        (ring,) = (dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") == "none")
+        assert (ring.get("cx"), ring.get("cy")) == (dots[-1].get("cx"), dots[-1].get("cy"))
+
+
+def test_an_axis_over_decades_is_logarithmic() -> None:
+    rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
+    found = plots(data(rows, ("a", "b")))
+    for name, kind in (("scatter-a-b", "cy"), ("curve-b", "cx")):
+        dots = ElementTree.fromstring(found[name][1]).iter(f"{NS}circle")
+        places = sorted({float(dot.get(kind) or 0) for dot in dots if name[0] == "s" or dot.get("r") == "2.5"})
+        if places:
+            assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
+        labels = [text.text for text in ElementTree.fromstring(found[name][1]).iter(f"{NS}text")]
+        assert {"1", "10", "100", "1000"} <= set(labels)
+    even = plots(data([{**row, "b": row["a"]} for row in rows], ("a", "b")))
+    assert "1000" not in even["curve-b"][1].split(">")
+
+
+def test_ticks_of_a_logarithmic_axis() -> None:
+    places, labels = log_ticks(0, 2)
+    assert labels == ["1", "2", "5", "10", "20", "50", "100"]
+    assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
+    assert log_ticks(-8, 0)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
+    assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
+
+
 def test_draws_are_dots_and_no_map() -> None:
     rng = np.random.default_rng(0)
     rows = [{"a": float(rng.random()), "b": float(rng.random()), "auc": float(rng.random())} for _ in range(30)]
     found = plots(data(rows, ("a", "b")))
-    assert list(found) == ["curve-a", "curve-b"]
+    assert list(found) == ["curve-a", "curve-b", "scatter-a-b"]
     assert len(list(ElementTree.fromstring(found["curve-a"][1]).iter(f"{NS}circle"))) == 30
 
 

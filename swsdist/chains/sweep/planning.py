@@ -10,7 +10,8 @@ its own, of the config's chain. Tasks that plans share are done once in any case
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -132,7 +133,12 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
     beside: dict[str, object] = {}
     wanted = set(measure_names(given.file.measures))
     for number, keys in enumerate(given.points, 1):
-        config = _config(given, keys, number, corpus, run, sets)
+        with _of_point(given, number):
+            config = _config(given, keys, number, corpus, run, sets)
+            method = _method(config, wanted)
+            if method in ("kst", "sto"):
+                alpha_of(config.calibrate)
+            rules = scored_by(config)
         if config.chain == "sweep":
             raise ConfigError(
                 "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
@@ -145,10 +151,8 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
                 remedy="leave one of them out",
             )
         known[name] = number
-        method = _method(config, wanted)
         config = _with_store(config, beside, given.where(number))
         fit = config.calibrate.fit
-        rules = scored_by(config)
         made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, config))
     groups: dict[str, Group] = {}
     for point in made:
@@ -193,17 +197,24 @@ def _config(
     # Relative to here, as all of the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
+    if isinstance(file.config, str):
+        return load_config(file.config, every, corpus=corpus, run=run)
+    values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
+    values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
+    origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
+    return config_from_dict(values, folder, every, origins=origins)
+
+
+@contextmanager
+def _of_point(given: Given, number: int) -> Iterator[None]:
+    """What is wrong with a point's config names the point, and the key of the sweep's file, if one is named in it."""
     try:
-        if isinstance(file.config, str):
-            return load_config(file.config, every, corpus=corpus, run=run)
-        values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
-        values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-        origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
-        return config_from_dict(values, folder, every, origins=origins)
-    except ConfigError as error:
+        yield
+    except UserError as error:
         if error.where and error.where.startswith((f"{given.path}:", "--")):
-            raise
-        wrong = next((key for key in keys if key in str(error)), None)
+            raise  # it does
+        keys = given.points[number - 1]
+        wrong = next((key for key in (*keys, *given.file.set) if key in str(error)), None)
         at = given.where(number, wrong) + (f" ({told(keys)})" if wrong is None and keys else "")
         where = f"{at}: {error.where}" if error.where else at
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None
@@ -288,10 +299,14 @@ def _group(config: Config, method: Decides) -> str:
 
 
 def alpha_of(settings: Calibrate) -> float:
-    """Alpha of the last step."""
+    """Alpha of the last step.
+
+    Raises:
+        ConfigError: it is no number above 0.
+    """
     given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
     if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
-        raise UserError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
+        raise ConfigError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
     return float(given)
 
 
