@@ -198,7 +198,8 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
         best=frame,
         less_is_better=data.lowest,
     )
-    return f"{title}: the best of the points of each cell, the better the darker; framed: the best point.", drawn
+    framed = "; framed: the best point" if frame is not None else ""
+    return f"{title}: the best of the points of each cell, the better the darker{framed}.", drawn
 
 
 def _scatter(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:

@@ -55,6 +55,11 @@ def test_points_of_other_references_change_nothing_of_the_others() -> None:
     assert rows[2]["difference"] == 0.0
 
 
+def test_what_follows_from_another_key_is_not_told() -> None:
+    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
+    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
+
+
 def test_an_oracle_ranks_beside_none_but_oracles() -> None:
     found = judge(
         result(1, some(1, "q", 0.1), beta="1"),

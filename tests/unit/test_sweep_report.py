@@ -178,3 +178,27 @@ def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
     assert list(best_rows(given)) == []
     assert text_lines(given)[-1] == "No two points are scored alike, so there is nothing to rank."
     assert "nothing to rank" in render_sweep(given)
+
+
+def test_wide_tables_stay_in_their_box() -> None:
+    """Names of columns may be broken at their dots and bars; what still is too wide scrolls; so does a long table."""
+    rows = [{**row, "search.distance_of": "a value of more than two dozen letters"} for row in grid()]
+    page = render_sweep(data(rows, ("a", "search.distance_of")))
+    assert "search.<wbr>distance_<wbr>of</th>" in page
+    assert (
+        page.count("<table>")
+        == page.count('role="region"')
+        == len(re.findall(r'<div class="scroll[^>]*><table>', page))
+    )
+    assert '<td class="long">a value of more' in page
+    assert "tall" in page.split("All points")[1]
+    style = page.split("</style>")[0]
+    assert re.search(r"\.scroll \{ overflow: auto", style)
+    assert "nowrap" not in (re.search(r"\nth \{[^}]*\}", style) or [""])[0]
+
+
+def test_lines_of_long_names_are_told_apart() -> None:
+    rows = [{"a": float(x), "b": f"{'x' * 50}{name}", "auc": 0.1 * x} for x in (1, 2) for name in ("one", "two")]
+    drawn = ElementTree.fromstring(plots(data(rows, ("a", "b")))["curve-a"][1])
+    labels = [text.text for text in drawn.iter(f"{NS}text") if (text.text or "").startswith("xx")]
+    assert len(set(labels)) == len(labels) == 2

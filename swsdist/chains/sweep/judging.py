@@ -127,12 +127,16 @@ def _column(values: Sequence[object]) -> pa.Array:
 def _alike(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     """Points that are scored by the same, by in what that differs from the others, in a line."""
     every = [one.point.scored_by for one in results]
-    varied = [
-        key for key in dict.fromkeys(key for one in every for key in one) if len({one.get(key) for one in every}) > 1
-    ]
+    telling: list[str] = []
+    ways = 1
+    for key in dict.fromkeys(key for one in every for key in one):
+        more = len({tuple(one.get(name) for name in (*telling, key)) for one in every})
+        if more > ways:  # what follows from other keys, as a cost does from beta, tells nothing
+            telling.append(key)
+            ways = more
     found: dict[str, list[PointResult]] = {}
     for one in results:
-        told = ", ".join(f"{key}: {one.point.scored_by.get(key)}" for key in varied)
+        told = ", ".join(f"{key}: {one.point.scored_by.get(key)}" for key in telling)
         found.setdefault(told, []).append(one)
     return found
 

@@ -13,10 +13,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.report.plots.svg import _INK, _LINES, _dashes, _Frame, _path, _round_ticks, _svg, _text, _x_axis, _y_axis
+from swsdist.report.plots.svg import (
+    _INK,
+    _LINES,
+    _dashes,
+    _Frame,
+    _path,
+    _round_ticks,
+    _svg,
+    _text,
+    _x_axis,
+    _y_axis,
+    shortened,
+)
 
 _WIDTH, _HEIGHT = 460, 340
-_MOST_LETTERS = 40
+_MOST_LETTERS = 46
 _LEGEND_LINE = 20  # pixels
 
 
@@ -107,7 +119,7 @@ def lines_svg(
         place = f'cx="{float(frame.x(axes.placed(x0))):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
         colour = _LINES[kind % len(_LINES)][0]
         parts.append(f'<circle class="area line{kind % len(_LINES)}" {place} fill="{colour}" stroke="{colour}"/>')
-    rows = [(symbol, label[:_MOST_LETTERS]) for label, symbol in legend.items()]
+    rows = [(symbol, shortened(label, _MOST_LETTERS)) for label, symbol in legend.items()]
     below, height = _legend_below(frame, rows)
     return _svg(_WIDTH, _HEIGHT + height, title, [*parts, *below])
 
