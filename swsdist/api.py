@@ -121,7 +121,8 @@ class SweepResult:
 
     Attributes:
         table: a row a point: keys, measures, intervals, tests, costs, digest.
-        best: numbers of the points, the best first.
+        best: numbers of the points, the best first; where points are scored in several ways (another beta, other references),
+            the best of each.
         failed: what was wrong with points that could not be done, by number.
         notices: what is odd.
         folder: that holds the table and the page, `sweeps/NAME` in the run folder; NAME is that of the file.
@@ -152,7 +153,9 @@ class SweepResult:
 
         rows = {row["point"]: row for row in self.table.to_pylist()}
         values = {
-            "best": [rows[number] for number in self.best[:10]],
+            "best": [
+                rows[number] for number in (self.best if self.table["scored_by"].null_count == 0 else self.best[:10])
+            ],
             "failed": dict(self.failed),
             "folder": self.folder,
         }

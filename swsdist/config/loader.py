@@ -19,6 +19,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -52,8 +53,23 @@ REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/co
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-#: `a.b=value`, its paths relative to the working directory; or that, and the folder that its paths are relative to.
-Assignment = str | tuple[str, str]
+@dataclass(frozen=True)
+class Placed:
+    """A key that is set elsewhere than on the command line.
+
+    Attributes:
+        text: `a.b=value`.
+        base: folder that its paths are relative to.
+        source: where it stands, for messages.
+    """
+
+    text: str
+    base: str
+    source: str
+
+
+#: `a.b=value`, its paths relative to the working directory; or one that stands elsewhere.
+Assignment = str | Placed
 
 
 def load_config(
@@ -120,18 +136,25 @@ def _text(path: str | Path, what: str) -> str:
         raise ConfigError(f"the {what} is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
 
 
-def config_from_dict(values: Mapping[str, object], base: str | Path = ".", sets: Sequence[Assignment] = ()) -> Config:
+def config_from_dict(
+    values: Mapping[str, object],
+    base: str | Path = ".",
+    sets: Sequence[Assignment] = (),
+    *,
+    origins: Mapping[Place, Origin] | None = None,
+) -> Config:
     """The same from Python values. `${NAME}` is not special in them, and path objects may stand for paths.
 
     Args:
         values: as the YAML file would hold them.
         base: folder that paths in `values` are relative to.
         sets: as for `load_config`.
+        origins: where values were given, as far as that is known.
 
     Raises:
         ConfigError: something in `values` or `sets` is wrong; all of it is listed.
     """
-    draft = Draft(origins={(): Origin("", Path(base).absolute())})
+    draft = Draft(origins={(): Origin("", Path(base).absolute()), **(origins or {})})
     draft.values = {str(key): plain(each, (str(key),), draft) for key, each in values.items()}
     return _finish(draft, sets)
 
@@ -155,11 +178,13 @@ def section_values(sets: Sequence[str], section: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _set(assignment: str, draft: Draft, base: str | None = None) -> None:
-    """Put one `a.b=value` into the draft; its paths are relative to `base`, or to the working directory."""
+def _set(given: Assignment, draft: Draft) -> None:
+    """Put one `a.b=value` into the draft."""
+    assignment = given if isinstance(given, str) else given.text
     name, equals, text = assignment.partition("=")
     name = name.strip()
-    origin = Origin(f"--set {name}", Path.cwd() if base is None else Path(base))
+    here = Origin(f"--set {name}", Path.cwd())
+    origin = here if isinstance(given, str) else Origin(given.source, Path(given.base))
     place: Place = tuple(name.split("."))
     if not equals or not all(place):
         draft.complain(("--set", assignment), "must be KEY=VALUE, for example search.distance=cosine", origin)
@@ -247,8 +272,7 @@ def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
     """Put the `sets` in, make paths absolute, validate; raise with all that is wrong."""
     _open_corpus(draft)
     for given in sets:
-        assignment, base = (given, None) if isinstance(given, str) else given
-        _set(assignment, draft, base)
+        _set(given, draft)
         _open_corpus(draft)
     settled = _settle(draft.values, Config, (), draft)
     _extractor_paths(settled, draft)

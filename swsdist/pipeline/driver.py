@@ -21,7 +21,7 @@ from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, point
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
-from swsdist.pipeline.plan import ONLY, PlannedStep
+from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 
@@ -67,7 +67,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         configs: by the name of the plan; all with the same run folder, storage and executor.
 
     Raises:
-        As `run_stages`; UserError: the configs name several run folders, or executors.
+        As `run_stages`; UserError: the configs name several run folders, or executors, or a folder that holds something else.
     """
     first = next(iter(configs.values()))
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
@@ -77,6 +77,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
             "the plans of a ledger have one executor", where="executor", remedy="give all the same section `executor`"
         )
     ledger = Ledger(Folder(first.run, first.storage))
+    demand_run_folder(ledger.run)
     alone = len(configs) == 1 and not choice.shared
     courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
     outcome = Outcome(ledger, courses, time.time(), alone=alone)

@@ -8,14 +8,31 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from typing import Any
 
-from swsdist.errors import StoreError
+from swsdist.errors import StoreError, UserError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 
 NAME = "plan.json"
 SCHEMA = "swsdist-plan/2"
+
+_SCHEMA_NAME = b'"swsdist-plan/'
+
+#: What else is left by runs that were broken off, or lost their plan; by systems that come before their fusion; by sweeps of
+#: lists; and a store that was put where a run looks for it.
+_MARKS = (
+    "lock.json",
+    "receipts/*.json*",
+    "accounts/*.jsonl",
+    "systems/*/plan.json",
+    "systems/*/lock.json",
+    "systems/stores/*/manifest.json",
+    "sweeps/*/sweep.json",
+    "store/manifest.json",
+    "store/lock.json",
+)
 
 #: The plan of a run that has no other.
 ONLY = "run"
@@ -66,6 +83,43 @@ class Plan:
     def told(self, place: str) -> bool:
         """Whether the state tells what there is in a step's folder: a store, which may be shared, or compacted."""
         return bool(place) and place in self.state.values()
+
+
+def demand_run_folder(run: Folder) -> None:
+    """That a folder may be written to: it is not there, it is empty, or it is that of a run, which goes on.
+
+    Files whose names begin with a dot count for nothing.
+
+    Raises:
+        UserError: it holds something else, which nothing may be written between.
+    """
+    place = run.local()
+    if run.exists(NAME):
+        with run.open(NAME) as stream:
+            if _SCHEMA_NAME in stream.read(200):
+                return
+    try:
+        if place is None:
+            files = list(run.listing())
+            names = sorted({name.split("/")[0] for name in files})
+        else:
+            names = sorted(one.name for one in place.iterdir())
+            files = [one.relative_to(place).as_posix() for mark in _MARKS for one in place.glob(mark)]
+    except OSError:
+        return  # it is not there, or who writes to it tells what is wrong
+    names = [name for name in names if not name.startswith(".")]
+    is_store = "manifest.json" in names
+    if not names or (not is_store and any(fnmatch(name, mark) for name in files for mark in _MARKS)):
+        return
+    told = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    raise UserError(
+        "this is a feature store, not the folder of a run"
+        if is_store
+        else f"this folder holds something else than a run of swsdist: {told}",
+        where=run.path(),
+        remedy="name a folder that is empty or not there, or that of a run: `run` in the file, or --run FOLDER; nothing was "
+        "written",
+    )
 
 
 def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:

@@ -11,15 +11,39 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.report.plots.heat import heat_svg
-from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
+from swsdist.report.plots.scatter import scatter_svg
 from swsdist.report.summary import NOTHING, fixed, rendered, short
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
 #: Cells of a map, and rows of the page's table.
 _MOST_CELLS, _MOST_ROWS = 2000, 400
-#: Best points that are shown apart.
-_MOST_BEST = 10
+#: Points of a scatter; and the part of a map's cells that points must fill, or it is no grid of theirs.
+_MOST_DOTS, _LEAST_FILLED = 3000, 0.75
+#: Maps of the same two keys, each of what is scored by something else.
+_MOST_MAPS = 4
+#: Best points that are shown apart, and rankings that they are of.
+_MOST_BEST, _MOST_RANKINGS = 10, 40
+
+
+#: A row of the table.
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Points that are scored by the same.
+
+    Attributes:
+        scored_by: in what that differs from other rankings, in a line; empty where there is one ranking.
+        best: numbers of the points, the best first; those that failed, and oracles beside others, are not among them.
+        tested: whether there are intervals and tests: the objective is a mean over queries.
+    """
+
+    scored_by: str
+    best: tuple[int, ...]
+    tested: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +56,7 @@ class SweepData:
         keys, measures: names of the columns of keys and of measures.
         objective: name of the measure that ranks.
         lowest: less of it is better.
-        best: numbers of the points, the best first.
-        tested: whether there are intervals and tests.
+        rankings: of points that are scored by the same.
         level: of the intervals.
         about: pairs of what and which, shown at the top.
         notices: what a reader should know.
@@ -47,20 +70,31 @@ class SweepData:
     measures: tuple[str, ...]
     objective: str
     lowest: bool
-    best: tuple[int, ...]
-    tested: bool
+    rankings: tuple[Ranking, ...]
     level: float
     about: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     more: tuple[tuple[str, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def tested(self) -> bool:
+        """Whether any points have intervals and tests."""
+        return any(one.tested for one in self.rankings)
+
+    @property
+    def winner(self) -> int | None:
+        """The best point; None where points are scored in several ways, and so none is the best of all."""
+        (first, *others) = self.rankings
+        return first.best[0] if first.best and not others else None
+
 
 def plots(data: SweepData) -> dict[str, tuple[str, str]]:
-    """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary.
+    """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary; of draws, a scatter.
 
     A curve has a line for each combination of the other keys, where these are few; else every point is a dot. A cell of a map
-    is the best of the points that share its two values. Oracle KST is in neither.
+    is the best of the points that share its two values; where these are scored in several ways, there is a map for each of
+    the first few. Oracle KST is in neither.
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
     varied = [key for key in data.keys if len({_told(row[key]) for row in rows}) > 1]
@@ -69,13 +103,29 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
         if _is_number(data.table, key):
             found[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
     for one, other in combinations(varied, 2):
-        drawn = _map(data, rows, one, other)
-        if drawn is not None:
-            found[f"map-{one}-{other}"] = drawn
+        several = _apart(data, rows, one, other)
+        for number, (told, some) in enumerate(several.items(), 1):
+            kind, drawn = "map", _map(data, some, one, other)
+            if drawn is None:
+                kind, drawn = "scatter", _scatter(data, some, one, other)
+            if drawn is not None:
+                name = f"{kind}-{one}-{other}" + (f"-{number}" if len(several) > 1 else "")
+                found[name] = (drawn[0].removesuffix(".") + (f"; scored by {told}." if told else "."), drawn[1])
     return found
 
 
-def _is_reference(row: dict[str, object]) -> bool:
+def _apart(data: SweepData, rows: list[Row], one: str, other: str) -> dict[str, list[Row]]:
+    """The points of a map; of several maps, by what they are scored by, where a cell would mix what is not comparable."""
+    cells: dict[tuple[str, str], set[object]] = {}
+    for row in rows:
+        cells.setdefault((_told(row[one]), _told(row[other])), set()).add(row["scored_by"])
+    if all(len(ways) == 1 for ways in cells.values()):
+        return {"": rows}
+    ways = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
+    return {told: [row for row in rows if row["scored_by"] == told] for told in ways[:_MOST_MAPS]}
+
+
+def _is_reference(row: Row) -> bool:
     return "oracle-kst" in str(row.get("calibrate.steps"))
 
 
@@ -88,14 +138,15 @@ def _told(value: object) -> str:
     return NOTHING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _curve(data: SweepData, rows: list[dict[str, object]], key: str, others: list[str]) -> tuple[str, str]:
+def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tuple[str, str]:
     groups: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for row in rows:
         x, y = row[key], row[data.objective]
         if isinstance(x, int | float) and isinstance(y, int | float):
             groups.setdefault(tuple(_told(row[other]) for other in others), []).append((float(x), float(y)))
-    axes, title = Axes(key, data.objective), f"{data.objective} against {key}"
-    best = next((row for row in rows if row["point"] == data.best[0]), None) if data.best else None
+    every = [x for some in groups.values() for x, _ in some]
+    axes, title = Axes(key, data.objective, x_log=spans_decades(every)), f"{data.objective} against {key}"
+    best = next((row for row in rows if row["point"] == data.winner), None)
     if len(groups) > _MOST_LINES or all(len(points) < 2 for points in groups.values()):
         points = np.array([point for some in groups.values() for point in some])
         return f"{title}; a dot a point.", dots_svg(points[:, 0], points[:, 1], axes, title=title)
@@ -108,14 +159,18 @@ def _curve(data: SweepData, rows: list[dict[str, object]], key: str, others: lis
             if isinstance(at[0], int | float) and isinstance(at[1], int | float):
                 marks.append((float(at[0]), float(at[1]), kind))
     lines = f", a line for each {' and '.join(others)}" if others else ""
-    return f"{title}{lines}; the dot is the best point.", lines_svg(series, axes, marks=marks, title=title)
+    dot = "; the dot is the best point" if marks else ""
+    return f"{title}{lines}{dot}.", lines_svg(series, axes, marks=marks, title=title)
 
 
-def _map(data: SweepData, rows: list[dict[str, object]], one: str, other: str) -> tuple[str, str] | None:
+def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
     down, across = (_ordered([row[key] for row in rows]) for key in (one, other))
     if len(down) > len(across):
         one, other, down, across = other, one, across, down
-    if not 2 <= len(down) * len(across) <= _MOST_CELLS or len(down) * len(across) > 4 * len(rows):
+    filled = len({(_told(row[one]), _told(row[other])) for row in rows})
+    numbers = _is_number(data.table, one) or _is_number(data.table, other)
+    least = _LEAST_FILLED if numbers else 0.25
+    if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
         return None  # draws, not a grid
     grid: NDArray[np.float64] = np.full((len(down), len(across)), np.nan)
     place: dict[tuple[int, int], float] = {}
@@ -127,7 +182,7 @@ def _map(data: SweepData, rows: list[dict[str, object]], one: str, other: str) -
         known = place.get(at)
         if known is None or (value < known if data.lowest else value > known):
             place[at] = grid[at] = float(value)
-        if data.best and row["point"] == data.best[0]:
+        if row["point"] == data.winner:
             frame = at
     title = f"{data.objective} by {one} and {other}"
     drawn = heat_svg(
@@ -140,7 +195,36 @@ def _map(data: SweepData, rows: list[dict[str, object]], one: str, other: str) -
         best=frame,
         less_is_better=data.lowest,
     )
-    return f"{title}: the best of the points of each cell, the better the darker; framed: the best point.", drawn
+    framed = "; framed: the best point" if frame is not None else ""
+    return f"{title}: the best of the points of each cell, the better the darker{framed}.", drawn
+
+
+def _scatter(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
+    if not _is_number(data.table, one):
+        one, other = other, one
+    used = [row for row in rows if row[one] is not None and row[other] is not None]
+    across = [value for value in (row[one] for row in used) if isinstance(value, int | float)]
+    up = [float(value) if isinstance(value, int | float) else _told(value) for value in (row[other] for row in used)]
+    texts = {value for value in up if isinstance(value, str)}
+    if not _is_number(data.table, one) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
+        return None
+    values = [float(str(row[data.objective])) for row in used]
+    title = f"{data.objective} by {one} and {other}"
+    best = next((k for k, row in enumerate(used) if row["point"] == data.winner), None)
+    drawn = scatter_svg(
+        across,
+        [str(value) for value in up] if texts else [float(value) for value in up],
+        values,
+        x_title=one,
+        y_title=other,
+        value_title=data.objective,
+        title=title,
+        best=best,
+        less_is_better=data.lowest,
+    )
+    spread = ", spread up and down in their rows" if texts else ""
+    ring = "; ringed: the best point" if best is not None else ""
+    return f"{title}: the points{spread}, the better the darker{ring}.", drawn
 
 
 def _ordered(values: Sequence[object]) -> list[str]:
@@ -155,16 +239,19 @@ def _ordered(values: Sequence[object]) -> list[str]:
 
 def head(data: SweepData) -> list[str]:
     """Columns of the tables that people read."""
+    ranked = ["scored by", "rank"] if len(data.rankings) > 1 else []
     interval = [f"{100 * data.level:g} % interval"] if data.tested else []
-    tests = ["to the best", "p, Holm", "p, max T"] if data.tested else []
+    tests = ["to the best" + (" alike" if ranked else ""), "p, Holm", "p, max T"] if data.tested else []
     others = [name for name in data.measures if name != data.objective][:6]
-    return ["point", *data.keys, data.objective, *interval, *others, *tests]
+    return ["point", *data.keys, *ranked, data.objective, *interval, *others, *tests]
 
 
-def cells(data: SweepData, row: dict[str, object]) -> list[str]:
+def cells(data: SweepData, row: Row) -> list[str]:
     """A point in these columns."""
     value = row[data.objective]
     found = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
+    if len(data.rankings) > 1:
+        found += [_told(row["scored_by"]), _told(row["rank"])]
     if not isinstance(value, float):
         return [*found, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(found))]
     found.append(fixed(value) + (" oracle" if row["oracle"] else ""))
@@ -182,18 +269,37 @@ def cells(data: SweepData, row: dict[str, object]) -> list[str]:
 
 
 def best_rows(data: SweepData) -> Iterator[list[str]]:
-    """The best points, best first."""
+    """The best points, best first; of several rankings one after the other, those of a single point left out."""
     by_number = {row["point"]: row for row in data.table.to_pylist()}
-    for number in data.best[:_MOST_BEST]:
-        yield cells(data, by_number[number])
+    rankings = [one for one in data.rankings if len(one.best) > 1 or len(data.rankings) == 1]
+    most = max(1, _MOST_BEST // max(1, len(rankings)))
+    for ranking in rankings[:_MOST_RANKINGS]:
+        for number in ranking.best[:most]:
+            yield cells(data, by_number[number])
+
+
+def _of_rankings(data: SweepData) -> str:
+    """What a reader should know of the table of the best points, where there are several rankings."""
+    several = sum(len(one.best) > 1 for one in data.rankings)
+    if len(data.rankings) == 1:
+        return ""
+    if several > _MOST_RANKINGS:
+        return f"{several - _MOST_RANKINGS} more ways of scoring are in points.csv (columns scored_by and rank)."
+    return "" if several else "No two points are scored alike, so there is nothing to rank."
 
 
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
+    more = _of_rankings(data)
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*(f"{what}: {which}" for what, which in data.about), "", *lines]
+    return [
+        *(f"{what}: {which}" for what, which in data.about),
+        "",
+        *(lines if len(rows) > 1 else []),
+        *filter(None, [more]),
+    ]
 
 
 def render_sweep(data: SweepData) -> str:
@@ -203,8 +309,9 @@ def render_sweep(data: SweepData) -> str:
         "sweep",
         data=data,
         head=head(data),
-        words=1 + len(data.keys),
+        words=1 + len(data.keys) + (len(data.rankings) > 1),
         best=list(best_rows(data)),
+        of_rankings=_of_rankings(data),
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],

@@ -60,25 +60,62 @@ def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
 
 def test_what_all_points_share_may_be_set(place: Path, swsdist: Command) -> None:
     swsdist(
-        "sweep", "sweep.yaml", "--run", "other", "--set", "reduce.buckets=2", "--set", "calibrate.alpha=9", cwd=place
+        "sweep", "sweep.yaml", "--run", "other", "--set", "reduce.buckets=2", "--set", "calibrate.folds=2", cwd=place
     )
     alphas = [float(row["calibrate.alpha"]) for row in table(place / "other/sweeps/sweep")]
-    assert alphas == [0.5, 1.0, 0.5, 1.0]  # a point's own value wins
+    assert alphas == [0.5, 1.0, 0.5, 1.0]
+    (plan, *_) = json.loads((place / "other/plan.json").read_text())["plans"].values()
+    assert plan["config"]["calibrate"]["folds"] == 2
+
+
+def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path, swsdist: Command) -> None:
+    (place / "below").mkdir()
+    lines = [line for line in (place / "config.yaml").read_text().splitlines() if not line.startswith("run:")]
+    base = "config:\n" + "".join(f"  {line}\n" for line in lines)
+    (place / "below/sweep.yaml").write_text(f"{base}run: elsewhere\npoints: {{list: [{{}}]}}\n")
+    swsdist("sweep", "below/sweep.yaml", "--run", "mine", cwd=place)
+    assert (place / "mine/sweeps/sweep/points.csv").is_file()
+    assert not (place / "below/mine").exists()
 
 
 @pytest.mark.parametrize(
     ("text", "arguments", "complaint"),
     [
         ("config: gone.yaml\npoints: {list: [{}]}\n", (), "cannot read the config"),
-        (GRID.replace("alpha: [0.5", "alpah: [0.5"), (), "point 1 (calibrate.alpah: 0.5)"),
+        (
+            GRID.replace("alpha: [0.5", "alpah: [0.5"),
+            (),
+            "sweep.yaml:6, point 1 (calibrate.alpah: 0.5): calibrate.alpah: no",
+        ),
         (GRID.replace("[0.5, 1]", "[]"), (), "this key has no values"),
-        (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "points 1 and 2 are the same"),
-        (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "point 2 (calibrate.alpha: -1)"),
+        (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "sweep.yaml:4, point 2: points 1 and 2 are the same"),
+        (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "sweep.yaml:6, point 2 (calibrate.alpha: -1): calibrate.alpha: -1"),
+        (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: no such key"),
+        (GRID.replace("config.yaml", "{systme: a}"), (), "sweep.yaml:1: systme: no such key"),
+        (GRID.replace("kst]", "kts]"), (), "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
+        (
+            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options.kst.alpha: [1, x]"),
+            (),
+            "sweep.yaml:6, point 2 (calibrate.options.kst.alpha: x): calibrate.options.kst.alpha: Input should be a valid",
+        ),
+        (
+            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options: [{kst: {alpha: -1}}]"),
+            (),
+            "sweep.yaml:6, point 1 (calibrate.options: {kst: {alpha: -1}})",
+        ),
+        (GRID, ("--set", "calibrate.alpha=9"), "--set calibrate.alpha=9: calibrate.alpha is set for all points"),
+        (GRID, ("--set", "calibrate.alpha=9"), "every point sets calibrate.alpha itself, the first in sweep.yaml:6"),
+        (GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "oracle_kst: true\n", (), "sweep.yaml:8, oracle_kst: "),
+        (
+            GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "report: kst\n",
+            (),
+            "sweep.yaml:8, report: report: kst",
+        ),
         (GRID, ("--set", "serch.distance=cosine"), "search"),
         (
             "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",
             ("--set", "a=b"),
-            "a sweep over lists has no config",
+            "sweep.yaml:1, lists: a sweep over lists has no config",
         ),
         ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "there is no folder to write to"),
     ],

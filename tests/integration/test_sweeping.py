@@ -300,3 +300,36 @@ def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
     )
     with pytest.raises(ConfigError, match="points differ in features, and a store holds those of one"):
         swsdist.sweep(path)
+
+
+def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> None:
+    """Other references, in a file, or another beta: a ranking each; a protocol and its rules by their keys are one."""
+    lines = (own_corpus.corpus / "refs.csv").read_text().splitlines()
+    query = lines[1].split(",")[lines[0].split(",").index("query_id")]
+    fewer = own_corpus.corpus / "fewer.csv"
+    fewer.write_text("\n".join(line for line in lines if query not in line.split(",")) + "\n")
+    every = str(own_corpus.corpus / "refs.csv")
+    alike = [{"score.protocol": "stdeval"}, {"score.protocol": "nist-std06", "search.distance": "euclidean"}]
+    points = [
+        {"corpus.references": references, "search.distance": distance}
+        for references in (every, str(fewer))
+        for distance in ("cosine", "euclidean")
+    ]
+    done = swsdist.sweep(write(own_corpus, points={"list": [*points, *alike]}))
+    assert not done.failed
+    found = rows(done)
+    assert len({row["scored_by"] for row in found}) == 3
+    assert [len({found[k]["scored_by"], found[k + 1]["scored_by"]}) for k in (0, 2, 4)] == [1, 1, 1]
+    assert [sorted([found[k]["rank"], found[k + 1]["rank"]]) for k in (0, 2, 4)] == [[1, 2]] * 3
+    assert len(done.best) == 3
+    assert any("Points are scored in 3 ways" in notice for notice in done.notices)
+    queries = pq.read_table(own_corpus.folder / "sweep/sweeps/sweep/queries.parquet").to_pandas()
+    assert query not in set(queries[queries["point"] == 3]["query_id"])
+    for row in found:  # no query that a point was never asked for counts as missed
+        assert row["atwv_low"] <= row["atwv"] <= row["atwv_high"]
+    # The values are those of each kind alone.
+    alone = swsdist.sweep(write(own_corpus, "alone", points={"list": points[2:]}))
+    names = ("atwv", "atwv_low", "atwv_high", "p_max_t", "rank")
+    assert [[row[name] for name in names] for row in rows(alone)] == [
+        [row[name] for name in names] for row in found[2:4]
+    ]

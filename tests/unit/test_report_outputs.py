@@ -394,7 +394,12 @@ def in_browser(text: str, script: str, folder: Path) -> list[Any]:
     probe = f"<script>document.body.dataset.result = JSON.stringify((() => {{ {script} }})());</script></body>"
     (folder / "page.html").write_text(text.replace("</body>", probe), encoding="utf-8")
     flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += ["--disable-component-update", "--disable-sync", f"--user-data-dir={folder / 'profile'}"]
+    flags += [
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={folder / 'profile'}",
+        "--window-size=1200,900",
+    ]
     page_url = (folder / "page.html").as_uri()
     done = subprocess.run(
         [browser, "--headless", *flags, "--dump-dom", page_url], capture_output=True, text=True, timeout=120, check=True
@@ -411,6 +416,23 @@ const table = document.querySelector("#queries ~ .scroll table");
 const column = (n) => [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[n].textContent);
 const click = (n) => table.tHead.rows[0].cells[n].firstElementChild.click();
 """
+
+
+@pytest.mark.slow
+def test_no_table_of_measures_is_cut_off_at_1200_pixels(tmp_path: Path) -> None:
+    """Wider ones scroll in their box, so the page itself is no wider than the window."""
+    script = """
+    document.body.style.maxWidth = "none"; document.documentElement.style.width = "1200px";
+    document.body.style.width = "1100px";
+    const boxes = [...document.querySelectorAll(".scroll")];
+    const measures = boxes.find((box) => box.getAttribute("aria-label") === "Measures");
+    const cell = (n) => measures.querySelector(`tbody tr:nth-child(2) td:nth-child(${n})`);
+    cell(1).textContent = "occurrence_weighted_value";
+    cell(3).textContent = "13.193 to 13.462";
+    return [measures.scrollWidth - measures.clientWidth, boxes.every((box) => box.clientWidth <= 1100)];"""
+    over, inside = in_browser(render_page(a_run(8)), script, tmp_path)
+    assert over <= 0
+    assert inside
 
 
 @pytest.mark.slow

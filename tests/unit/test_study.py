@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
 from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.chains.sweep.points import grid
+from swsdist.chains.sweep.points import Where, grid
+from swsdist.config.reading import Origin
 from swsdist.errors import UserError
 from swsdist.evaluation.lists import named_paths
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
@@ -53,7 +55,8 @@ def test_alphas_are_those_of_the_source() -> None:
     assert ALPHAS.tolist() == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0] + [
         round(2 + k / 10, 1) for k in range(1, 11)
     ]
-    assert [point["a"] for point in grid({"a": {"from": 1, "to": 3, "step": 0.1}}, "g")] == ALPHAS.tolist()
+    here = Where({(): Origin("g", Path())})
+    assert [point["a"] for point in grid({"a": {"from": 1, "to": 3, "step": 0.1}}, here)] == ALPHAS.tolist()
 
 
 def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.chains.sweep.points import drawn, grid, listed
-from swsdist.chains.sweep.reading import read_sweep
+from swsdist.chains.sweep.points import Where, drawn, grid, listed
+from swsdist.chains.sweep.reading import read_sweep, refuse_idle_sets
+from swsdist.config.reading import Origin
 from swsdist.errors import ConfigError
 
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 
+#: The keys of points in a file whose third line has the key k.
+HERE = Where({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
+
 
 def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
-    found = list(grid({"a": [1, 2], "b": ["x", "y"]}, "g"))
+    found = list(grid({"a": [1, 2], "b": ["x", "y"]}, HERE))
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
 
 
@@ -31,7 +35,7 @@ def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
     ],
 )
 def test_values_of_a_key(values: object, expected: list[object]) -> None:
-    found = [point["k"] for point in grid({"k": values}, "g")]
+    found = [point["k"] for point in grid({"k": values}, HERE)]
     assert found == expected
     assert [type(value) for value in found] == [type(value) for value in expected]
 
@@ -54,9 +58,9 @@ def test_values_of_a_key(values: object, expected: list[object]) -> None:
 )
 def test_grids_that_are_none(keys: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        list(grid(keys, "my.yaml, points.grid"))
+        list(grid(keys, HERE))
     assert complaint in str(caught.value)
-    assert "my.yaml, points.grid" in str(caught.value)
+    assert ("my.yaml:3, points.k" if "k" in keys and len(keys) == 1 else "my.yaml:1, points") in str(caught.value)
 
 
 def test_further_draws_leave_the_first_as_they_are() -> None:
@@ -66,10 +70,10 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
         "i": {"integer": [1, 3]},
         "c": {"choice": ["a", ["b", "c"]]},
     }
-    few, many = list(drawn(5, 7, keys, "r")), list(drawn(200, 7, keys, "r"))
+    few, many = list(drawn(5, 7, keys, HERE)), list(drawn(200, 7, keys, HERE))
     assert many[:5] == few
-    assert list(drawn(5, 8, keys, "r")) != few
-    assert [point["u"] for point in drawn(5, 7, {"u": keys["u"]}, "r")] == [point["u"] for point in few]
+    assert list(drawn(5, 8, keys, HERE)) != few
+    assert [point["u"] for point in drawn(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
     assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
     assert {point["i"] for point in many} == {1, 2, 3}
     assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
@@ -89,16 +93,16 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
 )
 def test_distributions_that_are_none(given: object, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        list(drawn(3, 0, {"k": given}, "r"))
+        list(drawn(3, 0, {"k": given}, HERE))
     assert complaint in str(caught.value)
 
 
 def test_a_list_holds_mappings() -> None:
-    assert list(listed([{"a": 1}, {}], "l")) == [{"a": 1}, {}]
-    with pytest.raises(ConfigError, match=r"l\[1\]: 3 is no point"):
-        list(listed([{}, 3], "l"))
+    assert list(listed([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
+    with pytest.raises(ConfigError, match=r"my.yaml:1, points\[1\]: 3 is no point"):
+        list(listed([{}, 3], HERE))
     with pytest.raises(ConfigError, match="the list is empty"):
-        list(listed([], "l"))
+        list(listed([], HERE))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_a_list_holds_mappings() -> None:
         ("config: a.yaml\n", "points is missing"),
         ("config: a.yaml\npoints: {}\n", "there are no points"),
         ("config: a.yaml\npoints: {gird: {a: [1]}}\n", "did you mean grid?"),
-        ("points: {grid: {a: [1]}}\n", "starts from a config or from lists"),
+        ("points: {grid: {a: [1]}}\n", "sweep.yaml:1: a sweep starts from a config or from lists"),
         ("measures: [awtv]\n" + GRID, "there is no measure 'awtv'; did you mean atwv?"),
         ("measures: [mtwv]\n" + GRID, "the objective atwv is not among the measures"),
         ("objective: {measure: atwv, best: most}\n" + GRID, "'highest' or 'lowest'"),
@@ -126,6 +130,62 @@ def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None
         read_sweep(path)
     assert complaint in str(caught.value)
     assert "remedy: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("set: {search.distance: cosine}", "sweep.yaml:2, set.search.distance: search.distance is set for all points"),
+        ("measures: [mtwv, atvw]", "sweep.yaml:2, measures[1]: there is no measure 'atvw'; did you mean atwv?"),
+        ("objective: mtvw", "sweep.yaml:2, objective: there is no measure 'mtvw'; did you mean mtwv?"),
+        ("objective: mtwv\nmeasures: [auc]", "sweep.yaml:2, objective: the objective mtwv is not among"),
+        ("measures: [auc]", "sweep.yaml:2, measures: the objective atwv is not among"),
+        ("lists: {tasks: {t: {systems: {x: y}}}}", "sweep.yaml:2, lists: a sweep starts from a config or from lists"),
+    ],
+)
+def test_mistakes_name_their_line(tmp_path: Path, line: str, place: str) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"config: a.yaml\n{line}\npoints:\n  grid:\n    search.distance: [cosine, kl]\n")
+    with pytest.raises(ConfigError) as caught:
+        read_sweep(path)
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("points", "place"),
+    [
+        (
+            "grid:\n    a: [1]\n    b: {from: 1}",
+            "sweep.yaml:5, points.grid.b: a range has from and to, and to is missing",
+        ),
+        ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "sweep.yaml:5, points.grid.b: no such key stpe"),
+        ("list:\n  - {a: 1}\n  - 3", "sweep.yaml:5, points.list[1]: 3 is no point"),
+        ("list:\n  - {a: 1}\n  - {run: 3}", "sweep.yaml:5, point 2 (run: 3): run cannot differ"),
+        ("random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}", "sweep.yaml:5, points.random.keys.a: there is no"),
+        ("grid: {}", "sweep.yaml:3, points.grid: the grid is empty"),
+    ],
+)
+def test_points_name_their_line(tmp_path: Path, points: str, place: str) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"config: a.yaml\npoints:\n  {points}\n")
+    with pytest.raises(ConfigError) as caught:
+        read_sweep(path)
+    assert place in str(caught.value)
+
+
+def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text("config: a.yaml\npoints:\n  list:\n  - {features: [], a.b: 1}\n  - {features: []}\n")
+    given = read_sweep(path)
+    refuse_idle_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
+    for one in ("features=x", "features.name=mfcc", "features.options.deltas=3"):
+        with pytest.raises(ConfigError) as caught:
+            refuse_idle_sets(given, ["a.b=2", one], None)
+        assert f"--set {one}: {one.split('=')[0]} is set for all points and has no effect" in str(caught.value)
+        assert "every point sets features itself, the first in " + f"{path}:4" in str(caught.value)
+    path.write_text("config: a.yaml\npoints: {grid: {corpus: [b.yaml, c.yaml]}}\n")
+    with pytest.raises(ConfigError, match=r"--corpus d\.yaml: corpus is set for all points and has no effect"):
+        refuse_idle_sets(read_sweep(path), [], "d.yaml")
 
 
 def test_a_draw_that_is_there_already_is_counted(tmp_path: Path) -> None:

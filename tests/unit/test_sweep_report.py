@@ -11,16 +11,26 @@ import pyarrow as pa
 import pytest
 
 from swsdist.report.plots.heat import heat_svg
-from swsdist.report.sweep import SweepData, best_rows, plots, render_sweep, text_lines
+from swsdist.report.plots.run import log_ticks, spans_decades
+from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 
 NS = "{http://www.w3.org/2000/svg}"
 
 
 def data(rows: list[dict[str, Any]], keys: tuple[str, ...], **values: Any) -> SweepData:
-    every = [{"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, **row} for k, row in enumerate(rows)]
+    every = [
+        {"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, "scored_by": None, "rank": None, **row}
+        for k, row in enumerate(rows)
+    ]
     rated = sorted((row for row in every if row["auc"] is not None), key=lambda row: -row["auc"])
-    best = tuple(row["point"] for row in rated)
-    given = {"best": best, "lowest": False, "tested": False, "level": 0.95, **values}
+    ways = list(dict.fromkeys(row["scored_by"] for row in every))
+    best = [(way, tuple(row["point"] for row in rated if row["scored_by"] == way)) for way in ways]
+    given = {
+        "lowest": False,
+        "rankings": tuple(Ranking(way or "", numbers, False) for way, numbers in best),
+        "level": 0.95,
+        **values,
+    }
     return SweepData("<b>mine</b>", pa.Table.from_pylist(every), keys, ("auc",), "auc", **given)
 
 
@@ -42,11 +52,60 @@ def test_a_grid_has_curves_and_a_map() -> None:
     assert min(shades) == pytest.approx(0.06)
 
 
+def draws() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    return [
+        {
+            "a": float(rng.uniform(0.5, 3)),
+            "b": float(10 ** rng.uniform(0, 3)),
+            "c": "xy"[k % 2],
+            "auc": float(rng.random()),
+        }
+        for k in range(60)
+    ]
+
+
+def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
+    """Each draw would have a cell of a map to itself."""
+    rows = draws()
+    found = plots(data(rows, ("a", "b", "c")))
+    assert list(found) == ["curve-a", "curve-b", "scatter-a-b", "scatter-a-c", "scatter-b-c"]
+    for name in ("scatter-a-b", "scatter-b-c"):
+        picture = ElementTree.fromstring(found[name][1])
+        dots = [dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") != "none"]
+        assert len(dots) == 60
+        assert (dots[0].get("fill"), dots[-1].get("fill")) == ("#fde725", "#440154")  # the best on top, and darkest
+        (ring,) = (dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") == "none")
+        assert (ring.get("cx"), ring.get("cy")) == (dots[-1].get("cx"), dots[-1].get("cy"))
+
+
+def test_an_axis_over_decades_is_logarithmic() -> None:
+    rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
+    found = plots(data(rows, ("a", "b")))
+    for name, kind in (("scatter-a-b", "cy"), ("curve-b", "cx")):
+        dots = ElementTree.fromstring(found[name][1]).iter(f"{NS}circle")
+        places = sorted({float(dot.get(kind) or 0) for dot in dots if name[0] == "s" or dot.get("r") == "2.5"})
+        if places:
+            assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
+        labels = [text.text for text in ElementTree.fromstring(found[name][1]).iter(f"{NS}text")]
+        assert {"1", "10", "100", "1000"} <= set(labels)
+    even = plots(data([{**row, "b": row["a"]} for row in rows], ("a", "b")))
+    assert "1000" not in even["curve-b"][1].split(">")
+
+
+def test_ticks_of_a_logarithmic_axis() -> None:
+    places, labels = log_ticks(0, 2)
+    assert labels == ["1", "2", "5", "10", "20", "50", "100"]
+    assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
+    assert log_ticks(-8, 0)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
+    assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
+
+
 def test_draws_are_dots_and_no_map() -> None:
     rng = np.random.default_rng(0)
     rows = [{"a": float(rng.random()), "b": float(rng.random()), "auc": float(rng.random())} for _ in range(30)]
     found = plots(data(rows, ("a", "b")))
-    assert list(found) == ["curve-a", "curve-b"]
+    assert list(found) == ["curve-a", "curve-b", "scatter-a-b"]
     assert len(list(ElementTree.fromstring(found["curve-a"][1]).iter(f"{NS}circle"))) == 30
 
 
@@ -92,3 +151,54 @@ def test_oracle_is_told() -> None:
     page = render_sweep(data(rows, ("a", "b")))
     assert "<strong>Oracle.</strong>" in page
     assert " oracle</td>" in page
+
+
+def ways() -> list[dict[str, Any]]:
+    return [{**row, "scored_by": f"score.beta: {beta}", "rank": 1} for row in grid() for beta in (1, 9)]
+
+
+def test_what_is_scored_differently_is_not_ranked_together() -> None:
+    given = data(ways(), ("a", "b"))
+    assert given.winner is None
+    shown = list(best_rows(given))
+    assert [row[3] for row in shown] == ["score.beta: 1"] * 5 + ["score.beta: 9"] * 5
+    page, lines = render_sweep(given), text_lines(given)
+    assert "among points that are scored alike" in page
+    assert any(re.search(r"scored by +rank", line) for line in lines)
+    drawn = plots(given)
+    # A cell of one map would have the best of values that are not comparable.
+    assert list(drawn) == ["curve-a", "map-a-b-1", "map-a-b-2"]
+    assert drawn["map-a-b-2"][0].endswith("scored by score.beta: 9.")
+    assert "the dot is the best" not in drawn["curve-a"][0]
+
+
+def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
+    rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
+    given = data(rows, ("a",))
+    assert list(best_rows(given)) == []
+    assert text_lines(given)[-1] == "No two points are scored alike, so there is nothing to rank."
+    assert "nothing to rank" in render_sweep(given)
+
+
+def test_wide_tables_stay_in_their_box() -> None:
+    """Names of columns may be broken at their dots and bars; what still is too wide scrolls; so does a long table."""
+    rows = [{**row, "search.distance_of": "a value of more than two dozen letters"} for row in grid()]
+    page = render_sweep(data(rows, ("a", "search.distance_of")))
+    assert "search.<wbr>distance_<wbr>of</th>" in page
+    assert (
+        page.count("<table>")
+        == page.count('role="region"')
+        == len(re.findall(r'<div class="scroll[^>]*><table>', page))
+    )
+    assert '<td class="long">a value of more' in page
+    assert "tall" in page.split("All points")[1]
+    style = page.split("</style>")[0]
+    assert re.search(r"\.scroll \{ overflow: auto", style)
+    assert "nowrap" not in (re.search(r"\nth \{[^}]*\}", style) or [""])[0]
+
+
+def test_lines_of_long_names_are_told_apart() -> None:
+    rows = [{"a": float(x), "b": f"{'x' * 50}{name}", "auc": 0.1 * x} for x in (1, 2) for name in ("one", "two")]
+    drawn = ElementTree.fromstring(plots(data(rows, ("a", "b")))["curve-a"][1])
+    labels = [text.text for text in drawn.iter(f"{NS}text") if (text.text or "").startswith("xx")]
+    assert len(set(labels)) == len(labels) == 2

@@ -1,5 +1,8 @@
 """The table of a sweep: a row a point, with intervals over queries and tests against the best point.
 
+Points are ranked, and tested against each other, where they are scored by the same: the same documents, queries, references
+and rules. Values that are of something else make no rank together, and their queries no pairs.
+
 Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries:
 Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so a
 test tells which points are worse than it, and not that it is better elsewhere.
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from swsdist.chains.sweep.reading import Objective, Tests
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config.suggest import shown
+from swsdist.report.sweep import Ranking
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t
 from swsdist.score.compare.significance import holm, wilcoxon
@@ -38,16 +42,21 @@ class Judged:
         queries: a row a query of a point: point, query_id, value of the objective.
         keys: names of the columns of keys.
         measures: names of the columns of measures.
-        best: numbers of the points, the best first; those that failed are not among them.
-        tested: whether there are intervals and tests: the objective is a mean over queries.
+        rankings: of points that are scored by the same, in the order of their first points.
     """
 
     table: pa.Table
     queries: pa.Table
     keys: tuple[str, ...]
     measures: tuple[str, ...]
-    best: tuple[int, ...]
-    tested: bool
+    rankings: tuple[Ranking, ...]
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """Numbers of the points, the best first; where there are several rankings, the best of each."""
+        if len(self.rankings) == 1:
+            return self.rankings[0].best
+        return tuple(one.best[0] for one in self.rankings if one.best)
 
 
 def judged(results: Sequence[PointResult], measures: Sequence[str], objective: Objective, tests: Tests) -> Judged:
@@ -73,12 +82,18 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
     columns["oracle"] = pa.array([one.point.oracle for one in results])
     for name in shown_measures:
         columns[name] = pa.array([one.measures.get(name) for one in results], pa.float64())
-    rated = [one for one in results if not one.failed and one.measures.get(objective.measure) is not None]
-    ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
-    fair = [one for one in ranked if not one.point.oracle]
-    best = fair or ranked
-    tested = bool(best) and all(one.values for one in rated)
-    columns |= _tested(results, best[0], objective, tests) if tested else {}
+    rankings, found = [], dict[int, dict[str, float | None]]()
+    alike = _alike(results)
+    for told, some in alike.items():
+        ranking, rows = _ranked(told, some, objective, tests)
+        rankings.append(ranking)
+        found |= rows
+    told_of = {one.point.number: told for told, some in alike.items() for one in some}
+    ranks = {number: rank for one in rankings for rank, number in enumerate(one.best, 1)}
+    columns["scored_by"] = pa.array([told_of[one.point.number] or None for one in results], pa.string())
+    columns["rank"] = pa.array([ranks.get(one.point.number) for one in results], pa.int64())
+    for name in dict.fromkeys(name for row in found.values() for name in row):
+        columns[name] = pa.array([found.get(one.point.number, {}).get(name) for one in results], pa.float64())
     columns["cpu_s"] = pa.array([one.cpu for one in results], pa.float64())
     columns["cpu_share_s"] = pa.array([one.share for one in results], pa.float64())
     columns["digest"] = pa.array([None if one.failed else digest_of(one, measures) for one in results], pa.string())
@@ -88,8 +103,7 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
         _by_query(results),
         keys,
         shown_measures,
-        tuple(one.point.number for one in best),
-        tested,
+        tuple(rankings),
     )
 
 
@@ -110,10 +124,38 @@ def _column(values: Sequence[object]) -> pa.Array:
     return pa.array([None if value is None else shown(value) for value in values], pa.string())
 
 
+def _alike(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
+    """Points that are scored by the same, by in what that differs from the others, in a line."""
+    every = [one.point.scored_by for one in results]
+    telling: list[str] = []
+    ways = 1
+    for key in dict.fromkeys(key for one in every for key in one):
+        more = len({tuple(one.get(name) for name in (*telling, key)) for one in every})
+        if more > ways:  # what follows from other keys, as a cost does from beta, tells nothing
+            telling.append(key)
+            ways = more
+    found: dict[str, list[PointResult]] = {}
+    for one in results:
+        told = ", ".join(f"{key}: {one.point.scored_by.get(key)}" for key in telling)
+        found.setdefault(told, []).append(one)
+    return found
+
+
+def _ranked(
+    told: str, results: Sequence[PointResult], objective: Objective, tests: Tests
+) -> tuple[Ranking, dict[int, dict[str, float | None]]]:
+    """The ranking of points that are scored by the same; and by number, intervals and tests, as far as there are any."""
+    rated = [one for one in results if not one.failed and one.measures.get(objective.measure) is not None]
+    ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
+    best = [one for one in ranked if not one.point.oracle] or ranked
+    tested = bool(best) and all(one.values for one in rated)
+    found = _tested(rated, best[0], objective, tests) if tested else {}
+    return Ranking(told, tuple(one.point.number for one in best), tested), found
+
+
 def _tested(
-    results: Sequence[PointResult], best: PointResult, objective: Objective, tests: Tests
-) -> dict[str, pa.Array]:
-    used = [one for one in results if one.values]
+    used: Sequence[PointResult], best: PointResult, objective: Objective, tests: Tests
+) -> dict[int, dict[str, float | None]]:
     # A query that a point lacks counts as all missed, as in a comparison of systems.
     lacking = 1.0 if objective.measure == "atwv_pmiss" else 0.0
     names = sorted({name for one in used for name in one.values})
@@ -134,24 +176,18 @@ def _tested(
         strict=True,
     ):
         corrected[k] = value
-    difference = [
-        one.measures[objective.measure] - best.measures[objective.measure] if one.point.number in place else None
-        for one in results
-    ]
-    found = {
-        f"{objective.measure}_low": limits[:, 0].tolist(),
-        f"{objective.measure}_high": limits[:, 1].tolist(),
-        "p_wilcoxon": p,
-        "p_holm": holm(p),
-        "p_max_t": corrected,
+    by_holm = holm(p)
+    return {
+        one.point.number: {
+            f"{objective.measure}_low": float(limits[k, 0]),
+            f"{objective.measure}_high": float(limits[k, 1]),
+            "p_wilcoxon": p[k],
+            "p_holm": by_holm[k],
+            "p_max_t": corrected[k],
+            "difference": one.measures[objective.measure] - best.measures[objective.measure],
+        }
+        for k, one in enumerate(used)
     }
-    columns = {
-        name: pa.array(
-            [row[place[one.point.number]] if one.point.number in place else None for one in results], pa.float64()
-        )
-        for name, row in found.items()
-    }
-    return {**columns, "difference": pa.array(difference, pa.float64())}
 
 
 def _by_query(results: Sequence[PointResult]) -> pa.Table:

@@ -54,13 +54,13 @@ def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list
     if others := sorted(set(measure_names(given.file.measures)) - set(RESCORED)):
         raise ConfigError(
             f"a sweep over lists gives {', '.join(RESCORED)}, and {others[0]} is asked for",
-            where=f"{given.path}, measures",
+            where=given.at("measures"),
             remedy=f"set measures: [{', '.join(RESCORED)}]",
         )
     wanted = [_wanted(given, number, keys) for number, keys in enumerate(given.points, 1)]
     fit = given.file.lists.fit
     if fit not in (None, "none", "crossfit", "oracle"):
-        fit = calibration_place(str(fit), {}, f"{given.path}, lists.fit")
+        fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
     systems = entries(given.file.lists, fit=fit, folds=given.file.lists.folds, notices=notices)
     results: list[PointResult] = []
     for one in systems:
@@ -75,7 +75,7 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
             guess = closest(key, _KEYS)
             raise ConfigError(
                 f"no list depends on {key}" + (f"; did you mean {guess}?" if guess else ""),
-                where=given.where(number),
+                where=given.where(number, key),
                 remedy=f"keys of points over lists are {', '.join(_KEYS)}; others are of a config",
             )
     steps = every.get("calibrate.steps")
@@ -83,14 +83,16 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
     if last not in ("kst", "sto"):
         raise ConfigError(
             f"calibrate.steps is {shown(steps)}",
-            where=given.where(number),
+            where=given.where(number, "calibrate.steps"),
             remedy="give steps that end in kst or sto, such as [kst], in points or in set",
         )
     numbers = {}
     for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
         value = every.get(key, default)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise ConfigError(f"{key} is {shown(value)}", where=given.where(number), remedy="give a number above 0")
+            raise ConfigError(
+                f"{key} is {shown(value)}", where=given.where(number, key), remedy="give a number above 0"
+            )
         numbers[key] = value
     alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
     assert alpha is not None
@@ -120,6 +122,7 @@ def _scored(given: Given, one: Entry, wanted: Sequence[_Wanted], before: int, se
             one.logistic,
             one.logistic == "oracle" or at.method == "oracle-kst",
             at.method,
+            {"task": one.task, "score.beta": shown(beta)},
         )
         yield PointResult(
             point,

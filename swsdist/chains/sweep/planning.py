@@ -9,8 +9,10 @@ its own, of the config's chain. Tasks that plans share are done once in any case
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -18,10 +20,10 @@ from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, measure_names
+from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
-from swsdist.config.loader import Assignment
+from swsdist.config.loader import Assignment, Placed
 from swsdist.config.suggest import shown
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.fingerprint import fingerprint
@@ -40,6 +42,10 @@ Decides = Method | Literal["fitted"]
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
 
 
+#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`.
+_NOT_SCORED = {"examples", "talkers", "alignments", "parts", "cohort", "protocol"}
+
+
 @dataclass(frozen=True)
 class Point:
     """A point.
@@ -51,6 +57,7 @@ class Point:
         fit: what was fitted on: `crossfit`, `oracle`, `none` or a file.
         oracle: it knows how often each query occurs, or was fitted on what is scored.
         method: how it is decided, where the chain `sweep` scores it; None: the config's whole chain is run.
+        scored_by: all that says what its values are of, as text by key; points are compared only where it is the same.
     """
 
     number: int
@@ -59,6 +66,7 @@ class Point:
     fit: str
     oracle: bool
     method: Decides | None
+    scored_by: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -119,26 +127,33 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
     Raises:
         ConfigError: a point's config is not valid: it says which, and which key; or two points are the same.
     """
+    refuse_idle_sets(given, sets, corpus)
     made: list[Planned] = []
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
     wanted = set(measure_names(given.file.measures))
     for number, keys in enumerate(given.points, 1):
-        config = _config(given, keys, number, corpus, run, sets)
+        with _of_point(given, number):
+            config = _config(given, keys, number, corpus, run, sets)
+            method = _method(config, wanted)
+            if method in ("kst", "sto"):
+                alpha_of(config.calibrate)
+            rules = scored_by(config)
         if config.chain == "sweep":
-            raise ConfigError("a sweep is of another chain", where=f"{given.path}: chain", remedy="leave chain out")
+            raise ConfigError(
+                "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
+            )
         name = fingerprint(settings_of(config), _rest(config))[:12]
         if name in known:
             raise ConfigError(
                 f"points {known[name]} and {number} are the same: {told(keys)}",
-                where=given.path,
+                where=given.where(number),
                 remedy="leave one of them out",
             )
         known[name] = number
-        method = _method(config, wanted)
         config = _with_store(config, beside, given.where(number))
         fit = config.calibrate.fit
-        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, config))
+        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, config))
     groups: dict[str, Group] = {}
     for point in made:
         if point.method is not None:
@@ -148,7 +163,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         if not any(group.by_term for group in groups.values()):
             raise ConfigError(
                 "oracle_kst goes beside points that end in kst or sto and measure ATWV alone",
-                where=given.path,
+                where=given.at("oracle_kst"),
                 remedy=f"set measures: [{', '.join(RESCORED)}], or leave oracle_kst out",
             )
         for group in groups.values():
@@ -161,25 +176,52 @@ def told(keys: Keys) -> str:
     return ", ".join(f"{key}: {shown(value, 60)}" for key, value in keys.items()) or "the base"
 
 
+def scored_by(config: Config) -> dict[str, str]:
+    """What is searched, where queries truly occur, and the rules of counting: all that says what a measure is of."""
+    corpus = config.corpus.model_dump(mode="json", exclude=_NOT_SCORED)
+    values = {f"corpus.{key}": value for key, value in corpus.items()}
+    # The rules themselves: a protocol by its name, and the same rules by their keys, are one.
+    rules = asdict(protocol_of(config.score))
+    values |= {f"score.{key}": value for key, value in rules.items() if key != "name"}
+    values["score.speech"] = config.score.speech
+    return {key: shown(value) for key, value in values.items()}
+
+
 def _config(
     given: Given, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
     file = given.file
     folder = str(Path(given.path).absolute().parent)
-    base, mine = ([(f"{key}={_text(value)}", folder) for key, value in some.items()] for some in (file.set, keys))
-    corpus, run = corpus or file.corpus, run or file.run
+    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
+    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
+    # Relative to here, as all of the command line; those of the file are absolute.
+    corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
+    if isinstance(file.config, str):
+        return load_config(file.config, every, corpus=corpus, run=run)
+    values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
+    values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
+    origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
+    return config_from_dict(values, folder, every, origins=origins)
+
+
+@contextmanager
+def _of_point(given: Given, number: int) -> Iterator[None]:
+    """What is wrong with a point's config names the point, and the key of the sweep's file, if one is named in it."""
     try:
-        if isinstance(file.config, str):
-            return load_config(file.config, every, corpus=corpus, run=run)
-        values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
-        values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-        return config_from_dict(values, folder, every)
-    except ConfigError as error:
-        wrong = next((key for key in keys if key in str(error)), None)
-        at = f" ({wrong}: {shown(keys[wrong], 60)})" if wrong is not None else f" ({told(keys)})" if keys else ""
-        where = f"{given.where(number)}{at}" + (f": {error.where}" if error.where else "")
+        yield
+    except UserError as error:
+        if error.where and error.where.startswith((f"{given.path}:", "--")):
+            raise  # it does
+        keys = given.points[number - 1]
+        wrong = next((key for key in (*keys, *given.file.set) if key in str(error)), None)
+        at = given.where(number, wrong) + (f" ({told(keys)})" if wrong is None and keys else "")
+        where = f"{at}: {error.where}" if error.where else at
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
 
 
 def _text(value: object) -> str:
@@ -257,10 +299,14 @@ def _group(config: Config, method: Decides) -> str:
 
 
 def alpha_of(settings: Calibrate) -> float:
-    """Alpha of the last step."""
+    """Alpha of the last step.
+
+    Raises:
+        ConfigError: it is no number above 0.
+    """
     given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
     if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
-        raise UserError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
+        raise ConfigError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
     return float(given)
 
 
@@ -276,6 +322,6 @@ def _oracles(group: Group, before: int) -> list[Planned]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(made) + 1
         keys["calibrate.steps"] = steps
-        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.config)
+        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.config)
     group.points.extend(made.values())
     return list(made.values())

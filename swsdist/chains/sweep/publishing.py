@@ -62,10 +62,10 @@ def data_of(
     if shared:
         about.append(("CPU", f"{span(shared)}; each point by itself: {span(alone)}"))
     said = [*notices]
-    if ruled := [key for key in found.keys if key.startswith(("score.", "corpus."))]:
+    if len(found.rankings) > 1:
         said.append(
-            f"Points differ in {', '.join(ruled)}, so what is measured differs: their values can be drawn, but not ranked, nor "
-            "tested against each other."
+            f"Points are scored in {len(found.rankings)} ways (column scored_by): their values can be drawn together, but they "
+            "are ranked, and tested against each other, only where they are scored alike."
         )
     if given.repeated:
         said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")
@@ -76,8 +76,7 @@ def data_of(
         found.measures,
         objective.measure,
         objective.sign < 0,
-        found.best,
-        found.tested,
+        found.rankings,
         given.file.tests.level,
         tuple(about),
         tuple(said),
@@ -106,7 +105,7 @@ def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Ma
         found: the table.
         extra: text files by name, a study's say.
     """
-    texts = {VALUES: _values(given, data), PAGE: render_sweep(data), **extra}
+    texts = {VALUES: _values(given, data, found), PAGE: render_sweep(data), **extra}
     texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
     place = place_of(given)
     for name, table in ((TABLE, found.table), (QUERIES, found.queries)):
@@ -120,7 +119,7 @@ def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Ma
         run.write_bytes(f"{place}/{name}", text.encode())
 
 
-def _values(given: Given, data: SweepData) -> str:
+def _values(given: Given, data: SweepData, found: Judged) -> str:
     rows = {row["point"]: row for row in data.table.to_pylist()}
     values = {
         "schema": SCHEMA,
@@ -130,9 +129,10 @@ def _values(given: Given, data: SweepData) -> str:
         "measures": data.measures,
         "objective": {"measure": data.objective, "best": "lowest" if data.lowest else "highest"},
         "tests": given.file.tests.model_dump(mode="json") if data.tested else None,
+        "scored_by": [one.scored_by for one in data.rankings] if len(data.rankings) > 1 else None,
         "points": data.table.num_rows,
         "failed": {number: row["failed"] for number, row in rows.items() if row["failed"]},
-        "best": [rows[number] for number in data.best[:10]],
+        "best": [rows[number] for number in found.best[: None if len(data.rankings) > 1 else 10]],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -172,7 +172,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
     return study(found, alphas=list(alphas)) if found else None
 
 
-def alphas_of(path: str, plans: Plans) -> list[float]:
+def alphas_of(given: Given, plans: Plans) -> list[float]:
     """Values of alpha among the points, ascending.
 
     Raises:
@@ -183,7 +183,7 @@ def alphas_of(path: str, plans: Plans) -> list[float]:
     if not values:
         raise ConfigError(
             "report: kst is of points that end in kst or sto, and measure ATWV alone",
-            where=path,
+            where=given.at("report"),
             remedy="see configs/sweeps/kst_alpha.yaml",
         )
     return sorted(values)

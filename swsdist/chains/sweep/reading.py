@@ -15,17 +15,17 @@ YAML as strict as a config's; paths are relative to the file:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, field_validator
 
-from swsdist.chains.sweep.points import Keys, drawn, grid, listed
+from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import closest, dotted
+from swsdist.config.suggest import closest, dotted, shown
 from swsdist.errors import ConfigError
 from swsdist.evaluation.study import StudyFile, TaskSection
 from swsdist.registries import MEASURES
@@ -114,21 +114,38 @@ class Given:
         path: of the file, as it was named.
         file: its keys; paths are absolute.
         points: in order, each with the keys in which it differs from the base.
+        places: of each point, where its keys stand in the file.
+        lines: of all that is in the file.
         repeated: draws that gave a point which was there already, and are left out.
     """
 
     path: str
     file: SweepFile
     points: tuple[Keys, ...]
+    places: tuple[Where, ...]
+    lines: Where
     repeated: int = 0
 
-    def where(self, number: int) -> str:
-        """A point in messages, numbered from 1."""
-        return f"{self.path}, point {number}"
+    def at(self, *place: int | str) -> str:
+        """A key of the file in messages: file, line, key."""
+        return str(self.lines.below(*place))
+
+    def where(self, number: int, key: str | None = None) -> str:
+        """A point in messages, numbered from 1, and one of its keys with its value; a key that is set for all where that is."""
+        keys, place = self.points[number - 1], self.places[number - 1]
+        if key is None:
+            return f"{place.line}, point {number}"
+        if key not in keys:
+            return self.at("set", key) if key in self.file.set else f"{place.line}, point {number}"
+        return f"{place.below(key).line}, point {number} ({key}: {shown(keys[key], 60)})"
 
 
-def measure_names(keys: Sequence[str] | Literal["all"]) -> tuple[str, ...]:
+def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
     """Values that are shown: all that are registered, or these.
+
+    Args:
+        keys: their names.
+        where: they are asked for, for messages.
 
     Raises:
         ConfigError: there is no such measure.
@@ -141,7 +158,7 @@ def measure_names(keys: Sequence[str] | Literal["all"]) -> tuple[str, ...]:
             guess = closest(key, known)
             raise ConfigError(
                 f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
-                where="measures",
+                where=where,
                 remedy=f"measures are {', '.join(known)}",
             )
     return tuple(keys)
@@ -167,17 +184,51 @@ def read_sweep(path: str | Path) -> Given:
     if file is None:
         raise _error(draft)
     file = _placed(file, Path(path).absolute().parent)
+    lines = Where(draft.origins)
     if (file.config is None) == (file.lists is None):
-        raise ConfigError("a sweep starts from a config or from lists, and one of them", where=name, remedy=_REMEDY)
-    measure_names((*(() if file.measures == "all" else file.measures), file.objective.measure))
+        raise ConfigError(
+            "a sweep starts from a config or from lists, and one of them",
+            where=lines.line if file.config is None else str(lines.below("lists")),
+            remedy=f"give config, or lists; {_REMEDY}",
+        )
+    for k, one in enumerate(() if file.measures == "all" else file.measures):
+        measure_names((one,), str(lines.below("measures", k)))
+    measure_names((file.objective.measure,), str(lines.below("objective")))
     if file.measures != "all" and file.objective.measure not in file.measures:
         raise ConfigError(
             f"the objective {file.objective.measure} is not among the measures",
-            where=f"{name}, objective",
+            where=str(lines.below("objective" if "objective" in file.model_fields_set else "measures")),
             remedy=f"add it to measures, or name another: {', '.join(file.measures)}",
         )
-    points, repeated = _points(file, name)
-    return Given(name, file, tuple(points), repeated)
+    given = _points(file, lines.below("points"), name)
+    _refuse_idle(given, file.set, lambda key: given.at("set", key))
+    return given
+
+
+def refuse_idle_sets(given: Given, sets: Sequence[str], corpus: str | None) -> None:
+    """That what is set for all points on the command line has an effect.
+
+    Raises:
+        ConfigError: every point sets the key itself.
+    """
+    keys = {one.partition("=")[0].strip(): f"--set {one}" for one in sets}
+    keys |= {"corpus": f"--corpus {corpus}"} if corpus is not None else {}
+    _refuse_idle(given, keys, lambda key: keys[key])
+
+
+def _refuse_idle(given: Given, keys: Iterable[str], told: Callable[[str], str]) -> None:
+    for key in keys:
+        # A point that sets `features` leaves nothing of `features.name`.
+        own = [next((one for one in point if f"{key}.".startswith(f"{one}.")), None) for point in given.points]
+        if None in own:
+            continue
+        first = str(own[0])
+        raise ConfigError(
+            f"{key} is set for all points and has no effect: every point sets {first} itself, the first in "
+            f"{given.places[0].below(first).line}",
+            where=told(key),
+            remedy=f"leave it out here, or {first} out of the points",
+        )
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:
@@ -246,27 +297,36 @@ def _placed(file: SweepFile, base: Path) -> SweepFile:
     return file.model_copy(update=changes)
 
 
-def _points(file: SweepFile, name: str) -> tuple[list[Keys], int]:
+def _points(file: SweepFile, where: Where, name: str) -> Given:
     given, repeated = file.points, 0
     found: list[Keys] = []
+    places: list[Where] = []
     if given.grid is not None:
-        found += grid(given.grid, f"{name}, points.grid")
+        place = where.below("grid")
+        found += grid(given.grid, place)
+        places += [place] * len(found)
     if given.list is not None:
-        found += listed(given.list, f"{name}, points.list")
+        place = where.below("list")
+        rows = list(listed(given.list, place))
+        found += rows
+        places += [place.below(k) for k in range(len(rows))]
     if given.random is not None:
-        for point in drawn(given.random.draws, given.random.seed, given.random.keys, f"{name}, points.random.keys"):
+        place = where.below("random", "keys")
+        for point in drawn(given.random.draws, given.random.seed, given.random.keys, place):
             if point in found:
                 repeated += 1
             else:
                 found.append(point)
+                places.append(place)
     if not found:
-        raise ConfigError("there are no points", where=f"{name}, points", remedy="give grid, list or random")
+        raise ConfigError("there are no points", where=str(where), remedy="give grid, list or random")
+    made = Given(name, file, tuple(found), tuple(places), Where(where.origins), repeated)
     for number, point in enumerate(found, 1):
         for key in point:
             if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
                 raise ConfigError(
                     f"{key} cannot differ between points, which share a run folder and its executor",
-                    where=f"{name}, point {number}",
+                    where=made.where(number, key),
                     remedy="set it for all: by the key set, in the config, or by --set",
                 )
-    return found, repeated
+    return made

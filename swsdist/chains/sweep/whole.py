@@ -16,6 +16,7 @@ from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.plan import demand_run_folder
 from swsdist.report import study as studied
 from swsdist.report.sweep import text_lines
 
@@ -59,16 +60,19 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
     told: list[str] = []
     if given.file.lists is not None:
         folder = _folder_of_lists(given, corpus, run, sets)
+        demand_run_folder(folder)
         results, systems, alphas = sweep_lists(given, notices)
         found = study(systems, alphas=alphas) if given.file.report == "kst" else None
         did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = planned(given, corpus=corpus, run=run, sets=sets)
-        alphas = alphas_of(given.path, plans) if given.file.report == "kst" else []
+        alphas = alphas_of(given, plans) if given.file.report == "kst" else []
+        config = plans.points[0].config
+        folder, name = Folder(config.run, config.storage), config.system
+        demand_run_folder(folder)
         swept = run_sweep(plans, given.file.objective.measure, progress)
         found, told = study_of(plans, swept, alphas) if alphas else None, list(swept.notices)
-        config = plans.points[0].config
-        folder, results, did, name = Folder(config.run, config.storage), swept.results, swept.did, config.system
+        results, did = swept.results, swept.did
     table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
     told += [str(notice) for notice in notices.found.values()]
     more = list(studied.figures(found).values()) if found is not None else []
@@ -86,10 +90,10 @@ def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tu
     if corpus is not None or sets:
         raise ConfigError(
             "a sweep over lists has no config, so --corpus and --set mean nothing",
-            where=given.path,
+            where=given.at("lists"),
             remedy="write what is the same for all points below set, in the file",
         )
     place = run or given.file.run
     if place is None:
-        raise ConfigError("there is no folder to write to", where=given.path, remedy="give run, or --run FOLDER")
+        raise ConfigError("there is no folder to write to", where=given.at("run"), remedy="give run, or --run FOLDER")
     return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100

@@ -5,17 +5,30 @@ Pure functions, the same bytes for the same input; conventions as of `swsdist.re
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.report.plots.svg import _INK, _LINES, _dashes, _Frame, _path, _round_ticks, _svg, _text, _x_axis, _y_axis
+from swsdist.report.plots.svg import (
+    _INK,
+    _LINES,
+    _dashes,
+    _Frame,
+    _path,
+    _round_ticks,
+    _svg,
+    _text,
+    _x_axis,
+    _y_axis,
+    shortened,
+)
 
 _WIDTH, _HEIGHT = 460, 340
-_MOST_LETTERS = 40
+_MOST_LETTERS = 46
 _LEGEND_LINE = 20  # pixels
 
 
@@ -39,12 +52,42 @@ class Series:
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes say, and the range that they show; ranges that are not given are those of the data."""
+    """What the axes say, and the range that they show; ranges that are not given are those of the data.
+
+    With `x_log` the x axis is logarithmic: its values are above 0.
+    """
 
     x_title: str
     y_title: str
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
+    x_log: bool = False
+
+    def placed(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Values as they lie on the x axis."""
+        found = np.asarray(x, dtype=np.float64)
+        return np.log10(found) if self.x_log else found
+
+
+def spans_decades(values: ArrayLike) -> bool:
+    """Whether numbers are told apart by their ratios only: all are above 0, and the greatest is 100 times the least or more."""
+    found = np.asarray(values, dtype=np.float64)
+    return bool(len(found) and found.min() > 0 and found.max() >= 100 * found.min())
+
+
+def log_ticks(low: float, high: float) -> tuple[NDArray[np.float64], list[str]]:
+    """Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, of more than six decades the powers alone.
+
+    Args:
+        low, high: decimal logarithms of the ends.
+
+    Returns:
+        Decimal logarithms of the ticks, ascending, and their labels.
+    """
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    values = [m * 10.0**power for power in powers for m in ((1, 2, 5) if high - low <= 6 else (1,))]
+    inside = [value for value in values if low - 1e-9 <= math.log10(value) <= high + 1e-9]
+    return np.log10(np.array(inside, np.float64)), [f"{value:g}" for value in inside]
 
 
 def lines_svg(
@@ -58,6 +101,7 @@ def lines_svg(
         marks: x, y and kind of points to mark.
         title: for those who cannot see it.
     """
+    series = [replace(each, x=axes.placed(each.x)) for each in series]
     frame = _framed(
         np.concatenate([np.zeros(0), *(np.asarray(each.x, np.float64) for each in series)]),
         np.concatenate([np.zeros(0), *(np.asarray(each.y, np.float64) for each in series)]),
@@ -72,10 +116,10 @@ def lines_svg(
         if each.label:
             legend.setdefault(each.label, f'<path {_stroke(each.kind, 2.0, 1.0)} d="M0 0H22"/>')
     for x0, y0, kind in marks:
-        place = f'cx="{float(frame.x(x0)):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
+        place = f'cx="{float(frame.x(axes.placed(x0))):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
         colour = _LINES[kind % len(_LINES)][0]
         parts.append(f'<circle class="area line{kind % len(_LINES)}" {place} fill="{colour}" stroke="{colour}"/>')
-    rows = [(symbol, label[:_MOST_LETTERS]) for label, symbol in legend.items()]
+    rows = [(symbol, shortened(label, _MOST_LETTERS)) for label, symbol in legend.items()]
     below, height = _legend_below(frame, rows)
     return _svg(_WIDTH, _HEIGHT + height, title, [*parts, *below])
 
@@ -86,10 +130,10 @@ def dots_svg(x: ArrayLike, y: ArrayLike, axes: Axes, *, diagonal: bool = False, 
     Args:
         x, y: arrays of one length.
         axes: see `Axes`.
-        diagonal: also draw where both are equal.
+        diagonal: also draw where both are equal; not on a logarithmic axis.
         title: for those who cannot see it.
     """
-    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    xs, ys = axes.placed(x), np.asarray(y, dtype=np.float64)
     frame = _framed(xs, ys, axes)
     parts = [*_axes(frame, axes)]
     if diagonal:
@@ -144,7 +188,8 @@ def beside(plots: Sequence[str], *, title: str) -> str:
 
 
 def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Frame:
-    return _Frame(80, 14, _WIDTH - 14, _HEIGHT - 52, *_range(x, axes.x_range, 0.0), *_range(y, axes.y_range, 0.06))
+    x_range = axes.x_range and (float(axes.placed(axes.x_range[0])), float(axes.placed(axes.x_range[1])))
+    return _Frame(80, 14, _WIDTH - 14, _HEIGHT - 52, *_range(x, x_range, 0.0), *_range(y, axes.y_range, 0.06))
 
 
 def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
@@ -165,7 +210,10 @@ def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margi
 
 def _axes(frame: _Frame, axes: Axes) -> Iterable[str]:
     x_ticks, y_ticks = _round_ticks(frame.x0, frame.x1), _round_ticks(frame.y0, frame.y1)
-    yield from _x_axis(frame, x_ticks, [f"{tick:.6g}" for tick in x_ticks], axes.x_title)
+    x_labels = [f"{tick:.6g}" for tick in x_ticks]
+    if axes.x_log:
+        x_ticks, x_labels = log_ticks(frame.x0, frame.x1)
+    yield from _x_axis(frame, x_ticks, x_labels, axes.x_title)
     yield from _y_axis(frame, y_ticks, [f"{tick:.6g}" for tick in y_ticks], axes.y_title)
 
 

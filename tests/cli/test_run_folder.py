@@ -1,0 +1,107 @@
+"""Where a run may write: into a folder that is empty, not there, or a run's; into nobody's files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.plan import demand_run_folder
+
+SWEEP = "config: config.yaml\nrun: mine\npoints: {grid: {reduce.overlap: [0.5, 0.6]}}\n"
+LISTS = """\
+lists: {tasks: {t: {rttm: no.rttm, ecf: no.xml, terms: no.xml, systems: {a: no.xml}}}}
+run: mine
+set: {calibrate.steps: [kst]}
+points: {grid: {calibrate.alpha: [1, 2]}}
+measures: [atwv, atwv_pmiss, atwv_pfa]
+"""
+FUSE = """\
+chain: fuse
+run: mine
+corpus: {documents: %s/corpus/docs.csv, queries: %s/corpus/queries.csv, references: %s/corpus/refs.csv}
+options: {systems: [{name: a, config: config.yaml}, {name: b, config: config.yaml}]}
+executor: {kind: serial}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, corpus: Path) -> Path:
+    text = (corpus / "config.yaml").read_text().replace("corpus/", f"{corpus}/corpus/").replace("run: run", "run: mine")
+    (tmp_path / "config.yaml").write_text(text)
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    (tmp_path / "lists.yaml").write_text(LISTS)
+    (tmp_path / "fuse.yaml").write_text(FUSE.replace("%s", str(corpus)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run", "config.yaml"), ("sweep", "sweep.yaml"), ("sweep", "lists.yaml"), ("run", "fuse.yaml")]
+)
+def test_nothing_is_written_between_other_files(here: Path, swsdist: Command, arguments: tuple[str, ...]) -> None:
+    (here / "mine").mkdir()
+    (here / "mine/thesis.tex").write_text("years of work")
+    ended = swsdist(*arguments, cwd=here, code=2)
+    assert f"{here}/mine: this folder holds something else than a run of swsdist: thesis.tex" in ended.err
+    assert "remedy: name a folder that is empty or not there, or that of a run" in ended.err
+    assert [path.name for path in (here / "mine").rglob("*")] == ["thesis.tex"]
+
+
+def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Command) -> None:
+    (here / "mine").mkdir()
+    (here / "mine/.gitkeep").touch()
+    swsdist("run", "config.yaml", cwd=here)
+    (here / "mine/notes.txt").write_text("of mine")
+    assert "nothing left to do" in swsdist("run", "config.yaml", cwd=here).out
+    swsdist("sweep", "sweep.yaml", cwd=here)
+    (here / "mine/plan.json").unlink()  # its receipts tell
+    swsdist("run", "config.yaml", cwd=here)
+    shutil.copytree(here / "mine/store", here / "other/store")  # a store that is taken along
+    swsdist("run", "config.yaml", "--run", "other", cwd=here)
+    ended = swsdist("run", "config.yaml", "--run", "mine/store", cwd=here, code=2)
+    assert "mine/store: this is a feature store, not the folder of a run" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        ((), True),
+        ((".DS_Store", ".tmp/x"), True),
+        (("lock.json",), True),
+        (("receipts/index.jsonl", "x"), True),
+        (("accounts/host-1.jsonl", "config.yaml"), True),
+        (("systems/a/plan.json",), True),
+        (("sweeps/s/sweep.json",), True),
+        (("config.yaml",), False),
+        (("receipts/tax.pdf",), False),
+        (("sub/plan.json",), False),
+        (("manifest.json", "receipts/index.jsonl"), False),
+        (("a", "b", "c", "d", "e"), False),
+    ],
+)
+def test_what_is_taken_for_a_run(tmp_path: Path, names: tuple[str, ...], taken: bool) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    if taken:
+        demand_run_folder(Folder(str(tmp_path)))
+        return
+    with pytest.raises(UserError) as caught:
+        demand_run_folder(Folder(str(tmp_path)))
+    if len(names) > 3:
+        assert "a, b, c and 2 more" in str(caught.value)
+
+
+def test_a_plan_of_another_program_is_none_of_ours(tmp_path: Path) -> None:
+    demand_run_folder(Folder(str(tmp_path / "not there")))
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"format_version": "1.2", "terraform_version": "1.9"}))
+    with pytest.raises(UserError, match=r"something else than a run of swsdist: plan\.json"):
+        demand_run_folder(Folder(str(tmp_path)))
+    plan.write_text('{\n "schema": "swsdist-plan/1"')
+    demand_run_folder(Folder(str(tmp_path)))
