@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Calibrated(TaskOptions):
     kaldi_frame_shift: float
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
 @click.option(
     "--method",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, has_references, task_files, task_options, warn
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.registries import WRITERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Fused(TaskOptions):
     keep_overlaps: bool
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("systems", nargs=-1, required=True, metavar="LIST...")
 @click.option(
     "-o", "--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet."
