@@ -145,7 +145,7 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
                 continue
             raise UserError(told, where=f"{name} {path}", remedy="name another file to write")
     for k, (name, path, _) in enumerate(outputs):
-        for other, same, kind in outputs[:k]:
+        for other, same, _ in outputs[:k]:
             if _is_same(Path(path), Path(same)) and (not Path(path).exists() or Path(path).is_file()):
                 raise UserError(f"this is the file of {other} too", where=f"{name} {path}", remedy="name two files")
 

@@ -92,10 +92,7 @@ def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -
         assert f"this would write over {tmp_path}/{out}, which is read" in told
         assert (tmp_path / out).read_bytes() == (place / out).read_bytes()
     shutil.copytree(place / "run", tmp_path / "run")
-    for folder, option, out in [
-        ("report", "--table", "run/report.json"),
-        ("report", "--per-query", "run/exports/detections.csv"),
-    ]:
+    for option, out in (("--table", "run/report.json"), ("--per-query", "run/exports/detections.csv")):
         before = (tmp_path / out).read_bytes()
         told = swsdist("report", "run", option, out, cwd=tmp_path, code=2).err
         assert "this would write over a file of run, which is read" in told

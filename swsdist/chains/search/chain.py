@@ -116,6 +116,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
+    own.by_talker |= any("talker" in entry.columns for entry in config.calibrate.entries().values())
     return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
 
 

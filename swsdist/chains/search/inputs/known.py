@@ -15,6 +15,7 @@ from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speake
 from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.inputs.oddities import (
     demand_channel_1,
+    demand_one_speaker,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -91,8 +92,8 @@ class SearchInputs(ChainInputs):
         self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
-        #: Whether references are rows of a table.
-        self.tabled = False
+        self.tabled = False  # whether references are rows of a table
+        self.by_talker = False  # whether a plan of these inputs normalises scores by who speaks
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -304,6 +305,8 @@ class SearchInputs(ChainInputs):
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()
+            if self.by_talker:
+                demand_one_speaker(self.documents)
         self.look()
 
     def demand_marks(self) -> None:

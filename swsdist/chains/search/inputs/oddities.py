@@ -18,6 +18,7 @@ from swsdist.io.corpora.places import is_placed
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place
+from swsdist.reduce.talkers import WHO, Talkers
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
@@ -148,3 +149,16 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
             remedy="list channel 1 of the recordings too, or make recordings of their own of the channel that is searched "
             "(ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without references",
         )
+
+
+def demand_one_speaker(documents: pa.Table) -> None:
+    """Scores are normalised by speaker: where detections lie in recordings, one speaker speaks in each of them.
+
+    Args:
+        documents: CORPUS or PLACED.
+
+    Raises:
+        DataError: documents are places in recordings, and several speak in one of these.
+    """
+    if is_placed(documents):
+        Talkers(documents.select(WHO)).demand_one_each()
