@@ -84,6 +84,7 @@ def calibrate(
     """
     from pathlib import Path
 
+    from swsdist.errors import UserError
     from swsdist.evaluation.calibration import Request, point_without_references
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
@@ -110,13 +111,17 @@ def calibrate(
         options["keep_scores"],
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
+    if save is not None and not request.fits(given.detections["score"]):
+        raise UserError(
+            "nothing is fitted here, so there is nothing to save",
+            where=f"--save {save}",
+            remedy="leave it out, or say what to fit (--method, --fit)",
+        )
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
     print("\n".join([*result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]))
-    if save is not None:
-        if result.fitted is None:
-            raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
+    if save is not None and result.fitted is not None:
         Path(save).write_bytes(result.fitted)
         print(f"{save}: what was fitted")
     warn(notices)

@@ -93,6 +93,7 @@ def fuse(
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
+    from swsdist.errors import UserError
     from swsdist.evaluation.calibration import point_without_references
     from swsdist.evaluation.fusion import Request, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
@@ -102,13 +103,6 @@ def fuse(
 
     if kind is None:
         kinds_of(Path(out))
-    notices = Notices(strict)
-    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
-    task = point = None
-    if has_references(options):
-        task = read_task(**task_files(options), protocol=rules, notices=notices)
-    else:
-        point = point_without_references(rules, options["ecf"], options["seconds"])
     request = Request(
         options["scores"] == "q-norm",
         options["meet"],
@@ -121,15 +115,26 @@ def fuse(
         options["prior"],
         not options["keep_overlaps"],
     )
+    if save is not None and request.how(references=has_references(options)) == "none":
+        raise UserError(
+            "nothing is fitted here, so there is nothing to save",
+            where=f"--save {save}",
+            remedy="leave it out; or give references, or a fitted file (--fit FILE)",
+        )
+    notices = Notices(strict)
+    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
+    task = point = None
+    if has_references(options):
+        task = read_task(**task_files(options), protocol=rules, notices=notices)
+    else:
+        point = point_without_references(rules, options["ecf"], options["seconds"])
     given = {
         name: read_system(path, conventions=rules.rules, notices=notices) for name, path in named_paths(systems).items()
     }
-    result = fuse_lists(given, request, task, point)
+    result = fuse_lists(given, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
     print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
-    if save is not None:
-        if result.fitted is None:
-            raise click.UsageError("Nothing was fitted, so there is nothing to --save.")
+    if save is not None and result.fitted is not None:
         Path(save).write_bytes(result.fitted)
         print(f"{save}: what was fitted")
     warn(notices)
