@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,6 @@ from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speake
 from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.inputs.oddities import (
     demand_channel_1,
-    demand_one_speaker,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -93,7 +92,7 @@ class SearchInputs(ChainInputs):
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
         self.tabled = False  # whether references are rows of a table
-        self.by_talker = False  # whether a plan of these inputs normalises scores by who speaks
+        self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -305,8 +304,8 @@ class SearchInputs(ChainInputs):
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()
-            if self.by_talker:
-                demand_one_speaker(self.documents)
+            for demand in self.demands:
+                demand(self.documents)
         self.look()
 
     def demand_marks(self) -> None:
