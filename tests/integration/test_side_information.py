@@ -62,7 +62,7 @@ def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
 
 
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
-    """What is fitted on a row a document gives these rows, in the list of all detections, the scores that it was fitted with."""
+    """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
     done = own_corpus.run(*steps, "score.trials=document")
     course = recorded(Folder(str(own_corpus.folder / "run")))

@@ -370,10 +370,10 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
     for row in rows:
         mine = best.setdefault(str(row["query_id"]), {})
         mine[str(row["doc_id"])] = max(mine.get(str(row["doc_id"]), 0.0), float(row["score"]))
-    for given, row in zip(rows, again, strict=True):
+    for before, row in zip(rows, again, strict=True):
         scores = sorted(best[row["query_id"]].values(), reverse=True)
         columns = {
-            "score": given["score"],
+            "score": before["score"],
             "best": scores[0],
             "gap": scores[0] - scores[9],
             "posterior-sum": math.log(sum(scores)),
