@@ -200,7 +200,7 @@ def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Said | 
     names = list(dict.fromkeys(name for row in plain for name in row))
     plain = [{name: row.get(name, 0) for name in names} for row in plain]
     note = "ms: mean length of a query's examples." + (f" occ.: occurrences {where}." if told else "")
-    return Table(caption, [head] * _BESIDE, rows, note, numbers=_BESIDE, plain=plain)
+    return Table(caption, [head] * _BESIDE, rows, note, texts=range(_BESIDE), plain=plain)
 
 
 def lengths_table(queries: Sequence[Query]) -> Table:
@@ -265,9 +265,10 @@ def _table(
     """A table without the columns that hold nothing."""
     made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
     kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
-    texts = sum(title in ("", "corpus", "metric", "recording", "speaker", "part") for title, _ in kept)
+    names = ("", "corpus", "metric", "recording", "speaker", "part")
+    texts = [k for k, (title, _) in enumerate(kept) if title in names]
     cells = list(zip(*(cells for _, cells in kept), strict=True))
-    return Table(caption, [title for title, _ in kept], cells, note, numbers=texts, plain=plain)
+    return Table(caption, [title for title, _ in kept], cells, note, texts=texts, plain=plain)
 
 
 def _counted(group: Group, count: tuple[int | None, int | None, int | None]) -> dict[str, object]:
