@@ -5,7 +5,8 @@ Lists are joined by `swsdist.reduce.joining`; scores that are missing are filled
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import UserError
+from swsdist.io.notices import Notices
 from swsdist.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 
 Floats = NDArray[np.float64]
@@ -106,3 +108,39 @@ def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
 def keys_of(table: pa.Table) -> zip[tuple[object, ...]]:
     """The key of each row."""
     return zip(*(table[name].to_pylist() for name in KEY), strict=True)
+
+
+def places_in_common(table: pa.Table) -> dict[tuple[str, str], int]:
+    """Places that two systems both found, of each pair of systems in the order of their names, and of each with itself.
+
+    Args:
+        table: rows with `parts`.
+    """
+    systems, _, given = parts_of(table)
+    both = given.T.astype(np.int64) @ given.astype(np.int64)
+    return {
+        (first, second): int(both[j, k])
+        for j, first in enumerate(systems)
+        for k, second in enumerate(systems)
+        if j <= k
+    }
+
+
+def tell_of_apart(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
+    """Tell which systems never found the same place: a fusion of these joins nothing.
+
+    Args:
+        common: of `places_in_common`, summed over all queries.
+        notices: takes it.
+
+    Raises:
+        OddError: notices are strict, and there are such.
+    """
+    found = sorted(name for (name, other), count in common.items() if name == other and count)
+    apart = [f"{a} and {b}" for a, b in combinations(found, 2) if not common[a, b]]
+    notices.add(
+        "pairs of systems have no detection in common, and the scores of the one are filled in for the other",
+        where=", ".join(apart),
+        remedy="are they of one task: the same queries, names of documents and times?",
+        count=len(apart),
+    )

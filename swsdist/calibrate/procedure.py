@@ -25,11 +25,13 @@ from typing import Any, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from swsdist.calibrate.coding import coded
 from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point, Step
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point, Step, scores_of
 from swsdist.calibrate.threshold import Calibration, by_fold, decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
@@ -132,6 +134,8 @@ class Procedure:
         trained_on: fingerprint of the aligned lists, number of queries, and what else tells where they come from.
         low, high: least and greatest score of the resulting list.
         sides: statistics that steps want wherever they stand, of all queries that come.
+        by_document: it was fitted on document trials, which have a row a document: that of its best detection. Lists of
+            detections then tell steps which rows these are (column `trial`).
     """
 
     steps: tuple[AnyStep, ...]
@@ -143,6 +147,7 @@ class Procedure:
     low: float = 0.0
     high: float = 0.0
     sides: Mapping[str, Tally] = field(default_factory=dict)
+    by_document: bool = False
 
     @property
     def own_threshold(self) -> float | None:
@@ -165,13 +170,15 @@ class Procedure:
         """
         if not table.num_rows:
             return table
+        if marked := self.by_document and any(step.of_list() for step in self.steps):
+            table = table.append_column("trial", pa.array(_best_of_documents(table)))
         place = table.schema.get_field_index("score")
         for number, step in enumerate(self.steps):
             known = statistics if number == 0 and CALIBRATION[step.name].statistics else None
             values = self._applied(step, self.models[number] if self.models else (), table, self.known(step, known))
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
-        return table
+        return table.drop_columns(["trial"]) if marked else table
 
     def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
         """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
@@ -210,6 +217,8 @@ class Procedure:
         values: dict[str, object] = {"schema": STEPS_SCHEMA, "fit": self.fit, "steps": steps}
         if self.point is not None:
             values |= self.point._asdict()
+        if self.by_document:
+            values["by_document"] = True
         values |= {"thresholds": self.thresholds, "low": self.low, "high": self.high, "trained_on": self.trained_on}
         return json.dumps(values, indent=1, ensure_ascii=False).encode()
 
@@ -227,6 +236,7 @@ class Procedure:
             values["trained_on"],
             values["low"],
             values["high"],
+            by_document=values.get("by_document", False),
         )
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
@@ -242,7 +252,29 @@ class Procedure:
         """
         models = tuple((step.read(data, where),) if CALIBRATION[step.name].fits else () for step in self.steps)
         given = (_threshold_in(data, where, self),) if thresholds else ()
-        return replace(self, models=models, thresholds=given, fit="file", trained_on=json.loads(data)["trained_on"])
+        values = json.loads(data)
+        return replace(
+            self,
+            models=models,
+            thresholds=given,
+            fit="file",
+            trained_on=values["trained_on"],
+            by_document=values.get("by_document", False),
+        )
+
+
+def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
+    """Which row of each query and document has the best score, bool (rows,): of equal ones the first; never one without."""
+    scores = scores_of(table)
+    group = np.zeros(len(scores), np.int64)
+    for name in ("query_id", "doc_id", "channel"):
+        code = table[name].to_numpy().astype(np.int64) if name == "channel" else coded(table[name])[1]
+        group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((-scores, group))  # NaN last
+    best = np.zeros(len(scores), bool)
+    best[order[np.flatnonzero(np.diff(group[order], prepend=-1))]] = True
+    result: NDArray[np.bool_] = best & ~np.isnan(scores)
+    return result
 
 
 def _described(step: AnyStep) -> Described:

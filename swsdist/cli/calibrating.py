@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
-from swsdist.cli.outputs import save_fitted, written
+from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Calibrated(TaskOptions):
     kaldi_frame_shift: float
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
 @click.option(
     "--method",
@@ -84,6 +84,7 @@ def calibrate(
     """
     from pathlib import Path
 
+    from swsdist.errors import UserError
     from swsdist.evaluation.calibration import Request
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
@@ -105,6 +106,12 @@ def calibrate(
         options["keep_scores"],
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
+    if save is not None and not request.fits(given.detections["score"]):
+        raise UserError(
+            "nothing is fitted here, so there is nothing to save",
+            where=f"--save {save}",
+            remedy="leave it out, or say what to fit (--method, --fit)",
+        )
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, task_files, task_options, warn
-from swsdist.cli.outputs import FOLDER, written
+from swsdist.cli.outputs import TABLES_FOLDER, Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -38,7 +38,7 @@ class _Compared(TaskOptions):
     forest: str | None
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
 @task_options
 @click.option("--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down; BINS: unit, q4, or edges 0.2,0.5,1.")
@@ -54,8 +54,8 @@ class _Compared(TaskOptions):
 @click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=written(".html", ".htm"), help="Also write a one-page report.")
-@click.option("--csv", type=FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
-@click.option("--table", type=written(*TABLES), help="Also write the tables: .csv, .tex, .md or .json.")
+@click.option("--csv", type=TABLES_FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
+@click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option(
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curves: .svg, .pdf, .png; .csv their points."
 )
@@ -166,7 +166,7 @@ class _Figures(TypedDict):
     searching_gb: tuple[float, ...]
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("folder", required=False, metavar="[RUN]")
 @click.option("--indexing-cpu", type=float, metavar="S", help="CPU seconds of indexing, over all processors.")
 @click.option("--searching-cpu", type=float, metavar="S", help="CPU seconds of searching, over all processors.")

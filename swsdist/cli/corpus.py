@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from swsdist.cli.options import allow_commands
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.report.tables import TABLES
 
 
@@ -14,16 +14,23 @@ def corpus() -> None:
     """Describe a corpus."""
 
 
-@corpus.command()
+@corpus.command(cls=Writing)
 @click.argument("corpora", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="CORPUS...")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key: corpus.queries=FILE; may be repeated.")
-@click.option("--table", type=written(*TABLES), help="Also write the tables: .csv, .tex, .md or .json.")
+@click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-audio", is_flag=True, help="Do not listen to the recordings: no speech, no signal-to-noise ratios.")
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @allow_commands
+@click.pass_context
 def describe(
-    corpora: tuple[str, ...], sets: tuple[str, ...], table: str | None, as_json: bool, no_audio: bool, strict: bool
+    context: click.Context,
+    corpora: tuple[str, ...],
+    sets: tuple[str, ...],
+    table: str | None,
+    as_json: bool,
+    no_audio: bool,
+    strict: bool,
 ) -> int:
     """What a CORPUS (a corpus file, or a config) holds: durations, speakers, signal-to-noise ratios, words, queries.
 
@@ -36,9 +43,10 @@ def describe(
     import sys
     from pathlib import Path
 
-    from swsdist.cli.outputs import write_data
+    from swsdist.cli.outputs import demand_apart, write_data
     from swsdist.cli.progress import hearing
     from swsdist.config import load_corpus
+    from swsdist.config.section import paths_in
     from swsdist.corpora.description import describe as work
     from swsdist.corpora.tables import tables_of, text_tables
     from swsdist.errors import UserError
@@ -51,6 +59,7 @@ def describe(
             f"two corpora are called {twice!r}", remedy="rename one of the files: tables name corpora by them"
         )
     configs = [load_corpus(corpus, sets) for corpus in corpora]
+    demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
     found = []
     with hearing() as show:
         for name, config in zip(names, configs, strict=True):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import click
 
-from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
-from swsdist.cli.outputs import save_fitted, written
+from swsdist.cli.options import TaskOptions, has_references, task_options, task_or_point, warn
+from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registries import WRITERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Fused(TaskOptions):
     keep_overlaps: bool
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("systems", nargs=-1, required=True, metavar="LIST...")
 @click.option(
     "-o", "--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet."
@@ -93,6 +93,7 @@ def fuse(
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
+    from swsdist.errors import UserError
     from swsdist.evaluation.fusion import Request, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for
@@ -101,9 +102,6 @@ def fuse(
 
     if kind is None:
         kinds_of(Path(out))
-    notices = Notices(strict)
-    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
-    task, point = task_or_point(options, rules, notices)
     request = Request(
         options["scores"] == "q-norm",
         options["meet"],
@@ -116,10 +114,19 @@ def fuse(
         options["prior"],
         not options["keep_overlaps"],
     )
+    if save is not None and request.how(references=has_references(options)) == "none":
+        raise UserError(
+            "nothing is fitted here, so there is nothing to save",
+            where=f"--save {save}",
+            remedy="leave it out; or give references, or a fitted file (--fit FILE)",
+        )
+    notices = Notices(strict)
+    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
+    task, point = task_or_point(options, rules, notices)
     given = {
         name: read_system(path, conventions=rules.rules, notices=notices) for name, path in named_paths(systems).items()
     }
-    result = fuse_lists(given, request, task, point)
+    result = fuse_lists(given, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
     print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)

@@ -91,6 +91,11 @@ def task_files(options: TaskOptions) -> TaskFiles:
     )
 
 
+def has_references(options: TaskOptions) -> bool:
+    """Whether these options say where the references come from."""
+    return any((options["rttm"], options["ctm"], options["references"]))
+
+
 def task_or_point(
     options: TaskOptions, rules: Protocol, notices: Notices
 ) -> tuple[ScoringTask | None, OperatingPoint | None]:
@@ -102,7 +107,7 @@ def task_or_point(
     from swsdist.evaluation.calibration import point_without_references
     from swsdist.evaluation.reading import read_task
 
-    if any((options["rttm"], options["ctm"], options["references"])):
+    if has_references(options):
         return read_task(**task_files(options), protocol=rules, notices=notices), None
     return None, point_without_references(rules, options["ecf"], options["seconds"])
 

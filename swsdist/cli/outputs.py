@@ -1,7 +1,8 @@
 """Where a command writes: files, folders and standard streams. Whether it can is asked before anything is computed.
 
 One type of option for all commands: `type=written(*PICTURES)` for a file, of the kinds that its ending can tell,
-`type=FOLDER` for a folder that is made.
+`type=FOLDER` for a folder that is made. A command with such an option is a `Writing`: what it reads is never written over
+(`demand_apart`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import codecs
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,22 @@ class _Written(click.Path):
 
     Attributes:
         endings: in lower case; none: any ending will do.
+        several: of several tables each has a CSV file of its own, called `out-queries.csv` where `out.csv` is named.
     """
 
-    def __init__(self, endings: tuple[str, ...], dash: bool = False) -> None:
+    def __init__(self, endings: tuple[str, ...], dash: bool, several: bool) -> None:
         super().__init__(dir_okay=False, allow_dash=dash)
         self.name = "file"
         self.endings = endings
+        self.several = several
+
+    def hits(self, given: Path, out: Path) -> bool:
+        """Whether `given` is among the files that are written where `out` is named."""
+        if _is_same(given, out):
+            return True
+        if not self.several or out.suffix.lower() != ".csv" or given.suffix != out.suffix:
+            return False
+        return given.name.startswith(f"{out.stem}-") and _is_same(given.parent, out.parent)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The path, if it can be written.
@@ -48,7 +60,19 @@ class _Written(click.Path):
 
 
 class _WrittenFolder(click.Path):
-    """A folder to write files to, which is made if it is not there."""
+    """A folder to write files to, which is made if it is not there.
+
+    Attributes:
+        endings: of the files that are written to it.
+    """
+
+    def __init__(self, endings: tuple[str, ...] = ()) -> None:
+        super().__init__(file_okay=False)
+        self.endings = endings
+
+    def hits(self, given: Path, out: Path) -> bool:
+        """Whether `given` lies in the folder `out`, and is of the kind that is written there."""
+        return given.suffix.lower() in self.endings and _is_same(given.parent, out)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The path, if it can be made or written to.
@@ -65,12 +89,115 @@ class _WrittenFolder(click.Path):
         return str(value)
 
 
-FOLDER = _WrittenFolder(file_okay=False)
+FOLDER = _WrittenFolder()
+TABLES_FOLDER = _WrittenFolder((".csv",))
 
 
-def written(*endings: str, dash: bool = False) -> click.Path:
-    """The type of an option that names a file to write, with one of these endings (`.svg`)."""
-    return _Written(endings, dash)
+def written(*endings: str, dash: bool = False, several: bool = False) -> click.Path:
+    """The type of an option that names a file to write, with one of these endings (`.svg`).
+
+    Args:
+        endings: in lower case; none: any.
+        dash: `-` is standard output.
+        several: of several tables each has a CSV file of its own, whose name begins as this one's.
+    """
+    return _Written(endings, dash, several)
+
+
+class Writing(click.Command):
+    """A command that writes files: none of them is one that its other arguments name, and no two of them are one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments.
+
+        Raises:
+            UserError: a file that is to be written is one that is read, or is to be written twice.
+        """
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # the shell completes a command
+            demand_apart(ctx, _named(ctx))
+        return rest
+
+
+def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
+    """Whether a command writes to none of the files that it reads, and to each file once.
+
+    Links to a file are that file. Of the folder of a run or store all files that are theirs are read. What is no plain file
+    (`/dev/null`), or not there, is not asked about.
+
+    Args:
+        context: of the command, with its parameters.
+        inputs: paths that are read; what is no path is passed over.
+
+    Raises:
+        UserError: one is written to that is read, or two outputs are one file.
+    """
+    outputs = list(_outputs(context))
+    given = [Path(one) for one in dict.fromkeys(inputs) if _exists(one)]
+    for name, path, kind in outputs:
+        out = Path(path)
+        for one in given:
+            if one.is_file() and kind.hits(one, out):
+                told = f"this would write over {one}, which is read"
+            elif one.is_dir() and _is_of(one, out):
+                told = f"this would write over a file of {one}, which is read"
+            else:
+                continue
+            raise UserError(told, where=f"{name} {path}", remedy="name another file to write")
+    for k, (name, path, _) in enumerate(outputs):
+        for other, same, _ in outputs[:k]:
+            if _is_same(Path(path), Path(same)) and (not Path(path).exists() or Path(path).is_file()):
+                raise UserError(f"this is the file of {other} too", where=f"{name} {path}", remedy="name two files")
+
+
+def _outputs(context: click.Context) -> Iterator[tuple[str, str, _Written | _WrittenFolder]]:
+    """What a command is to write: name of the option, path, type."""
+    for one in context.command.params:
+        value = context.params.get(one.name or "")
+        if isinstance(one.type, _Written | _WrittenFolder) and isinstance(value, str) and value != "-":
+            yield _shown(one), value, one.type
+
+
+def _named(context: click.Context) -> Iterator[str]:
+    """Paths among a command's other arguments: PATH, NAME=PATH."""
+    for one in context.command.params:
+        if isinstance(one.type, _Written | _WrittenFolder | click.Choice):
+            continue
+        value = context.params.get(one.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str):
+                yield text
+                yield text.partition("=")[2]
+
+
+def _shown(param: click.Parameter) -> str:
+    return max(param.opts, key=len) if isinstance(param, click.Option) else (param.name or "").upper()
+
+
+def _exists(path: str) -> bool:
+    try:
+        return bool(path) and Path(path).exists()
+    except (OSError, ValueError):  # too long for a name, or with a null byte: it is none
+        return False
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths are of one file or folder, which need not be there."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+#: What lies in the folder of a run or of a store, beside folders.
+_OWN = frozenset({"plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"})
+
+
+def _is_of(folder: Path, out: Path) -> bool:
+    """Whether a file that is there was made by the run, or is of the store, that a folder is."""
+    if not out.is_file() or not any((folder / name).is_file() for name in ("plan.json", "manifest.json")):
+        return False
+    root, place = folder.resolve(), out.resolve()
+    return place.is_relative_to(root) and (place.parent != root or place.name in _OWN)
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:

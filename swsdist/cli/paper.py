@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -14,7 +14,7 @@ def paper() -> None:
     """Bring figures and tables that are there into the form that a paper wants."""
 
 
-@paper.command()
+@paper.command(cls=Writing)
 @click.argument("source")
 @click.argument("out", type=written(*PICTURES))
 def figure(source: str, out: str) -> int:
@@ -29,7 +29,7 @@ def figure(source: str, out: str) -> int:
     return 0
 
 
-@paper.command()
+@paper.command(cls=Writing)
 @click.argument("source")
 @click.argument("out", type=written(*TABLES))
 @click.option("--columns", metavar="NAME,NAME=HEADING", help="Which, in their order; by default all.")

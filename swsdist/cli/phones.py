@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 
 if TYPE_CHECKING:
     from swsdist.features.phnrec.transcribe import SpokenPhone
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("weights", metavar="WEIGHTS")
 @click.argument("documents", metavar="DOCUMENTS")
 @click.option(

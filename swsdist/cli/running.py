@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import allow_commands
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -96,17 +96,21 @@ reduce = _stages_command("reduce", "normalise", "Merge candidates to detections 
 export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("folder", metavar="RUN")
 @_SET
 @click.option(
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
 )
 @click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
-@click.option("--table", type=written(*TABLES), help="Also write measures and resources: .csv, .tex, .md or .json.")
+@click.option(
+    "--table", type=written(*TABLES, several=True), help="Also write measures and resources: .csv, .tex, .md or .json."
+)
 @click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
 @allow_commands
+@click.pass_context
 def report(
+    context: click.Context,
     folder: str,
     sets: tuple[str, ...],
     det: str | None,
@@ -119,7 +123,9 @@ def report(
 
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
+    from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
+    from swsdist.config.section import paths_in
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
@@ -129,7 +135,9 @@ def report(
     from swsdist.report.tables import write_tables
 
     path = folder.rstrip("/")
-    outcome = look(load_config(path, sets) if Path(path).is_file() else run_config(path, sets))
+    config = load_config(path, sets) if Path(path).is_file() else run_config(path, sets)
+    demand_apart(context, [config.run, *paths_in(config)])
+    outcome = look(config)
     course = outcome.course
     data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
     if not isinstance(data, ReportData):
@@ -177,6 +185,7 @@ def go(
     from swsdist.pipeline.course import Choice
 
     loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])], corpus=corpus, run=run_folder)
+    _demand_own_config(config, loaded)
     choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
         return _dry(loaded, choice)
@@ -184,6 +193,30 @@ def go(
 
     result = api.run(loaded, choice=choice, progress=progress())
     return _tell(result)
+
+
+def _demand_own_config(path: str, loaded: Config) -> None:
+    """Whether a config's run leaves the config alone: in its folder it writes all keys to a config.yaml of its own.
+
+    Raises:
+        UserError: the config is that file, and no run wrote it.
+    """
+    from pathlib import Path
+
+    from swsdist.config import load_config
+    from swsdist.config.dumping import dump_config
+    from swsdist.errors import UserError
+    from swsdist.io.filesystem import is_remote
+
+    own = Path(loaded.run) / "config.yaml"
+    if is_remote(loaded.run) or not own.exists() or not own.samefile(path):
+        return
+    if Path(path).read_text("utf-8-sig") != dump_config(load_config(path)):
+        raise UserError(
+            f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",
+            where=path,
+            remedy="give another folder (the key run, or --run FOLDER), or the config another name",
+        )
 
 
 def _dry(config: Config, choice: Choice) -> int:

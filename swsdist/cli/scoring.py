@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from swsdist.cli.options import TaskOptions, allow_commands, task_files, task_options, warn
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -52,7 +52,7 @@ class _Scored(TaskOptions):
     cache: str | None
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")

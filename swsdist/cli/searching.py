@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import allow_commands
-from swsdist.cli.outputs import FOLDER, written
+from swsdist.cli.outputs import FOLDER, Writing, written
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swsdist.store.reading import Store
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("target", metavar="CONFIG|RUN|STORE")
 @click.option(
     "--query",

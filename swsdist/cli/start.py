@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from swsdist.cli.outputs import FOLDER, written
+from swsdist.cli.outputs import FOLDER, Writing, written
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("path", default="swsdist.yaml", type=written(".yaml", ".yml"))
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def init(path: str, force: bool) -> None:
@@ -26,7 +26,7 @@ def init(path: str, force: bool) -> None:
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("folder", default="demo", type=FOLDER)
 @click.option("--documents", default=40, show_default=True, help="Documents to make.")
 @click.option("--queries", default=10, show_default=True, help="Queries to make.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.outputs import written
+from swsdist.cli.outputs import Writing, written
 from swsdist.text import shown
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def check(folder: str) -> int:
     return 0
 
 
-@store.command()
+@store.command(cls=Writing)
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
@@ -255,9 +255,15 @@ def import_(
     from swsdist import api
     from swsdist.chains.search.inputs.importing import as_options, import_store
     from swsdist.cli.progress import progress
-    from swsdist.errors import IncompleteError, SwsdistError
+    from swsdist.errors import IncompleteError, SwsdistError, UserError
     from swsdist.io.filesystem import is_remote
 
+    if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
+        raise UserError(
+            "the store would be made among the frames that it is made of",
+            where=folder,
+            remedy="name another folder for the store",
+        )
     # As where a config names them.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:

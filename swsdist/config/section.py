@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,3 +33,19 @@ class Section(BaseModel):
 def effort(default: object, description: str) -> Any:
     """A field that changes how the work is cut or where it runs, never what comes out."""
     return Field(default, description=description, json_schema_extra={"effort": True})
+
+
+def paths_in(section: Section) -> Iterator[str]:
+    """Texts of a section and of those in it, some of which are paths: of files that it names, wherever it names them."""
+    yield from _texts(section.model_dump())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -22,6 +21,20 @@ _THREADS = 8
 SaidIn = Callable[[Mapping[str, Any]], tuple[str | None, str]]
 
 
+class Said(NamedTuple):
+    """The occurrences of a query in a part of a corpus, or in all of it.
+
+    Attributes:
+        occurrences: how many.
+        spoken: their mean length (s); None if there are none.
+        own_speaker: those that a speaker of the query's examples says; None if speakers are not told.
+    """
+
+    occurrences: int
+    spoken: float | None
+    own_speaker: int | None
+
+
 @dataclass(frozen=True)
 class Query:
     """A query; times in s.
@@ -31,10 +44,8 @@ class Query:
         term: its text; None if not told.
         examples: spoken ones.
         seconds: mean length of its examples; None if there are none, or none can be read.
-        occurrences: how often it occurs; None if nothing tells.
-        by_part: of these, in each part of the corpus.
-        spoken: mean length of its occurrences; None if there are none.
-        own_speaker: occurrences that a speaker of its examples says; None if speakers are not told.
+        said: its occurrences in the whole corpus; None if nothing tells.
+        by_part: the same in each part of the corpus that it occurs in.
         unknown: whether a word of it is not said in the part for training; None if there is no such part.
     """
 
@@ -42,10 +53,8 @@ class Query:
     term: str | None
     examples: int
     seconds: float | None
-    occurrences: int | None
-    by_part: Mapping[str, int]
-    spoken: float | None
-    own_speaker: int | None
+    said: Said | None
+    by_part: Mapping[str, Said]
     unknown: bool | None
 
 
@@ -98,22 +107,25 @@ def _query(
     term = next((row["term"] for row, _ in mine if row["term"]), None)
     lengths = [length for _, length in mine if length is not None]
     own = {row["speaker"] for row, _ in mine if row["speaker"]}
-    by_part: Counter[str] = Counter()
-    said: list[str | None] = []
-    for row in true or ():
-        speaker, part = said_in(row)
-        by_part[part] += 1
-        said.append(speaker)
-    told = bool(own) and true is not None and None not in said
+    found = [(row, *said_in(row)) for row in true or ()]
+    told = bool(own) and all(speaker is not None for _, speaker, _ in found)
+
+    def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Said:
+        lengths = [row["end"] - row["start"] for row, _, _ in of]
+        return Said(
+            len(of),
+            sum(lengths) / len(of) if of else None,
+            sum(speaker in own for _, speaker, _ in of) if told else None,
+        )
+
+    parts = dict.fromkeys(part for _, _, part in found if part)
     return Query(
         query_id,
         term,
         sum(row["path"] is not None for row, _ in mine),
         sum(lengths) / len(lengths) if lengths else None,
-        None if true is None else len(true),
-        {part: count for part, count in by_part.items() if part},
-        sum(row["end"] - row["start"] for row in true) / len(true) if true else None,
-        sum(one in own for one in said) if told else None,
+        None if true is None else said(found),
+        {part: said([one for one in found if one[2] == part]) for part in parts},
         None if known is None or not term else any(word not in known for word in term.lower().split()),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from swsdist.corpora.description import Description, Group
-from swsdist.corpora.spoken import Query
+from swsdist.corpora.spoken import Query, Said
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 
@@ -155,47 +155,63 @@ def speakers_table(found: Description) -> Table:
 
 
 def query_tables(found: Description) -> list[Table]:
-    """Queries with their lengths and occurrences, three beside each other (tables 2 to 5); a table a part of the corpus."""
+    """Queries with their lengths and occurrences, three beside each other (tables 2 to 5); a table a part of the corpus.
+
+    What a table tells of occurrences is of its part: how many, how long, and by whom; without parts it is of the whole corpus.
+    """
     queries = found.queries or ()
     if not (found.parts and found.occurs):
-        return [_queries("Queries", queries, [query.occurrences for query in queries])]
+        return [_queries("Queries", queries, [query.said for query in queries], "in the whole corpus")]
     made = []
     for part in found.parts:
         mine = [query for query in queries if query.by_part.get(part.name)]
-        made.append(_queries(f"Queries, {part.name}", mine, [query.by_part[part.name] for query in mine]))
+        said = [query.by_part[part.name] for query in mine]
+        made.append(_queries(f"Queries, {part.name}", mine, said, f"in the part {part.name}"))
     if silent := [query for query in queries if not query.by_part]:
-        made.append(_queries("Queries that occur in no part", silent, [query.occurrences for query in silent]))
+        rest = [query.said for query in silent]
+        made.append(_queries("Queries that occur in no part", silent, rest, "in the whole corpus"))
     return made
 
 
-def _queries(caption: str, queries: Sequence[Query], occurrences: Sequence[int | None]) -> Table:
+def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Said | None], where: str) -> Table:
     cells = [
-        f"{query.term or query.query_id} ({_milliseconds(query.seconds)})" + ("" if count is None else f"–({count})")
-        for query, count in zip(queries, occurrences, strict=True)
+        f"{query.term or query.query_id} ({_milliseconds(query.seconds)})"
+        + ("" if said is None else f"–({said.occurrences})")
+        for query, said in zip(queries, occurring, strict=True)
     ]
     height = -(-len(cells) // _BESIDE)
     rows = [[cells[k] if k < len(cells) else "" for k in range(row, _BESIDE * height, height)] for row in range(height)]
-    told = any(count is not None for count in occurrences)
+    told = any(said is not None for said in occurring)
     head = "query (ms)–(occ.)" if told else "query (ms)"
-    plain = [{**asdict(query), "by_part": None} for query in queries]
-    for row, query, count in zip(plain, queries, occurrences, strict=True):
-        row.pop("by_part")
-        row["occurrences"] = count
-        row |= {f"occurrences_{part}": number for part, number in query.by_part.items()}
+    plain: list[dict[str, object]] = [
+        {
+            "query_id": query.query_id,
+            "term": query.term,
+            "examples": query.examples,
+            "seconds": query.seconds,
+            "occurrences": None if said is None else said.occurrences,
+            "spoken": None if said is None else said.spoken,
+            "own_speaker": None if said is None else said.own_speaker,
+            "unknown": query.unknown,
+            **{f"occurrences_{part}": one.occurrences for part, one in query.by_part.items()},
+        }
+        for query, said in zip(queries, occurring, strict=True)
+    ]
     names = list(dict.fromkeys(name for row in plain for name in row))
     plain = [{name: row.get(name, 0) for name in names} for row in plain]
-    note = "Mean length of a query's examples."
-    return Table(caption, [head] * _BESIDE, rows, note, numbers=_BESIDE, plain=plain)
+    note = "ms: mean length of a query's examples." + (f" occ.: occurrences {where}." if told else "")
+    return Table(caption, [head] * _BESIDE, rows, note, texts=range(_BESIDE), plain=plain)
 
 
 def lengths_table(queries: Sequence[Query]) -> Table:
-    """How queries and their occurrences are spread: least, median, mean, greatest."""
+    """How queries and their occurrences in the whole corpus are spread: least, median, mean, greatest."""
+    said = [one.said for one in queries if one.said is not None]
     spread: list[tuple[str, list[float], int]] = [
         ("examples of a query", [one.examples for one in queries], 1),
         ("length of a query (ms)", [1000 * one.seconds for one in queries if one.seconds is not None], 0),
-        ("occurrences of a query", [one.occurrences for one in queries if one.occurrences is not None], 1),
-        ("length of its occurrences (ms)", [1000 * one.spoken for one in queries if one.spoken is not None], 0),
-        ("of these by its own speaker", [one.own_speaker for one in queries if one.own_speaker is not None], 1),
+        ("occurrences of a query", [one.occurrences for one in said], 1),
+        ("length of its occurrences (ms)", [1000 * one.spoken for one in said if one.spoken is not None], 0),
+        ("of these by its own speaker", [one.own_speaker for one in said if one.own_speaker is not None], 1),
         ("letters of a query", [len("".join(one.term.split())) for one in queries if one.term], 1),
         ("words of a query", [len(one.term.split()) for one in queries if one.term], 1),
     ]
@@ -220,7 +236,8 @@ def lengths_table(queries: Sequence[Query]) -> Table:
             }
         )
     columns = ["", "queries", "least", "median", "mean", "greatest", "sum"]
-    return Table("Lengths and occurrences", columns, rows, "", plain=plain)
+    note = "Occurrences in the whole corpus." if said else ""
+    return Table("Lengths and occurrences", columns, rows, note, plain=plain)
 
 
 def _counts(found: Description, group: Group) -> tuple[int | None, int | None, int | None]:
@@ -228,10 +245,10 @@ def _counts(found: Description, group: Group) -> tuple[int | None, int | None, i
     if found.queries is None:
         return None, None, None
     mine = found.queries
-    occurrences = sum(one.occurrences or 0 for one in mine) if found.occurs else None
+    occurrences = sum(one.said.occurrences for one in mine if one.said is not None) if found.occurs else None
     if group is not found.whole and found.occurs:
         mine = tuple(one for one in mine if one.by_part.get(group.name))
-        occurrences = sum(one.by_part[group.name] for one in mine)
+        occurrences = sum(one.by_part[group.name].occurrences for one in mine)
     elif group is not found.whole:
         return None, None, None
     unknown = [one.unknown for one in mine if one.unknown is not None]
@@ -248,9 +265,10 @@ def _table(
     """A table without the columns that hold nothing."""
     made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
     kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
-    texts = sum(title in ("", "corpus", "metric", "recording", "speaker", "part") for title, _ in kept)
+    names = ("", "corpus", "metric", "recording", "speaker", "part")
+    texts = [k for k, (title, _) in enumerate(kept) if title in names]
     cells = list(zip(*(cells for _, cells in kept), strict=True))
-    return Table(caption, [title for title, _ in kept], cells, note, numbers=texts, plain=plain)
+    return Table(caption, [title for title, _ in kept], cells, note, texts=texts, plain=plain)
 
 
 def _counted(group: Group, count: tuple[int | None, int | None, int | None]) -> dict[str, object]:

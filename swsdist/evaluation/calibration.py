@@ -59,6 +59,26 @@ class Request:
     prior: float | None = None
     keep_scores: bool = False
 
+    def fits(self, scores: pa.ChunkedArray) -> bool:
+        """Whether something is fitted to a list of these scores, or read from a file.
+
+        Raises:
+            UserError: a logistic is asked for that is neither.
+        """
+        return self.method == "threshold" or (self.method != "none" and self.wants_logistic(scores))
+
+    def wants_logistic(self, scores: pa.ChunkedArray) -> bool:
+        """Whether these scores go through a logistic, where the method is none of `none` and `threshold`.
+
+        Raises:
+            UserError: one is asked for that is neither fitted nor read.
+        """
+        if self.fit == "none":
+            if self.method == "logistic":
+                raise UserError("a logistic that is neither fitted nor read", remedy="give --fit crossfit, or a file")
+            return False
+        return self.method == "logistic" or self.fit is not None or not are_probabilities(scores)
+
     @property
     def factor(self) -> float:
         """alpha, or its default."""
@@ -148,7 +168,7 @@ def calibrate(
         return _finished(decide(detections, calibration), calibration.to_json(), lines)
 
     given, logistics = detections["score"], None
-    if fitter.wants_logistic(given):
+    if request.wants_logistic(given):
         logistics = fitter.logistics()
         detections = logistics.apply(detections)
         lines.append(_told(logistics, detections))
@@ -200,13 +220,6 @@ class _Fitter:
     system: System
     request: Request
     task: ScoringTask | None
-
-    def wants_logistic(self, scores: pa.ChunkedArray) -> bool:
-        if self.request.fit == "none":
-            if self.request.method == "logistic":
-                raise UserError("a logistic that is neither fitted nor read", remedy="give --fit crossfit, or a file")
-            return False
-        return self.request.method == "logistic" or self.request.fit is not None or not are_probabilities(scores)
 
     def logistics(self) -> Logistics:
         if (file := self._file()) is not None:

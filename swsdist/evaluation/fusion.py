@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.fusion import Missing
-from swsdist.calibrate.joined import keys_of, parts_of, with_parts_of
+from swsdist.calibrate.joined import keys_of, parts_of, places_in_common, tell_of_apart, with_parts_of
 from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
@@ -27,6 +27,7 @@ from swsdist.evaluation.calibration import aligned_list
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
+from swsdist.io.notices import Notices
 from swsdist.reduce.fusing import joined, without_gaps
 from swsdist.reduce.joining import Meeting, without_overlaps
 from swsdist.score.measures.protocol import OperatingPoint
@@ -60,6 +61,10 @@ class Request:
     prior: float | None = None
     between_queries: bool = True
 
+    def how(self, *, references: bool) -> str:
+        """How it is fitted, with or without references: as `fit`, never None."""
+        return self.fit or ("crossfit" if references else "none")
+
 
 @dataclass(frozen=True)
 class Fused:
@@ -81,6 +86,7 @@ def fuse_lists(
     request: Request,
     task: ScoringTask | None = None,
     point: OperatingPoint | None = None,
+    notices: Notices | None = None,
 ) -> Fused:
     """Fuse lists.
 
@@ -89,8 +95,10 @@ def fuse_lists(
         request: what is asked for.
         task: references and operating point, where they are given.
         point: the operating point where there is no task.
+        notices: takes what is odd; None: it is not told.
 
     Raises:
+        OddError: notices are strict, and something is odd.
         UserError: there is no detection, or what is needed was not given or cannot be fitted.
         ConfigError: a file holds no fusion, or one of other systems.
     """
@@ -101,13 +109,15 @@ def fuse_lists(
     if task is not None:  # what the term list lacks must not push out what it has
         ids = task.terms["query_id"].combine_chunks()
         lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
-    lines += _strangers(lists)
+    notices = Notices() if notices is None else notices
+    _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
         raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
     places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
     given = parts_of(places)[2]
     several = int((given.sum(axis=1) > 1).sum())
     lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
+    tell_of_apart(places_in_common(places), notices)
     table = without_gaps(places, known, missing=request.missing, overlap=request.overlap)
     if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
@@ -131,11 +141,12 @@ def fuse_lists(
     return Fused(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
 
 
-def _strangers(lists: Mapping[str, pa.Table]) -> list[str]:
-    """What is odd in lists that should be of one task.
+def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
+    """Tell what is odd in lists that should be of one task.
 
     Raises:
         UserError: no two of several have a query in common.
+        OddError: notices are strict, and something is odd.
     """
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
     some = [mine for mine in queries.values() if mine]
@@ -145,13 +156,18 @@ def _strangers(lists: Mapping[str, pa.Table]) -> list[str]:
             where=", ".join(lists),
             remedy="name lists of one task; of these none has detections of queries that the task or another list has",
         )
-    said = [f"WARNING: {name} has no detection of any query" for name, mine in queries.items() if not mine]
-    said += [
-        f"WARNING: {a} and {b} are the same list"
-        for a, b in combinations(lists, 2)
-        if lists[a].num_rows and lists[a].equals(lists[b])
-    ]
-    return said
+    empty = [name for name, mine in queries.items() if not mine]
+    notices.add(
+        "lists have no detection of any query",
+        where=", ".join(empty),
+        remedy="leave them out, or give the lists that were meant",
+        count=len(empty),
+    )
+    pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
+    same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
+    notices.add(
+        "pairs of lists are the same list", where=", ".join(same), remedy="name each system once", count=len(same)
+    )
 
 
 def _plain(system: System) -> pa.Table:
@@ -173,7 +189,7 @@ def _procedure(
     given: OperatingPoint | None,
 ) -> Procedure | None:
     """The fusion, fitted or read; None where all systems weigh the same."""
-    fit = request.fit or ("none" if task is None else "crossfit")
+    fit = request.how(references=task is not None)
     if fit == "none":
         return None
     options: dict[str, object] = {"marks": request.marks}

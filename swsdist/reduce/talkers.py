@@ -32,6 +32,15 @@ class Talkers:
             self._of[doc_id, channel] = number[name]
             self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
 
+    def demand_one_each(self) -> None:
+        """Whether one speaker speaks in each recording, so that detections in recordings have a speaker.
+
+        Raises:
+            DataError: several speak in one.
+        """
+        for key in sorted(self._in):
+            self._one(key, recordings=True)
+
     def added(self, table: pa.Table, *, recordings: bool = False) -> pa.Table:
         """The same table with a column `talker`, int64.
 

@@ -147,8 +147,8 @@ def query_table(data: ReportData) -> Table:
     """A row a query, as on the page, but all of them."""
     made = _queries(data, len(data.queries))
     plain = [asdict(row) for row in data.queries]
-    numbers = next(k for k, column in enumerate(made.columns) if column.number)
-    return Table(made.caption, [column.title for column in made.columns], made.rows, numbers=numbers, plain=plain)
+    texts = [k for k, column in enumerate(made.columns) if not column.number]
+    return Table(made.caption, [column.title for column in made.columns], made.rows, texts=texts, plain=plain)
 
 
 def _queries(data: ReportData, most: int) -> _Table:

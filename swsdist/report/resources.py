@@ -110,7 +110,7 @@ def resource_table(found: Factors | Resources) -> Table:
         "Processing resources",
         ("figure", "", "value"),
         [(name, note, text) for name, note, text, _ in rows],
-        numbers=2,
+        texts=(0, 1),
         plain=[{"figure": name, "meaning": note, "value": value} for name, note, _, value in rows],
     )
 

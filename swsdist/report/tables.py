@@ -15,7 +15,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -63,14 +63,14 @@ _MARKDOWN = re.compile(r"[\\|`*_<\[\]~]")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text; the columns from `numbers` on hold numbers.
+    """A table of text. Columns of text are aligned to the left, those of numbers to the right, wherever they stand.
 
     Attributes:
         caption: without a full stop.
         columns: headings.
         rows: cells, as many as headings.
         note: sentences below it.
-        numbers: index of the first column of numbers.
+        texts: indices of the columns of text; the others hold numbers.
         plain: the same rows for programs, values by plain names; without them programs get the cells.
     """
 
@@ -78,7 +78,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    numbers: int = 1
+    texts: Collection[int] = (0,)
     plain: Sequence[Mapping[str, object]] = ()
 
 
@@ -125,8 +125,8 @@ def table_of(rows: pa.Table, caption: str, decimals: int | None = None, names_fi
     names = [*texts, *(name for name in rows.column_names if name not in texts)] if names_first else rows.column_names
     plain = rows.select(names).to_pylist()
     cells = [[_cell_of(row[name], decimals) for name in names] for row in plain]
-    numbers = next((k for k, name in enumerate(names) if name not in texts), len(names))
-    return Table(caption, [name.replace("_", " ") for name in names], cells, numbers=numbers, plain=plain)
+    of_text = [k for k, name in enumerate(names) if name in texts]
+    return Table(caption, [name.replace("_", " ") for name in names], cells, texts=of_text, plain=plain)
 
 
 def _cell_of(value: object, decimals: int | None) -> str:
@@ -217,7 +217,7 @@ def text_lines(table: Table, width: int = 110) -> list[str]:
             for part in range(max(len(row[column]) for column in block)):
                 texts = [row[column][part] if part < len(row[column]) else "" for column in block]
                 written = [
-                    f"{text:{'>' if column >= table.numbers else '<'}{widths[column]}}"
+                    f"{text:{'<' if column in table.texts else '>'}{widths[column]}}"
                     for column, text in zip(block, texts, strict=True)
                 ]
                 lines.append("  ".join(written).rstrip())
@@ -226,9 +226,9 @@ def text_lines(table: Table, width: int = 110) -> list[str]:
 
 def _cell(table: Table, column: int, text: str, heading: bool, room: int) -> list[str]:
     """The lines of a cell."""
-    if column < table.numbers:
+    if column in table.texts:
         first = min(_LABEL, max(len(row[0]) for row in [table.columns, *table.rows]))
-        alone = table.numbers == 2 and column == 1
+        alone = column == 1 and 0 in table.texts and len(table.texts) == 2
         most = room - first - 2 if alone else min(_LABEL, room - _HEADING - 2)
     else:
         most = _HEADING if heading else room
@@ -258,7 +258,7 @@ def latex(tables: Sequence[Table]) -> str:
     if strange := sorted(one for one in {*"".join(texts)} - {*_LATEX} if one > _LAST_LATIN and one.isprintable()):
         parts[0] += f"\n% needs XeLaTeX or LuaLaTeX, and a font with {' '.join(strange[:20])}"
     for table in tables:
-        columns = "".join("l" if k < table.numbers else "r" for k in range(len(table.columns)))
+        columns = "".join("l" if k in table.texts else "r" for k in range(len(table.columns)))
         head = _latex_row(table.columns)
         rows = [_latex_row(row) for row in table.rows]
         caption = rf"\caption{{{_escaped(f'{table.caption}. {table.note}' if table.note else f'{table.caption}.')}}}"
@@ -290,7 +290,7 @@ def markdown(tables: Sequence[Table]) -> str:
     """Tables as GitHub and Pandoc take them, the caption above and the note below."""
     parts = []
     for table in tables:
-        marks = ["---" if k < table.numbers else "---:" for k in range(len(table.columns))]
+        marks = ["---" if k in table.texts else "---:" for k in range(len(table.columns))]
         rows = [[_marked(cell) for cell in row] for row in (table.columns, *table.rows)]
         lines = [f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:])]
         parts.append(

@@ -54,7 +54,30 @@ def test_without_references_all_systems_weigh_the_same(swsdist: Command, lists: 
     again = fuse(swsdist, lists, "two.csv", "one.csv", "--out", "turned.csv", "--keep-overlaps")
     assert "8 places" in again
     assert (lists / "turned.csv").read_text() == (lists / "fused.csv").read_text()
-    fuse(swsdist, lists, "one.csv", "two.csv", "--out", "none.csv", "--save", "none.json", code=2)
+
+
+def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
+    """It is said before the lists are read, one of which is not there."""
+    for how in ((), ("--fit", "none", *TASK)):
+        told = fuse(swsdist, lists, "one.csv", "gone.csv", "--out", "none.csv", "--save", "none.json", *how, code=2)
+        assert "--save none.json: nothing is fitted here, so there is nothing to save\n  remedy: leave it out" in told
+    (lists / "likely.csv").write_text(HEAD + "q1,d1,1.0,1.5,0.5\n")
+    for how in (("none",), ("kst",), ("sto", "--fit", "none")):
+        arguments = (
+            "-s",
+            "likely.csv",
+            "--seconds",
+            "1000",
+            "--out",
+            "none.csv",
+            "--save",
+            "none.json",
+            "--method",
+            *how,
+        )
+        told = swsdist("calibrate", *arguments, cwd=lists, code=2).err
+        assert "--save none.json: nothing is fitted here" in told
+    assert not (lists / "none.csv").exists()
 
 
 def test_queries_that_are_not_of_the_task(swsdist: Command, lists: Path) -> None:
@@ -104,15 +127,28 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
 
 def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
     (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
-    said = fuse(swsdist, lists, "one.csv", "far.csv", "--out", "f.csv", "--keep-overlaps")
-    assert "9 places, 0 of them found by more than one system" in said
+    ended = swsdist("fuse", "one.csv", "far.csv", "two.csv", "--out", "f.csv", "--keep-overlaps", cwd=lists)
+    assert "10 places, 4 of them found by more than one system" in ended.out
+    assert (
+        "warning: 2 pairs of systems have no detection in common, and the scores of the one are filled in for the other "
+        "(first: far and one, far and two); are they of one task: the same queries, names of documents and times?\n"
+    ) in ended.err
+    strict = ("one.csv", "far.csv", "--out", "x.csv", "--strict")
+    assert "far and one: 1 pairs of systems have no detection" in swsdist("fuse", *strict, cwd=lists, code=4).err
+    assert not (lists / "x.csv").exists()
+    assert "pairs" not in swsdist("fuse", "one.csv", "two.csv", "--out", "f.csv", cwd=lists).err
     # A query that nobody asked for is told, as when the list is scored.
     told = swsdist("fuse", "one.csv", "far.csv", *TASK, "--fit", "oracle", "--out", "f.csv", cwd=lists)
     assert told.code == 0
 
 
 def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> None:
-    said = fuse(swsdist, lists, "one.csv", "empty.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given")
+    ended = swsdist(
+        *("fuse", "one.csv", "empty.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given"), cwd=lists
+    )
+    assert ended.err.startswith("warning: 1 lists have no detection of any query (first: empty); ")
+    assert ended.err.count("\n") == 1
+    said = ended.out
     assert "empty: 0 detections of 0 queries" in said
     assert sorted(float(row["score"]) for row in rows(lists / "f.csv")) == [0.1, 0.2, 0.5, 1.0, 2.0, 2.5, 3.0]
     assert "the lists have no detection" in fuse(swsdist, lists, "a=empty.csv", "b=empty.csv", "--out", "f.csv", code=2)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from swsdist.report.tables import read_rows, table_of, text_lines
+
 LISTS = ("--references", "corpus/refs.csv", "--seconds", "60", "--protocol", "sws2013")
 
 
@@ -69,6 +71,21 @@ def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
     swsdist("paper", "table", tmp_path / "d.parquet", tmp_path / "all.json")
     assert len(rows(tmp_path / "all.json")) == len(frame)
     assert rows(tmp_path / "all.json")[0]["score"] == frame["score"][0]
+
+
+def test_columns_are_aligned_by_what_they_hold(swsdist, tmp_path: Path) -> None:
+    """Text after numbers stays left, in every kind of table."""
+    (tmp_path / "p.csv").write_text("point,distance,mtwv,verdict,ok\n1,cosine,0.25,fine,true\n12,l2,0.5,poor,false\n")
+    swsdist("paper", "table", "p.csv", "p.tex", "--decimals", "3", cwd=tmp_path)
+    swsdist("paper", "table", "p.csv", "p.md", "--decimals", "3", cwd=tmp_path)
+    assert r"\begin{tabular}{rlrll}" in (tmp_path / "p.tex").read_text()
+    assert "| ---: | --- | ---: | --- | --- |" in (tmp_path / "p.md").read_text()
+    made = table_of(read_rows(str(tmp_path / "p.csv")), "Points", 3, names_first=False)
+    assert text_lines(made)[1:] == [
+        "point  distance   mtwv  verdict  ok",
+        "    1  cosine    0.250  fine     True",
+        "   12  l2        0.500  poor     False",
+    ]
 
 
 def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:

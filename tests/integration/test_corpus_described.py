@@ -86,10 +86,21 @@ def test_queries(swsdist: Command, here: Path) -> None:
     (train,) = found["Queries, train"]
     assert (train["query_id"], train["examples"], train["occurrences"]) == ("a", 2, 1)
     assert train["seconds"] == pytest.approx((0.5 + 0.3) / 2)
-    assert train["spoken"] == pytest.approx((0.4 + 0.2 + 0.6) / 3)
-    assert (train["own_speaker"], train["unknown"]) == (2, False)  # of all of its occurrences
+    # What a table of a part tells of occurrences is of this part.
+    assert train["spoken"] == pytest.approx(0.4)
+    assert (train["own_speaker"], train["unknown"]) == (1, False)
     a, b = found["Queries, test"]
-    assert (a["occurrences"], b["occurrences"], b["unknown"], b["own_speaker"]) == (2, 1, True, 1)
+    assert a["spoken"] == pytest.approx((0.2 + 0.6) / 2)
+    assert (a["occurrences"], a["own_speaker"]) == (2, 1)
+    assert (b["occurrences"], b["unknown"], b["own_speaker"]) == (1, True, 1)
+    assert a["occurrences_train"] == 1
+    whole = told(swsdist, here, "corpus.yaml", "--set", "corpus.parts={}")
+    first, *_ = whole["Queries"]
+    assert (first["occurrences"], first["own_speaker"], first["spoken"]) == (3, 2, pytest.approx((0.4 + 0.2 + 0.6) / 3))
+    text = swsdist("corpus", "describe", "corpus.yaml", "--no-audio", cwd=here).out
+    assert "occ.: occurrences in the part train." in text
+    assert "occ.: occurrences in the part test." in text
+    assert text.rstrip().endswith("Occurrences in the whole corpus.")
     (silent,) = found["Queries that occur in no part"]
     assert (silent["query_id"], silent["occurrences"]) == ("c", 0)
     lengths = {row["what"]: row for row in found["Lengths and occurrences"]}

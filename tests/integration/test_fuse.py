@@ -114,6 +114,8 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     page = (place / "report.html").read_text()
     assert '<h2 id="fusion">' in page
     assert "found by it" in page
+    assert page.count("Missing scores: average.") == 1
+    assert not any("in common" in one for one in report["warnings"])
 
 
 def test_it_resumes_and_is_the_same_from_runs_that_it_takes(fusing: Fusing) -> None:
@@ -262,6 +264,22 @@ def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, sm
     taken = before.write("taken", chain="fuse", options={"systems": [{"name": "gone", "run": "nowhere"}]})
     (finding,) = check(FuseInputs.of(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
     assert finding.good is False
+
+
+def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus: Path) -> None:
+    """Each searched one half of the documents."""
+    fusing = Fusing(tmp_path, small_corpus)
+    header, *rows = (small_corpus / "docs.csv").read_text().splitlines()
+    for name, mine in (("left", rows[:4]), ("right", rows[4:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *mine]).replace("audio/", f"{small_corpus}/audio/"))
+        corpus = {**fusing.corpus, "documents": f"{name}.csv", "references": None}
+        swsdist.run(fusing.write(name, corpus=corpus, report={"exports": []}))
+    systems = [{"name": name, "run": name} for name in ("left", "right")]
+    fusing.fuse("apart", systems=systems)
+    warnings = json.loads((tmp_path / "apart/report.json").read_text())["warnings"]
+    (told,) = (one for one in warnings if "in common" in one)
+    assert told.startswith("1 pairs of systems have no detection in common")
+    assert "(first: left and right)" in told
 
 
 def test_the_chain_is_right(fusing: Fusing) -> None:

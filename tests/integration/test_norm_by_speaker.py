@@ -13,9 +13,15 @@ import pytest
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
+from swsdist.chains.search.check import check
 from swsdist.chains.search.documents import talkers_of
-from swsdist.errors import StoreError, UserError
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.config import load_config
+from swsdist.errors import DataError, StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.driver import Progress, run_plans
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.reading import Store
@@ -82,3 +88,27 @@ def test_without_speakers_it_says_so(own_corpus: Any) -> None:
     own_corpus.run(*STEPS)
     (warning,) = (one for one in own_corpus.report()["warnings"] if "no speaker" in one)
     assert "speaker-norm takes them for one speaker's: it is q-norm then" in warning
+
+
+def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: Any) -> None:
+    """Documents that are places in one recording, by two speakers; by `check` too, and where q-norm is swept beside it."""
+    data, table = own_corpus.folder / "data", pd.read_csv(own_corpus.corpus / "docs.csv")
+    data.mkdir()
+    recording = table["doc_id"][0]
+    (data / "wav.scp").write_text(f"{recording} {own_corpus.corpus / table['path'][0]}\n")
+    (data / "segments").write_text(f"u1 {recording} 0 1\nu2 {recording} 1 2\n")
+    (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
+    sets = (*STEPS, f"corpus.documents={data}", "corpus.references=null")
+    told = "2 speakers speak in one recording, and scores are normalised by speaker"
+    with pytest.raises(DataError, match=told) as caught:
+        own_corpus.run(*sets)
+    assert caught.value.where == f"{recording}, channel 1"
+    assert not (own_corpus.folder / "run" / "store").exists()
+    config = load_config(own_corpus.config, sets)
+    found = [one for one in check(SearchInputs.of(config, Ledger(Folder(config.run)))) if one.good is False]
+    assert [one.name for one in found] == ["calibration"]
+    assert told in found[0].text
+    plain = config.model_copy(update={"calibrate": config.calibrate.model_copy(update={"steps": ("q-norm",)})})
+    with pytest.raises(DataError, match=told):
+        run_plans({"a": plain, "b": config}, Choice(), Progress())
+    assert not (own_corpus.folder / "run" / "store").exists()

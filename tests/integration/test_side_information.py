@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.procedure import Procedure
 from swsdist.errors import ConfigError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.registries import CALIBRATION
 from swsdist.steps import looked_at
 from swsdist.testing.synthesis import make_corpus
@@ -55,6 +59,24 @@ def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
     one, other = scene.digest("a"), scene.digest("b")
     assert one == other
     assert "described" in one
+
+
+def test_the_list_of_document_trials(own_corpus: Any) -> None:
+    """What is fitted on a row a document gives them the same scores in the list of all detections."""
+    steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
+    done = own_corpus.run(*steps, "score.trials=document")
+    course = recorded(Folder(str(own_corpus.folder / "run")))
+    (part,) = course.parts("fit", "calibration")
+    procedure = Procedure.from_run(course.run.read_bytes(part.name))
+    assert procedure.by_document
+    key = ["query_id", "doc_id", "channel", "start", "end"]
+    trained = pa.concat_tables(procedure.scores(table) for table in course.read("align.train", "trials")).to_pandas()
+    trained = trained.dropna(subset="score")
+    both = trained[[*key, "score"]].merge(done.detections(), on=key)
+    assert len(both) == len(trained) < len(done.detections())
+    assert np.array_equal(both["score_x"], both["score_y"])
+    with pytest.raises(ConfigError, match="looks at the list of a query"):
+        own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
 def test_the_entropy_wants_posteriors(scene: Any) -> None:

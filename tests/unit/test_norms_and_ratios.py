@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
-from swsdist.calibrate.procedure import check_steps, make_steps
+from swsdist.calibrate.procedure import Procedure, check_steps, fit_procedure, make_steps
 from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Point
@@ -26,8 +27,9 @@ from swsdist.calibrate.threshold import Calibration, decide
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.score import Counts, atwv, mtwv, twv_curve
+from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
-from swsdist.types import CANDIDATES, DETECTIONS, TRIALS
+from swsdist.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 
 POINT = Point(trials=200, beta=9.0)
 
@@ -349,6 +351,53 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
 
 
 # -- what they ask for ----------------------------------------------------------------------------------------------
+
+
+def test_of_document_trials_the_list_is_a_row_a_document() -> None:
+    """best, gap and the posterior sum are of the same rows where they are fitted (a row a document) and applied (all rows)."""
+    rng = np.random.default_rng(2)
+    place = {"channel": 1, "start": 0.0, "end": 0.5}
+    rows = [
+        {
+            **place,
+            "query_id": query,
+            "doc_id": f"d{document:02d}",
+            "start": float(k),
+            "score": float(rng.uniform(0.01, 0.9)),
+        }
+        for query in ("a", "b", "c", "d")
+        for document in range(12)
+        for k in range(1 + (document + ord(query)) % 4)
+    ]
+    found = pa.Table.from_pylist(rows, DETECTIONS)
+    true = [{**place, "query_id": row["query_id"], "doc_id": row["doc_id"]} for row in rows[::7]]
+    trials = document_trials(found, pa.Table.from_pylist(true, REFERENCES))
+    made = Procedure((step("llr", covariates=("best", "gap", "posterior-sum")),), POINT, by_document=True)
+    assert made.steps[0].of_list()
+    assert not step("llr", covariates=("duration",)).of_list()
+    fitted = fit_procedure(lambda: [trials], made, folds=1, own=True, point=POINT, trained_on={})
+    ((model,),) = fitted.models
+    again = Procedure.from_run(fitted.to_json()).scores(found).to_pylist()
+    assert set(again[0]) == set(DETECTIONS.names)
+    best: dict[str, dict[str, float]] = {}
+    for row in rows:
+        mine = best.setdefault(str(row["query_id"]), {})
+        mine[str(row["doc_id"])] = max(mine.get(str(row["doc_id"]), 0.0), float(row["score"]))
+    for before, row in zip(rows, again, strict=True):
+        scores = sorted(best[row["query_id"]].values(), reverse=True)
+        columns = {
+            "score": before["score"],
+            "best": scores[0],
+            "gap": scores[0] - scores[9],
+            "posterior-sum": math.log(sum(scores)),
+        }
+        assert row["score"] == pytest.approx(model["offset"] + sum(model[name] * columns[name] for name in columns))
+    told = {(row["query_id"], row["doc_id"], row["start"]): row["score"] for row in again}
+    for row in fitted.scores(trials).to_pylist():
+        if row["score"] is not None:
+            assert told[row["query_id"], row["doc_id"], row["start"]] == row["score"]
+    with_all = replace(fitted, by_document=False).scores(found).to_pylist()
+    assert [row["score"] for row in with_all] != [row["score"] for row in again]
 
 
 def test_every_covariate_has_its_column() -> None:

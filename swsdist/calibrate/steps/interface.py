@@ -92,6 +92,11 @@ class Step(Generic[O, P]):
         about what the search gave, whatever steps came between."""
         return ()
 
+    def of_list(self) -> bool:
+        """Whether a row's score depends, with these options, on other rows of its query. It is fitted on trials, and where
+        these are documents only rows of lists for which a column `trial` is true, if there is one, are such rows."""
+        return False
+
     def refuses(self, kind: Score) -> str | None:
         """Why it cannot do with scores of a kind with these options, although its entry says so, and what to do; None: it
         can."""

@@ -70,6 +70,8 @@ _WANTS: dict[Covariate, str] = {
     "mean": CostSums.name,
     "deviation": CostSums.name,
 }
+#: Of the rows of a query's list that stand for trials.
+_OF_LIST: tuple[Covariate, ...] = ("best", "gap", "posterior-sum")
 #: The gap is to the score of this rank.
 _RANK = 10
 #: S(w), seconds, and deviations count as at least so much, so that their logarithm is finite.
@@ -157,6 +159,10 @@ class Llr(Step[LlrOptions, Gathered]):
     def wants(self) -> tuple[str, ...]:
         """What the covariates are made of."""
         return tuple(dict.fromkeys(_WANTS[name] for name in self.options.covariates if name in _WANTS))
+
+    def of_list(self) -> bool:
+        """What is best in a list, far from it, or summed up over it."""
+        return any(name in _OF_LIST for name in self.options.covariates)
 
     def refuses(self, kind: Score) -> str | None:
         """Scores that are no probabilities have no posterior sum."""
@@ -373,14 +379,23 @@ def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     return logarithm(np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in known.items()}), _LEAST))
 
 
-def _ranked(table: pa.Table, rank: int) -> Floats:
-    """The score of a rank in its query's list, from 1; of a shorter list the last."""
-    names, code = coded(table["query_id"])
+def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
+    """Query and score of the rows that stand for trials, all of them where nothing else is told; and of each row the query."""
+    _, code = coded(table["query_id"])
     scores = scores_of(table)
+    if "trial" not in table.column_names:
+        return code, scores, code
+    mine = table["trial"].to_numpy(zero_copy_only=False).astype(bool)
+    return code[mine], scores[mine], code
+
+
+def _ranked(table: pa.Table, rank: int) -> Floats:
+    """The score of a rank among its query's trials, from 1; where there are fewer the last."""
+    code, scores, of = _trials(table)
     order = np.lexsort((-scores, code))
-    first = np.searchsorted(code[order], np.arange(len(names) + 1))
+    first = np.searchsorted(code[order], np.arange(of.max() + 2))
     at = np.minimum(first[:-1] + rank - 1, first[1:] - 1)
-    result: Floats = scores[order][at][code]
+    result: Floats = scores[order][at][of]
     return result
 
 
@@ -393,9 +408,9 @@ def _gap(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _posterior_sum(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    _, code = coded(table["query_id"])
-    whole = np.array(sums(code, checked(scores_of(table))), dtype=object)
-    return logarithm(np.maximum((whole / SUM_UNIT).astype(np.float64), _LEAST))[code]
+    code, scores, of = _trials(table)
+    whole = np.array(sums(code, checked(scores)), dtype=object)
+    return logarithm(np.maximum((whole / SUM_UNIT).astype(np.float64), _LEAST))[of]
 
 
 def _length_ratio(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 from swsdist.calibrate.fusion import Fusion
-from swsdist.calibrate.joined import parts_of
+from swsdist.calibrate.joined import parts_of, places_in_common, tell_of_apart
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
@@ -16,6 +17,7 @@ from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build
 from swsdist.chains.search.told import Bucket, Measured
 from swsdist.evaluation.comparison import compared_entropies
+from swsdist.io.notices import Notices
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
@@ -147,6 +149,12 @@ def notices(course: Course) -> list[str]:
     """Those of a search, and what of a fusion its user should know."""
     own: FuseInputs = course.chain.own
     found = of_search.notices(course)
+    common, apart = Counter[tuple[str, str]](), Notices()
+    if (ended := course.ended.get("union")) is not None and not ended.failures:
+        for table in course.read("union", "joined", ["parts"]):
+            common.update(places_in_common(table))
+        tell_of_apart(common, apart)
+    found += [str(notice) for notice in apart.found.values()]
     if not course.config.calibrate.fitted:
         found.append(
             "nothing was fitted: the fused score is the mean of the systems' scores, each with the same weight"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Part
 from swsdist.store import parquet
-from swsdist.store.reading import Store
+from swsdist.store.reading import Recording, Store
 
 _KEY = ("query_id", "doc_id", "channel", "start", "end")
 _BY_SCORE = [("score", "descending"), *((name, "ascending") for name in _KEY)]
@@ -38,7 +38,8 @@ def rows(
         most: how many at most.
 
     Returns:
-        Rows of DETECTIONS with verdict, path and duration, of highest score first.
+        Rows of DETECTIONS with verdict, path (empty where the store does not know the recording) and duration, of highest
+        score first.
     """
     best: pa.Table | None = None
     aligned = {slot: name for name, slot in trials}
@@ -56,7 +57,10 @@ def rows(
         return []
     chosen = best.take(pc.sort_indices(best, _BY_SCORE)).drop_columns(["turn"]).to_pylist()
     found_in = store.recordings([row["doc_id"] for row in chosen])
-    return [{**row, **found_in[row["doc_id"], row["channel"]]._asdict()} for row in chosen]
+    # What another system of a fusion searched need not be in this store: a hit there has no sound.
+    return [
+        {**row, **found_in.get((row["doc_id"], row["channel"]), Recording("", row["end"]))._asdict()} for row in chosen
+    ]
 
 
 def _with_turns(table: pa.Table) -> pa.Table:

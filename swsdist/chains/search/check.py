@@ -14,6 +14,7 @@ from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.oddities import (
     demand_channel_1,
+    demands_of,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -235,6 +236,8 @@ class _Checking:
 
     def _calibration(self) -> Iterator[Finding]:
         settings = self._own.config.calibrate
+        for demand in demands_of(self._own.config):
+            demand(self._own.documents)
         if settings.fit in ("none", "crossfit", "oracle"):
             return
         data = calibration_file(settings.fit, self._storage)

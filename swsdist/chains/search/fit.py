@@ -23,6 +23,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score import Counts
+from swsdist.score.measures.protocol import protocol_of
 
 
 class Fit(Stage):
@@ -96,6 +97,7 @@ class Fit(Stage):
             "of": provenance(inputs.config, inputs.own(SearchInputs)),
             "calibrate": settings.model_dump(mode="json"),
             "sides": (sides := sides_of(inputs)),
+            "by_document": (by_document := protocol_of(inputs.config.score).trials == "document"),
         }
         return inputs.task(
             steps.identity(),
@@ -105,6 +107,7 @@ class Fit(Stage):
             files,
             point,
             *([sides] if sides else []),
+            *(["by document"] if by_document and fitted and any(step.of_list() for step in steps.steps) else []),
             label=settings.fit if fitted else f"from {settings.fit}",
             work=sum(part.rows for part in aligned),
             payload=payload if fitted else {**payload, "file": settings.fit},
@@ -142,7 +145,7 @@ class Fit(Stage):
         settings = Calibrate.model_validate(payload["calibrate"])
         point = Point(payload["point"]["trials"], payload["point"]["beta"])
         _, steps = procedures(settings, point)
-        steps = replace(steps, sides=read_sides(context, payload))
+        steps = replace(steps, sides=read_sides(context, payload), by_document=payload["by_document"])
         own = settings.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:

@@ -37,7 +37,7 @@ def hits_table(answers: Sequence[Answer], said: str) -> Table:
         }
         for rank, hit in ranked
     ]
-    return Table("Hits", columns, rows, f"Likely: {said}.", numbers=4, plain=plain)
+    return Table("Hits", columns, rows, f"Likely: {said}.", texts=range(4), plain=plain)
 
 
 def lines(answers: Sequence[Answer], said: str) -> Iterator[str]:

@@ -81,12 +81,12 @@ def about_tables(data: ComparisonData) -> list[Table]:
     if unknown:
         note = f"Data and protocol of {', '.join(unknown)} are not known: per-term tables do not tell them."
     made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
-    tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, numbers=2)]
+    tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, texts=(0, 1))]
     if own:
         more = "The last rows are the keys of the configs that differ, of those that results depend on."
         columns = ["", *(one.name for one in data.about)]
         said = more if settings else ""
-        tables.append(Table("Where the systems differ", columns, own, said, numbers=len(columns)))
+        tables.append(Table("Where the systems differ", columns, own, said, texts=range(len(columns))))
     return tables
 
 

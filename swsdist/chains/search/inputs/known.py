@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,8 +91,8 @@ class SearchInputs(ChainInputs):
         self.compared: Compared | None = None  # by `index`, when it plans
         #: What is odd in the tables.
         self.noted = Notices(strict=config.strict)
-        #: Whether references are rows of a table.
-        self.tabled = False
+        self.tabled = False  # whether references are rows of a table
+        self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -304,6 +304,8 @@ class SearchInputs(ChainInputs):
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()
+            for demand in self.demands:
+                demand(self.documents)
         self.look()
 
     def demand_marks(self) -> None:

@@ -6,18 +6,23 @@ Before the work the durations that a table or a header gives are what there is; 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import UserError
+from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.steps.interface import Point
+from swsdist.config import Config
+from swsdist.errors import ConfigError, UserError
 from swsdist.io.corpora.kinds import kind_of
 from swsdist.io.corpora.places import is_placed
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place
+from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.score.measures.protocol import protocol_of
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
@@ -148,3 +153,58 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
             remedy="list channel 1 of the recordings too, or make recordings of their own of the channel that is searched "
             "(ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without references",
         )
+
+
+def demands_of(config: Config) -> list[Callable[[pa.Table], None]]:
+    """What the steps of a config ask of the documents, each a function that raises if they are not so.
+
+    Raises:
+        ConfigError: steps look at lists, and the trials of the protocol are segments of these.
+    """
+    settings = config.calibrate
+    found: list[Callable[[pa.Table], None]] = []
+    if any("talker" in entry.columns for entry in settings.entries().values()):
+        found.append(demand_one_speaker)
+    fitted = procedures(settings, Point(1, 1.0))[1].steps if settings.fit in ("crossfit", "oracle") else ()
+    by_list = [step.name for step in fitted if step.of_list()]
+    trials = protocol_of(config.score).trials
+    if by_list and trials == "segment":
+        raise ConfigError(
+            f"{by_list[0]} looks at the list of a query (best, gap, posterior-sum), and is fitted on segments",
+            where="calibrate.options",
+            remedy="leave these covariates out, or fit and score by time",
+        )
+    if by_list and trials == "document":
+        found.append(demand_whole_recordings)
+    return found
+
+
+def demand_whole_recordings(documents: pa.Table) -> None:
+    """Steps that look at a query's list are fitted on document trials: detections lie in the documents themselves.
+
+    Args:
+        documents: CORPUS or PLACED.
+
+    Raises:
+        UserError: documents are places in recordings.
+    """
+    if is_placed(documents):
+        raise UserError(
+            "a step looks at the list of a query (best, gap, posterior-sum of llr) and is fitted on documents, and these are "
+            "places in recordings, where detections lie",
+            where="calibrate.options",
+            remedy="leave these covariates out, or make recordings of the places",
+        )
+
+
+def demand_one_speaker(documents: pa.Table) -> None:
+    """Scores are normalised by speaker: where detections lie in recordings, one speaker speaks in each of them.
+
+    Args:
+        documents: CORPUS or PLACED.
+
+    Raises:
+        DataError: documents are places in recordings, and several speak in one of these.
+    """
+    if is_placed(documents):
+        Talkers(documents.select(WHO)).demand_one_each()

@@ -1,0 +1,126 @@
+"""No command writes over what it reads: each is refused before any work, and what was there stays."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from commands import Command
+
+from swsdist.cli.main import COMMANDS
+from swsdist.cli.outputs import FOLDER, Writing, written
+
+LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
+TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\n"
+TASK = ("--references", "true.csv", "--seconds", "1000")
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    for name, text in (("one", LIST), ("two", LIST), ("a-values", LIST), ("true", TRUE), ("about", LIST)):
+        (tmp_path / f"{name}.csv").write_text(text)
+    (tmp_path / "fitted.json").write_text("{}")
+    (tmp_path / "plot.svg").write_text("<svg/>")
+    (tmp_path / "link.csv").symlink_to("one.csv")
+    return tmp_path
+
+
+def all_commands(group: click.Command | None = None) -> Iterator[click.Command]:
+    for command in (
+        [getattr(importlib.import_module(f"swsdist.cli.{module}"), name) for module, name, _ in COMMANDS.values()]
+        if group is None
+        else group.commands.values()  # type: ignore[attr-defined]
+    ):
+        if isinstance(command, click.Group):
+            yield from all_commands(command)
+        else:
+            yield command
+
+
+def test_every_command_that_writes_files_looks() -> None:
+    kinds = (type(FOLDER), type(written()))
+    writing = [one for one in all_commands() if any(isinstance(param.type, kinds) for param in one.params)]
+    assert len(writing) == 14
+    assert [one.name for one in writing if not isinstance(one, Writing)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "harmed"),
+    [
+        (("fuse", "one.csv", "two.csv", "--out", "one.csv"), "one.csv"),
+        (("fuse", "a=one.csv", "b=two.csv", "--out", "./two.csv"), "two.csv"),
+        (("fuse", "one.csv", "two.csv", "--out", "link.csv"), "one.csv"),
+        (("fuse", "link.csv", "two.csv", "--out", "one.csv"), "link.csv"),
+        (("fuse", "one.csv", "two.csv", *TASK, "--out", "true.csv"), "true.csv"),
+        (
+            ("fuse", "one.csv", "two.csv", "--fit", "fitted.json", "--out", "x.csv", "--save", "fitted.json"),
+            "fitted.json",
+        ),
+        (("calibrate", "-s", "one.csv", "--method", "none", "--out", "one.csv"), "one.csv"),
+        (("score", "-s", "one.csv", *TASK, "--per-term", "one.csv"), "one.csv"),
+        (("score", "-s", "one.csv", *TASK, "--table", "true.csv"), "true.csv"),
+        (("compare", "one.csv", "two.csv", *TASK, "--det", "two.csv"), "two.csv"),
+        (("compare", "one.csv", "a-values.csv", *TASK, "--table", "a.csv"), "a-values.csv"),
+        (("compare", "one.csv", "about.csv", *TASK, "--csv", "."), "one.csv"),
+        (("paper", "table", "one.csv", "one.csv"), "one.csv"),
+        (("paper", "figure", "plot.svg", "plot.svg"), "plot.svg"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_file_that_is_read(swsdist: Command, lists: Path, arguments: tuple[str, ...], harmed: str) -> None:
+    before = {path.name: path.read_bytes() for path in lists.iterdir()}
+    told = swsdist(*arguments, cwd=lists, code=2).err
+    assert f"this would write over {harmed}, which is read\n  remedy: name another file to write" in told
+    assert {path.name: path.read_bytes() for path in lists.iterdir()} == before
+
+
+def test_two_outputs_are_two_files(swsdist: Command, lists: Path) -> None:
+    told = swsdist("fuse", "one.csv", "two.csv", "-o", "x.json", "--save", "./x.json", cwd=lists, code=2).err
+    assert "--save ./x.json: this is the file of --out too\n  remedy: name two files" in told
+
+
+def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """Of a corpus file, of a config and of a run's folder."""
+    shutil.copytree(place / "corpus", tmp_path / "corpus")
+    (tmp_path / "mine.yaml").write_text("documents: corpus/docs.csv\nqueries: corpus/queries.csv\n")
+    for out in ("corpus/queries.csv", "corpus/docs.csv"):
+        told = swsdist("corpus", "describe", "mine.yaml", "--table", out, cwd=tmp_path, code=2).err
+        assert f"this would write over {tmp_path}/{out}, which is read" in told
+        assert (tmp_path / out).read_bytes() == (place / out).read_bytes()
+    shutil.copytree(place / "run", tmp_path / "run")
+    for option, out in (("--table", "run/report.json"), ("--per-query", "run/exports/detections.csv")):
+        before = (tmp_path / out).read_bytes()
+        told = swsdist("report", "run", option, out, cwd=tmp_path, code=2).err
+        assert "this would write over a file of run, which is read" in told
+        assert (tmp_path / out).read_bytes() == before
+    told = swsdist("report", "run", "--per-query", place / "corpus/refs.csv", cwd=tmp_path, code=2).err
+    assert f"this would write over {place}/corpus/refs.csv, which is read" in told
+    for _ in range(2):  # a file of its own may be written again, there too
+        swsdist("report", "run", "--det", "run/det.svg", cwd=tmp_path)
+
+
+def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """A run writes config.yaml to its folder; where that is the config itself, only a copy that a run wrote is taken."""
+    text = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/").replace("run: run", "run: .")
+    (tmp_path / "config.yaml").write_text(text)
+    told = swsdist("index", "config.yaml", cwd=tmp_path, code=2).err
+    assert "the run's own config.yaml would be written over it" in told
+    assert (tmp_path / "config.yaml").read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+    (tmp_path / "config.yaml").rename(tmp_path / "mine.yaml")
+    swsdist("index", "mine.yaml", cwd=tmp_path)
+    swsdist("index", "config.yaml", cwd=tmp_path)
+    swsdist("index", "config.yaml", "--set", "search.distance=cosine", cwd=tmp_path)
+    assert (tmp_path / "mine.yaml").read_text() == text
+
+
+def test_a_store_is_not_made_among_its_frames(swsdist: Command, tmp_path: Path) -> None:
+    (tmp_path / "frames").mkdir()
+    stated = ("--shift", "0.01", "--dimension", "3")
+    told = swsdist("store", "import", "frames", "frames/.", *stated, cwd=tmp_path, code=2).err
+    assert "the store would be made among the frames that it is made of" in told
+    assert not [*(tmp_path / "frames").iterdir()]
