@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg
-from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.summary import NOTHING, fixed, gaps, reasons, short
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
@@ -191,12 +191,22 @@ def best_rows(data: SweepData) -> Iterator[list[str]]:
         yield cells(data, by_number[number])
 
 
+def gaps_of(data: SweepData) -> str:
+    """Why measures have no value at some points; nothing where they all have."""
+    told: dict[str, str] = {}
+    for row in data.table.to_pylist():
+        if not row["failed"]:
+            told |= reasons({name: row.get(name) for name in data.measures})
+    return gaps(told)
+
+
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*(f"{what}: {which}" for what, which in data.about), "", *lines]
+    note = gaps_of(data)
+    return [*(f"{what}: {which}" for what, which in data.about), "", *lines, *([note] if note else [])]
 
 
 def render_sweep(data: SweepData) -> str:
@@ -218,6 +228,7 @@ def render_sweep(data: SweepData) -> str:
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],
+        gaps=gaps_of(data),
         oracle=any(row["oracle"] for row in rows),
         figures=[*plots(data).values(), *data.more],
     )
