@@ -53,7 +53,7 @@ _SHORT = frozenset({"mtwv", "atwv", "otwv", "stwv", "map", "auc", "eer", "fom"})
 
 def label_of(name: str) -> str:
     """A measure's name for people."""
-    return name.upper() if name in _SHORT else name.replace("_", " ")
+    return " ".join(word.upper() if word in _SHORT else word for word in name.split("_"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 
 from swsdist.accounts.factors import factors
 from swsdist.registries import MEASURES
+from swsdist.report.data import label_of
 from swsdist.report.resources import resource_lines
 from swsdist.report.summary import NOTHING, gaps, reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
@@ -30,6 +31,14 @@ def test_reasons_that_are_the_same_are_told_once() -> None:
     assert gaps(found).count(NOTHING) == 2
     assert "– (EER, FOM): not defined where no query has a true occurrence." in gaps(found)
     assert gaps({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("auc", "AUC"), ("pair_auc", "pair AUC"), ("pooled_pair_auc", "pooled pair AUC"), ("p_at_10", "p at 10")],
+)
+def test_the_areas_have_names_of_their_own(name: str, label: str) -> None:
+    assert label_of(name) == label
 
 
 def test_a_table_with_a_dash_says_what_it_means() -> None:
