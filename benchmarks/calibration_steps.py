@@ -1,6 +1,6 @@
 """What each step of calibration is worth: one search of Mboshi dev, and every order of steps on it.
 
-A row a list of steps: AUC (`pair_auc`, the mean over queries, and `pooled_pair_auc`), least and actual Cnxe, MTWV, ATWV by
+A row a list of steps: pair AUC (`pair_auc`, the mean over queries, and `pooled_pair_auc`), least and actual Cnxe, MTWV, ATWV by
 crossfit, OTWV less MTWV, and ATWV less that of doing without the step: the mean difference over queries with its 95 %
 interval, from a paired bootstrap over queries (10000 draws). Steps with a threshold of their own decide by it (of ratios that
 of eq. 31), but for powers, after which that of sto no longer holds.
@@ -78,8 +78,8 @@ CASES: dict[str, tuple[str, str, str]] = {
 }
 
 _COLUMNS = {
-    "AUC": "pair_auc",
-    "pooled": "pooled_pair_auc",
+    "pair AUC": "pair_auc",
+    "pooled pair AUC": "pooled_pair_auc",
     "min Cnxe": "cnxe_min",
     "Cnxe": "cnxe",
     "MTWV": "mtwv",

@@ -1,6 +1,6 @@
 """How well the default system finds: Mboshi dev with `configs/mboshi-dev.yaml`, its words as they are, and variants beside it.
 
-MTWV and ATWV are those of the run's report. The utterance AUC asks of every query and document whether the document holds
+MTWV and ATWV are those of the run's report. The pooled pair AUC asks of every query and document whether the document holds
 the query: the score of a pair is that of its best detection, q-normed, with all detections kept; pairs without one rank below
 all others, and share their rank. A cell is a frame of what is looked for against a frame of a document. Goals are what a
 prototype of the same recipe measured; without the recordings nothing is measured.
@@ -39,7 +39,7 @@ def measure(scratch: Path) -> list[Row]:
         where = "Mboshi dev is not beside the checkout"
         return [
             Row(f"MTWV ({where})", None, "", at_least(_MTWV)),
-            Row(f"utterance AUC ({where})", None, "", at_least(_AUC)),
+            Row(f"pooled pair AUC ({where})", None, "", at_least(_AUC)),
         ]
     rows = []
     for k, (name, sets) in enumerate(_VARIANTS.items()):
@@ -53,7 +53,12 @@ def measure(scratch: Path) -> list[Row]:
         rows += [
             Row(f"{name}: MTWV", measures["mtwv"], "", at_least(_MTWV) if default else None),
             Row(f"{name}: ATWV, crossfit", measures["atwv"], ""),
-            Row(f"{name}: utterance AUC", utterance_auc(every.outcome.course), "", at_least(_AUC) if default else None),
+            Row(
+                f"{name}: pooled pair AUC",
+                pooled_pair_auc(every.outcome.course),
+                "",
+                at_least(_AUC) if default else None,
+            ),
             Row(f"{name}: cells", cells / 1e9, "1e9"),
         ]
     return rows
@@ -66,7 +71,7 @@ def _run(sets: list[str], choice: Choice | None = None) -> api.RunResult:
     return result
 
 
-def utterance_auc(course: Course) -> float:
+def pooled_pair_auc(course: Course) -> float:
     """AUC over all pairs of a query that was searched and a document of the collection, from normalised detections."""
     state: SearchInputs = course.chain.own
     found = pa.concat_tables(course.read("normalise", "normalised"))

@@ -22,7 +22,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create
 from swsdist.times import seconds_to_frame
 
-_MEASURES = {"MTWV": "mtwv", "AUC": "pair_auc", "min Cnxe": "cnxe_min"}
+_MEASURES = {"MTWV": "mtwv", "pair AUC": "pair_auc", "min Cnxe": "cnxe_min"}
 
 
 def measure(scratch: Path) -> list[Row]:

@@ -48,7 +48,12 @@ class Protocol:
 
 
 #: Names that are abbreviations.
-_SHORT = frozenset({"otwv", "stwv", "map", "auc", "eer", "fom"})
+_SHORT = frozenset({"mtwv", "atwv", "otwv", "stwv", "map", "auc", "eer", "fom"})
+
+
+def label_of(name: str) -> str:
+    """A measure's name for people."""
+    return " ".join(word.upper() if word in _SHORT else word for word in name.split("_"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +101,17 @@ class Measures:
             further={name: value for name, value in values.items() if name not in own},
         )
 
+    def values(self) -> dict[str, float | None]:
+        """All of them by name."""
+        return {"mtwv": self.mtwv, "atwv": self.atwv, **self.further}
+
     def rows(self) -> Iterator[tuple[str, float | None, float | None, float | None, float | None]]:
         """The further measures for people: name, value, threshold, Pmiss and Pfa, where it has them."""
         ends = ("_threshold", "_pmiss", "_pfa")
         for name, value in self.further.items():
             if not name.endswith(ends) or name[: name.rindex("_")] not in self.further:
                 threshold, pmiss, pfa = (self.further.get(name + end) for end in ends)
-                label = name.upper() if name in _SHORT else name.replace("_", " ")
-                yield label, value, threshold, pmiss, pfa
+                yield label_of(name), value, threshold, pmiss, pfa
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
-from swsdist.report.summary import fixed
+from swsdist.report.summary import NOTHING, fixed, gaps, reasons
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
@@ -97,6 +97,8 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
             f"Cnxe {shown('cnxe')}   least {shown('cnxe_min')} (affine), {shown('cnxe_pav')} (PAV)   "
             f"calibration loss {shown('calibration_loss')}   (scores taken for log-likelihood ratios)"
         )
+    if why := gaps(reasons(measures)):
+        yield why.replace(NOTHING, "n/a")
 
 
 def per_term_table(result: Evaluation) -> pa.Table:
@@ -173,6 +175,7 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
     note = f"{name}: protocol {task.protocol.name}, beta {task.beta:.4g}, {task.trials} trials a term."
+    note = " ".join(filter(None, (note, gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, _decimals(key))) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -13,7 +13,18 @@ from dataclasses import asdict, dataclass
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.resources import resource_table
-from swsdist.report.summary import CALIBRATIONS, NOTHING, fixed, rendered, short, span, summary_rows
+from swsdist.report.summary import (
+    CALIBRATIONS,
+    NOTHING,
+    crowded,
+    fixed,
+    gaps,
+    reasons,
+    rendered,
+    short,
+    span,
+    summary_rows,
+)
 from swsdist.report.tables import Table
 
 #: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
@@ -136,9 +147,10 @@ def paper_tables(data: ReportData) -> list[Table]:
     tables = []
     if (found := data.measures) is not None:
         made = _measures(found)
+        said = " ".join(filter(None, (made.note, crowded(data) if made.note else "")))
         names = ("measure", "value", "threshold", "pmiss", "pfa")
         plain = [dict(zip(names, row, strict=True)) for row in _measure_values(found)]
-        about = f"{data.name}: {data.system}. ATWV: {CALIBRATIONS[found.calibration]}."
+        about = f"{data.name}: {data.system}. ATWV: {CALIBRATIONS[found.calibration]}. {said}".rstrip()
         tables.append(Table(made.caption, [column.title for column in made.columns], made.rows, about, plain=plain))
     return [*tables, resource_table(data.resources)]
 
@@ -179,6 +191,8 @@ def _queries(data: ReportData, most: int) -> _Table:
             row += [fixed(q.twv), fixed(q.best_twv)]
         rows.append(row)
     note = _cut(len(data.queries), most, "per_query of report.json")
+    if any(NOTHING in row for row in rows):
+        note = f"{note} {NOTHING}: the query has no true occurrence, or has no example with sound, or is not decided.".strip()
     return _Table("Queries", columns, rows, note)
 
 
@@ -239,6 +253,8 @@ def _fusion(found: FusionReport) -> _Table:
         note += (
             f" {found.outdone} detections overlapped a better one of another query: decisions look at other queries."
         )
+    if any(NOTHING in row for row in rows):
+        note += f" {NOTHING}: nothing was fitted, or the system was not scored for the trials of the fusion."
     return _Table("Systems", (_Column("system", False), *map(_Column, names)), rows, note)
 
 
@@ -340,7 +356,9 @@ def _measures(found: Measures) -> _Table:
         for label, value, threshold, pmiss, pfa in _measure_values(found)
     ]
     rows[1][2] = limits
-    return _Table("Measures", columns, rows)
+    for row in rows[2:]:  # most have no threshold and no rates
+        row[2:] = ["" if cell == NOTHING else cell for cell in row[2:]]
+    return _Table("Measures", columns, rows, gaps(reasons(found.values())))
 
 
 def _measure_values(found: Measures) -> list[tuple[str, float | None, float | None, float | None, float | None]]:

@@ -10,7 +10,7 @@ from swsdist.accounts.factors import Factors, factors
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
-from swsdist.report.summary import fixed, short
+from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, short
 from swsdist.report.tables import Table
 
 #: Names in `report.json`, under `resources`.
@@ -109,15 +109,23 @@ def resource_table(found: Factors | Resources) -> Table:
     return Table(
         "Processing resources",
         ("figure", "", "value"),
-        [(name, note, text) for name, note, text, _ in rows],
+        [(name, note if value is not None else _unknown(name), text) for name, note, text, value in rows],
+        f"{NOTHING}: not known." if any(value is None for *_, value in rows) else "",
         texts=(0, 1),
         plain=[{"figure": name, "meaning": note, "value": value} for name, note, _, value in rows],
     )
 
 
 def resource_lines(found: Factors) -> list[str]:
-    """The figures as lines of text: name, value, what it is."""
-    return [f"{name:<10}  {text:>10}  {note}" for name, note, text, _ in _rows(found)]
+    """The figures as lines of text: name, value, what it is, or why it is not known."""
+    return [
+        f"{name:<10}  {text:>10}  {note if value is not None else _unknown(name)}"
+        for name, note, text, value in _rows(found)
+    ]
+
+
+def _unknown(name: str) -> str:
+    return f"not known: {UNKNOWN_COSTS[name.partition(',')[0]]}"
 
 
 def _rows(found: Factors | Resources) -> list[tuple[str, str, str, float | None]]:

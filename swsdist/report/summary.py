@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdist.report.data import Calibration, Measures, ReportData
+from swsdist.report.data import Calibration, ReportData, label_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 
 #: Stands for a value that does not exist.
 NOTHING = "–"
+
+#: Why a figure of what a run cost is not known.
+UNKNOWN_COSTS = {
+    "ISF": "it takes the CPU s of indexing, which a store does not tell that was compacted, and s of audio",
+    "SSF": "it takes the CPU s of searching, s of queries and s of audio",
+    "PMU index": "it takes the peak memory of indexing",
+    "PMU search": "it takes the peak memory of searching",
+    "PL": "it takes ISF, SSF and both PMU",
+}
 
 CALIBRATIONS: dict[Calibration, str] = {
     "none": "not calibrated",
@@ -112,6 +122,47 @@ def rendered(name: str, **values: object) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
+    """Why a measure has no value, by its name for people; of rates and thresholds their measure's counts.
+
+    Args:
+        measures: values by key.
+    """
+    from swsdist.score.parts.evaluating import why_undefined  # loads what measures are made of
+
+    ends = ("_threshold", "_pmiss", "_pfa")
+    told = why_undefined(measures)
+    return {label_of(name): why for name, why in told.items() if not name.endswith(ends)}
+
+
+def gaps(why: Mapping[str, str]) -> str:
+    """A note on a table in which dashes stand for what is not defined.
+
+    Args:
+        why: reasons by what is not defined; those of one reason are told together.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        by_reason.setdefault(reason, []).append(name)
+    return " ".join(
+        f"{NOTHING} ({', '.join(names)}): not defined where {reason}." for reason, names in by_reason.items()
+    )
+
+
+def crowded(data: ReportData) -> str:
+    """How many queries have more detections than trials, of which some measures are not defined; nothing if none has."""
+    if data.protocol is None or data.measures is None:
+        return ""
+    trials = data.protocol.trials
+    many = [query for query in data.queries if query.detections > trials]
+    if not many:
+        return ""
+    return (
+        f"{len(many)} of {len(data.queries)} queries have more detections than the {trials} trials of a query: keep fewer "
+        "(reduce.nbest), or score by more trials a second (score.trials_per_second)."
+    )
+
+
 def thresholds(values: tuple[float | None, ...]) -> str:
     """One threshold, or the range of those of several folds."""
     known = [value for value in values if value is not None and not math.isnan(value)]
@@ -131,7 +182,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows += _count_rows(data)
         rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures"))
     else:
-        rows += _measure_rows(data.measures)
+        rows += _measure_rows(data)
     if data.protocol is not None and data.measures is not None:
         rules = data.protocol
         note = f"beta {short(rules.beta)}, tolerance {short(rules.tolerance)} s, {rules.trials} trials a query"
@@ -143,11 +194,16 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         )
     )
     rows += [
-        SummaryRow("ISF", short(cost.isf), "CPU s per s of audio"),
-        SummaryRow("SSF", short(cost.ssf), f"CPU s per query s and audio s; in hours {short(cost.ssf_hours)}"),
-        SummaryRow("PMU index", f"{fixed(cost.pmu_index_gb, 3)} GB", "peak memory, highest over nodes"),
-        SummaryRow("PMU search", f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"),
-        SummaryRow("PL", short(cost.pl), f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}"),
+        _cost("ISF", cost.isf, short(cost.isf), "CPU s per s of audio"),
+        _cost("SSF", cost.ssf, short(cost.ssf), f"CPU s per query s and audio s; in hours {short(cost.ssf_hours)}"),
+        _cost("PMU index", cost.pmu_index_gb, f"{fixed(cost.pmu_index_gb, 3)} GB", "peak memory, highest over nodes"),
+        _cost(
+            "PMU search", cost.pmu_search_gb, f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"
+        ),
+        _cost(
+            *("PL", cost.pl, short(cost.pl)),
+            f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}",
+        ),
         SummaryRow("wall time", span(cost.wall_s), _ray(data)),
     ]
     if data.measures is not None:
@@ -164,6 +220,15 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     )
     rows.append(SummaryRow("report", data.page_path))
     return tuple(rows)
+
+
+def _cost(name: str, value: float | None, text: str, note: str) -> SummaryRow:
+    """A figure of what a run cost, or why there is none."""
+    return (
+        SummaryRow(name, text, note)
+        if value is not None
+        else SummaryRow(name, NOTHING, f"not known: {UNKNOWN_COSTS[name]}")
+    )
 
 
 def _count_rows(data: ReportData) -> list[SummaryRow]:
@@ -209,7 +274,11 @@ def _trimmed(data: ReportData) -> str:
     return f"; of {data.counts.trimmed} the background around the speech was cut off, {short(seconds)} s"
 
 
-def _measure_rows(found: Measures) -> list[SummaryRow]:
+def _measure_rows(data: ReportData) -> list[SummaryRow]:
+    found = data.measures
+    assert found is not None
+    why = reasons(found.further)
+
     def rates(pmiss: float | None, pfa: float | None) -> str:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
 
@@ -225,7 +294,11 @@ def _measure_rows(found: Measures) -> list[SummaryRow]:
             f"{made}; {how}" if found.atwv is not None else f"no decisions; {how}",
             "warning" if oracle else "main",
         ),
-        *(SummaryRow(label, fixed(value)) for label, value, *_ in found.rows()),
+        *(
+            SummaryRow(label, fixed(value), f"not defined where {why[label]}" if label in why else "")
+            for label, value, *_ in found.rows()
+        ),
+        *([SummaryRow("trials", "too few", told, "warning")] if why and (told := crowded(data)) else []),
     ]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.scatter import scatter_svg
-from swsdist.report.summary import NOTHING, fixed, rendered, short
+from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
@@ -288,6 +288,15 @@ def _of_rankings(data: SweepData) -> str:
     return "" if several else "No two points are scored alike, so there is nothing to rank."
 
 
+def gaps_of(data: SweepData) -> str:
+    """Why measures have no value at some points; nothing where they all have."""
+    told: dict[str, str] = {}
+    for row in data.table.to_pylist():
+        if not row["failed"]:
+            told |= reasons({name: row.get(name) for name in data.measures})
+    return gaps(told)
+
+
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
@@ -298,7 +307,7 @@ def text_lines(data: SweepData) -> list[str]:
         *(f"{what}: {which}" for what, which in data.about),
         "",
         *(lines if len(rows) > 1 else []),
-        *filter(None, [more]),
+        *filter(None, [more, gaps_of(data)]),
     ]
 
 
@@ -315,6 +324,7 @@ def render_sweep(data: SweepData) -> str:
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],
+        gaps=gaps_of(data),
         oracle=any(row["oracle"] for row in rows),
         figures=[*plots(data).values(), *data.more],
     )

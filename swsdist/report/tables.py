@@ -72,6 +72,7 @@ class Table:
         note: sentences below it.
         texts: indices of the columns of text; the others hold numbers.
         plain: the same rows for programs, values by plain names; without them programs get the cells.
+        gap: why a cell may be a dash; told below the table where one is, and the note does not tell it.
     """
 
     caption: str
@@ -80,6 +81,13 @@ class Table:
     note: str = ""
     texts: Collection[int] = (0,)
     plain: Sequence[Mapping[str, object]] = ()
+    gap: str = "there is nothing to compute it of"
+
+    @property
+    def footnote(self) -> str:
+        """What stands below the table: the note, and what a dash means, if there is one."""
+        dashes = any(cell == _NOTHING for row in self.rows for cell in row)
+        return f"{self.note} {_NOTHING}: {self.gap}.".strip() if dashes and _NOTHING not in self.note else self.note
 
 
 def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
@@ -126,7 +134,9 @@ def table_of(rows: pa.Table, caption: str, decimals: int | None = None, names_fi
     plain = rows.select(names).to_pylist()
     cells = [[_cell_of(row[name], decimals) for name in names] for row in plain]
     of_text = [k for k, name in enumerate(names) if name in texts]
-    return Table(caption, [name.replace("_", " ") for name in names], cells, texts=of_text, plain=plain)
+    return Table(
+        caption, [name.replace("_", " ") for name in names], cells, texts=of_text, plain=plain, gap="no value is given"
+    )
 
 
 def _cell_of(value: object, decimals: int | None) -> str:
@@ -221,7 +231,7 @@ def text_lines(table: Table, width: int = 110) -> list[str]:
                     for column, text in zip(block, texts, strict=True)
                 ]
                 lines.append("  ".join(written).rstrip())
-    return lines + textwrap.wrap(table.note, room)
+    return lines + textwrap.wrap(table.footnote, room)
 
 
 def _cell(table: Table, column: int, text: str, heading: bool, room: int) -> list[str]:
@@ -253,7 +263,10 @@ def latex(tables: Sequence[Table]) -> str:
     long = any(len(table.rows) > _PAGE for table in tables)
     parts = [r"% needs \usepackage{booktabs}" + (r" and \usepackage{longtable}" if long else "")]
     texts = [
-        cell for table in tables for row in ([table.caption, table.note], table.columns, *table.rows) for cell in row
+        cell
+        for table in tables
+        for row in ([table.caption, table.footnote], table.columns, *table.rows)
+        for cell in row
     ]
     if strange := sorted(one for one in {*"".join(texts)} - {*_LATEX} if one > _LAST_LATIN and one.isprintable()):
         parts[0] += f"\n% needs XeLaTeX or LuaLaTeX, and a font with {' '.join(strange[:20])}"
@@ -261,7 +274,9 @@ def latex(tables: Sequence[Table]) -> str:
         columns = "".join("l" if k in table.texts else "r" for k in range(len(table.columns)))
         head = _latex_row(table.columns)
         rows = [_latex_row(row) for row in table.rows]
-        caption = rf"\caption{{{_escaped(f'{table.caption}. {table.note}' if table.note else f'{table.caption}.')}}}"
+        caption = (
+            rf"\caption{{{_escaped(f'{table.caption}. {table.footnote}' if table.footnote else f'{table.caption}.')}}}"
+        )
         if len(rows) > _PAGE:
             lines = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\", r"\toprule", head, r"\midrule"]
             lines += [r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
@@ -294,7 +309,9 @@ def markdown(tables: Sequence[Table]) -> str:
         rows = [[_marked(cell) for cell in row] for row in (table.columns, *table.rows)]
         lines = [f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:])]
         parts.append(
-            "\n".join([f"**{_marked(table.caption)}**", "", *lines, *(["", _marked(table.note)] * bool(table.note))])
+            "\n".join(
+                [f"**{_marked(table.caption)}**", "", *lines, *(["", _marked(table.footnote)] * bool(table.footnote))]
+            )
         )
     return "\n\n".join(parts) + "\n"
 
@@ -308,7 +325,7 @@ def _marked(text: str) -> str:
 
 def to_json(tables: Sequence[Table]) -> str:
     """Tables as JSON: caption, note and rows of each."""
-    found = [{"caption": table.caption, "note": table.note, "rows": _plain(table)} for table in tables]
+    found = [{"caption": table.caption, "note": table.footnote, "rows": _plain(table)} for table in tables]
     return json.dumps({"schema": SCHEMA, "tables": found}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

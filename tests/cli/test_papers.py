@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,27 @@ def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
     swsdist("paper", "table", tmp_path / "d.parquet", tmp_path / "all.json")
     assert len(rows(tmp_path / "all.json")) == len(frame)
     assert rows(tmp_path / "all.json")[0]["score"] == frame["score"][0]
+
+
+def test_what_is_not_defined_says_why(swsdist, place: Path, tmp_path: Path) -> None:
+    """More detections than trials: in the final table, on the page, in a table for a paper, and of a list."""
+    shutil.copytree(place / "run", tmp_path / "run")
+    few = ("--set", f"run={tmp_path}/run", "--set", "score.trials_per_second=0.3")
+    told = swsdist("score", "config.yaml", *few, cwd=place).out
+    rows = {line[:26].strip(): line for line in told.splitlines()}
+    assert (
+        "not defined where there is no target trial or no non-target trial, or there are more detect"
+        in rows["cnxe min"]
+    )
+    assert "not defined where a query has more false alarms than non-target trials" in rows["AUC"]
+    assert "too few           3 of 3 queries have more detections than the 16 trials of a query" in rows["trials"]
+    page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "– (AUC): not defined where a query has more false alarms" in page
+    swsdist("report", tmp_path / "run", "--table", tmp_path / "t.md")
+    assert "– (AUC): not defined where a query has more false alarms" in (tmp_path / "t.md").read_text(encoding="utf-8")
+    listed = ("-s", "run/exports/detections.csv", "--all-measures", "-n", "0.3")
+    told = swsdist("score", *LISTS, *listed, cwd=place).out
+    assert "n/a (AUC): not defined where a query has more false alarms" in told
 
 
 def test_columns_are_aligned_by_what_they_hold(swsdist, tmp_path: Path) -> None:

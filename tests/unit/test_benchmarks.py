@@ -166,3 +166,16 @@ def test_the_engine_is_given_cuts_and_the_limit_whole_blocks():
     blocks = _blocks(documents[1], 32)
     assert [block.shape for block in blocks] == [(2, 32), (2, 32), (2, 6)]
     np.testing.assert_array_equal(np.concatenate(blocks, axis=1).T, documents[1])
+
+
+def test_the_systems_table_has_the_head_that_its_command_prints() -> None:
+    """The areas of its column are those of pairs, and it says so."""
+    from benchmarks import calibration_steps, systems
+
+    docs = ROOT / "docs"
+    head = systems._HEAD
+    assert "| pair AUC |" in head
+    assert (docs / "how-to/run-the-papers-systems.md").read_text().count(head) == 2
+    assert "| MTWV | ATWV | pair AUC | min Cnxe | ISF | SSF |" in (ROOT / "README.md").read_text()
+    steps = " | ".join(["steps", *calibration_steps._COLUMNS])
+    assert f"| {steps} |" in (docs / "concepts/calibration-steps.md").read_text()

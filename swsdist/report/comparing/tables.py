@@ -21,6 +21,10 @@ MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _DIGITS = 16  # of a digest
 
 
+#: Why a comparison lacks a value.
+_GAP = "not defined for so few values, or values that do not vary"
+
+
 def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
     """Systems, and their pairs (what they differ by, and the tests), by one measure."""
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
@@ -147,7 +151,7 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
         columns.append("lacking")
     else:
         rows = [row[:-1] for row in rows]
-    return Table(block.measure, columns, rows, note)
+    return Table(block.measure, columns, rows, note, gap=_GAP)
 
 
 def _pair(row: PairRow) -> str:
@@ -172,7 +176,7 @@ def _differences(block: Measured, data: ComparisonData) -> Table:
         f"{limits}: Wilcoxon's p with Holm's correction, below. Wins: {data.units} on which the first is better. d is "
         "Cohen's d of paired values, r the rank-biserial correlation."
     )
-    return Table(f"Differences of {block.measure}", columns, rows, note)
+    return Table(f"Differences of {block.measure}", columns, rows, note, gap=_GAP)
 
 
 def _tests(block: Measured, data: ComparisonData) -> Table:
@@ -190,7 +194,7 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
         f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
         f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(ways)}."
     )
-    return Table(f"Tests of {block.measure}, p values", columns, rows, note)
+    return Table(f"Tests of {block.measure}, p values", columns, rows, note, gap=_GAP)
 
 
 def _way(test: Wilcoxon) -> str:
@@ -217,7 +221,8 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
             mine = [own[system][k] for system in systems]
             rows.append([group, _same(mine, "terms"), _same(mine, "ntrue"), *map(cell, mine)])
         rows += [["all", "", "", *end]] if end else []
-        return Table(f"{caption}, by {column}", [column, "queries", "references", *systems], rows, note)
+        columns = [column, "queries", "references", *systems]
+        return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
 
     tables = [table(measure, lambda row: fixed(row["twv"]))]
     if any(row.get("mtwv") is not None for rows in own.values() for row in rows):

@@ -37,6 +37,22 @@ def measure(name: str) -> Measure:
     return made
 
 
+def why_undefined(found: Mapping[str, Value]) -> dict[str, str]:
+    """When each value that is None or NaN is so, in the words of its measure.
+
+    Args:
+        found: values by key.
+    """
+    told: dict[str, str] = {}
+    for name in MEASURES:
+        one = measure(name)
+        words: Mapping[str, str] = getattr(one, "undefined", {})
+        for key in one.keys:
+            if key in found and ((value := found[key]) is None or math.isnan(value)):
+                told[key] = words.get(key, words.get("", f"the measure {name} does not say when it is"))
+    return told
+
+
 def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
     """The part tables that measures need, by name.
 

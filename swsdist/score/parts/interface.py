@@ -66,6 +66,8 @@ class Measure(Protocol):
     Attributes:
         keys: names of its values, unique among all measures.
         parts: the tables that it needs.
+        undefined: by key, when its value is not defined, in words that a report shows; of keys that are not named that of the
+            empty one. A measure need not have it.
     """
 
     @property

@@ -16,6 +16,11 @@ class CrossEntropies:
 
     keys = ("effective_prior", "cnxe", "cnxe_min", "cnxe_gamma", "cnxe_delta", "cnxe_pav", "calibration_loss")
     parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "there is no target trial or no non-target trial, or there are more detections than trials",
+        "cnxe_gamma": "no affine map is the best, or no cross entropy is defined",
+        "cnxe_delta": "no affine map is the best, or no cross entropy is defined",
+    }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None where there is no target or no non-target, or more trials were submitted than there are."""

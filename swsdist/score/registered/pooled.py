@@ -17,6 +17,7 @@ class PooledMaximum:
 
     keys = point_keys("pooled_maximum", threshold=True)
     parts = (EVENTS, CLASSES)
+    undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
@@ -44,6 +45,10 @@ class Decisions:
 
     keys = ("precision", "recall", "f1", "occurrence_weighted_value")
     parts = (CLASSES,)
+    undefined = {
+        "": "no query has a true occurrence, or a detection was not decided",
+        "precision": "nothing was accepted, or a detection was not decided",
+    }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references, or where a detection was not decided; precision also where nothing was accepted."""

@@ -32,6 +32,14 @@ class Retrieval:
 
     keys = ("map", f"p_at_{RANK}", "p_at_ntrue", "auc", "mean_precision", "mean_recall", "mean_f1")
     parts = (PartTable("retrieval", RETRIEVAL, ("query_id",), _retrieval, adds=False),)
+    undefined = {
+        "": "no query has a true occurrence",
+        "auc": "a query has more false alarms than non-target trials, or none has a true occurrence",
+        **dict.fromkeys(
+            ("mean_precision", "mean_recall", "mean_f1"),
+            "no query has a true occurrence, or a detection was not decided",
+        ),
+    }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; precision and its like also where a detection was not decided."""
@@ -48,6 +56,7 @@ class EqualErrors:
 
     keys = ("eer", "pooled_eer")
     parts = (EVENTS, CLASSES)
+    undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
@@ -72,6 +81,7 @@ class FigureOfMerit:
 
     keys = ("fom",)
     parts = (PartTable("figure", FIGURE, ("query_id",), _figure, adds=False),)
+    undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
@@ -131,6 +141,7 @@ class PairAreas:
         PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False),
         PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events),
     )
+    undefined = {"": "the number of documents is not known, or no pair or all pairs of query and document are true"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None where the number of documents is not known, or all or no pairs are true."""

@@ -35,6 +35,10 @@ class TermWeighted:
 
     keys = (*point_keys("atwv"), *point_keys("mtwv", threshold=True))
     parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "no query has a true occurrence",
+        "atwv": "no query has a true occurrence, or a detection was not decided",
+    }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; the actual value also where a detection was not decided."""
@@ -60,6 +64,7 @@ class OptimumAndSupremum:
 
     keys = point_keys("otwv", "stwv")
     parts = (PartTable("optimum", OPTIMUM, ("query_id",), _optimum, adds=False),)
+    undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
