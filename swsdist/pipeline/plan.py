@@ -32,6 +32,7 @@ _MARKS = (
     "sweeps/*/sweep.json",
     "store/manifest.json",
     "store/lock.json",
+    "store/.tmp/swsdist-*",
 )
 
 #: The plan of a run that has no other.
