@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 from swsdist.errors import StoreError, UserError
@@ -88,7 +89,7 @@ class Plan:
 def demand_run_folder(run: Folder) -> None:
     """That a folder may be written to: it is not there, it is empty, or it is that of a run, which goes on.
 
-    Files whose names begin with a dot count for nothing.
+    Folders without files, and names that begin with a dot, count for nothing.
 
     Raises:
         UserError: it holds something else, which nothing may be written between.
@@ -103,7 +104,7 @@ def demand_run_folder(run: Folder) -> None:
             files = list(run.listing())
             names = sorted({name.split("/")[0] for name in files})
         else:
-            names = sorted(one.name for one in place.iterdir())
+            names = sorted(one.name for one in place.iterdir() if _holds_files(one))
             files = [one.relative_to(place).as_posix() for mark in _MARKS for one in place.glob(mark)]
     except OSError:
         return  # it is not there, or who writes to it tells what is wrong
@@ -120,6 +121,16 @@ def demand_run_folder(run: Folder) -> None:
         remedy="name a folder that is empty or not there, or that of a run: `run` in the file, or --run FOLDER; nothing was "
         "written",
     )
+
+
+def _holds_files(path: Path) -> bool:
+    """Whether it is a file, or a folder with one in it or below it, or that cannot be read; no name that begins with a dot."""
+    if path.name.startswith(".") or path.is_symlink() or not path.is_dir():
+        return not path.name.startswith(".")
+    try:
+        return any(_holds_files(one) for one in path.iterdir())
+    except PermissionError:
+        return True
 
 
 def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:

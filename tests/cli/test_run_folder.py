@@ -72,6 +72,7 @@ def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Comman
     [
         ((), True),
         ((".DS_Store", ".tmp/x"), True),
+        (("store/.tmp/half",), True),
         (("lock.json",), True),
         (("receipts/index.jsonl", "x"), True),
         (("accounts/host-1.jsonl", "config.yaml"), True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from swsdist.pipeline.plan import load_plans
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def write(scene: Any, name: str = "sweep", **values: Any) -> Path:
@@ -333,3 +336,38 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
     assert [[row[name] for name in names] for row in rows(alone)] == [
         [row[name] for name in names] for row in found[2:4]
     ]
+
+
+@pytest.mark.slow
+def test_the_ready_made_fusion_of_subsets_runs_on_any_corpus(scene: Any, tmp_path: Path) -> None:
+    """Its systems need no weights of others. Here the one subset of all, and that of two that the fusion before has run."""
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    path = tmp_path / "configs/sweeps/fusion_subsets.yaml"
+    text = path.read_text()
+    assert "least: 1" in text
+    names = re.findall(r"\{name: ([\w-]+), config: ", text)
+    assert len(names) >= 3
+    path.write_text(text.replace("least: 1", f"least: {len(names)}"))
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    corpus = tmp_path / "corpus.yaml"
+    corpus.write_text(json.dumps({name: str(scene.corpus / f"{table}.csv") for name, table in tables.items()}))
+    # Documents of some seconds have fewer seconds than candidates of the first pass.
+    sets = ["executor.kind=serial", "score.trials_per_second=8"]
+    done = swsdist.sweep(path, corpus=str(corpus), run=str(scene.folder / "subsets"), sets=sets)
+    assert not done.failed
+    (row,) = rows(done)
+    assert row["auc"] > 0.5
+    assert {one.name for one in (scene.folder / "subsets/systems").iterdir()} >= set(names)
+
+
+def test_the_ready_made_fusion_has_every_subset_of_three_systems_or_more_that_need_no_weights() -> None:
+    from swsdist.chains.sweep.planning import planned
+    from swsdist.chains.sweep.reading import read_sweep
+
+    given = read_sweep(CONFIGS / "sweeps/fusion_subsets.yaml")
+    plans = planned(given, run="nowhere")
+    systems = {str(one["config"]) for point in plans.points for one in point.config.options["systems"]}  # type: ignore[attr-defined]
+    assert len(systems) >= 3
+    assert len(plans.points) == 2 ** len(systems) - 1
+    used = [Path(one).read_text() for one in systems]
+    assert not any("phnrec" in text or "ssl" in text for text in used)
