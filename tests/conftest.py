@@ -1,7 +1,8 @@
 """Fixtures that several folders of tests share, which tests run beside each other, and on how many examples.
 
-With pytest-xdist (`make test`) a worker takes one test after the other, or all of one group. Tests that start Ray, and those
-that have the S3 server, are a group each, so that they share what they started and do not run beside their like.
+With pytest-xdist (`make test`) a worker takes one test after the other, or all of one group. Tests that start Ray, those that
+have the S3 server, and those that read the run of Mboshi dev are a group each: they share what was started or made once, and
+do not run beside their like.
 
 The environment variable HYPOTHESIS_PROFILE says on how many examples a property is tried: `nightly`, as many as its test says;
 `ci` (the default), half of that; `dev`, at most 20.
@@ -18,6 +19,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
@@ -43,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("xdist_group") is None:
             if "s3" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group("s3"))
+            elif "mboshi_dev" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("mboshi-dev"))
             elif item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.xdist_group("ray"))
         if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
@@ -73,6 +77,18 @@ class S3Server:
 
         s3fs.S3FileSystem(**self.storage, skip_instance_cache=True).mkdir(name)
         return name
+
+
+@pytest.fixture(scope="session")
+def mboshi_dev(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The run of configs/mboshi-dev.yaml: its `RunResult`; to be read only."""
+    import swsdist
+
+    root = Path(__file__).resolve().parents[1]
+    if not (root.parent / "shared/data/mboshi/dev").is_dir():
+        pytest.skip("needs ../shared beside the checkout, with the Mboshi corpus")
+    folder = tmp_path_factory.mktemp("mboshi-dev")
+    return swsdist.run(root / "configs/mboshi-dev.yaml", sets=[f"run={folder}", "executor.kind=serial"])
 
 
 @pytest.fixture(scope="session")

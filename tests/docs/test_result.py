@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from markdown_pages import ROOT, blocks
 
-import swsdist
-
-CORPUS = ROOT.parent / "shared/data/mboshi/dev"
+from swsdist import RunResult
 
 
 @pytest.mark.docs
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
-def test_mboshi_dev(tmp_path: Path) -> None:
+def test_mboshi_dev(mboshi_dev: RunResult) -> None:
     table = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("MTWV"))
     shown = dict(re.split(r"\s{2,}", line)[:2] for line in table.splitlines())
-    result = swsdist.run(ROOT / "configs/mboshi-dev.yaml", sets=[f"run={tmp_path}", "executor.kind=serial"])
-    report = result.report
+    report = mboshi_dev.report
     assert report is not None
-    measures = result.measures()
+    measures = mboshi_dev.measures()
     assert shown["MTWV"] == f"{measures['mtwv']:.4f}"
     assert shown["ATWV"] == f"{measures['atwv']:.4f}"
     assert shown["queries"] == str(report.counts.queries)

@@ -7,16 +7,13 @@ their last bits on another type of CPU, and then the measures are compared to th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import swsdist
+from swsdist import RunResult
 from swsdist.store.digest import of_rows
-
-ROOT = Path(__file__).resolve().parents[2]
-CORPUS = ROOT.parent / "shared/data/mboshi/dev"
 
 COLUMNS = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
 
@@ -48,11 +45,9 @@ def digest(parts: Iterable[pa.Table]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
-def test_rows_and_measures_are_what_they_were(tmp_path: Path) -> None:
-    result = swsdist.run(ROOT / "configs/mboshi-dev.yaml", sets=[f"run={tmp_path}", "executor.kind=serial"])
-    course, measures = result.outcome.course, result.measures()
-    if swsdist.digest(str(tmp_path))["features"] != FEATURES:
+def test_rows_and_measures_are_what_they_were(mboshi_dev: RunResult) -> None:
+    course, measures = mboshi_dev.outcome.course, mboshi_dev.measures()
+    if swsdist.digest(mboshi_dev.folder)["features"] != FEATURES:
         assert {name: measures[name] for name in MEASURES} == pytest.approx(MEASURES, abs=1e-3)
         pytest.skip("features differ in their last bits on this type of CPU: measures were compared, rows were not")
     steps = {

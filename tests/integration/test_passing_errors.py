@@ -109,12 +109,12 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a worker finds it by then: the next run plans with it."""
-    from swsdist.chains.search import inputs
+    from swsdist.chains.search.inputs import known
 
-    real = inputs.identities
+    real = known.identities
     with monkeypatch.context() as patch:
         patch.setattr(
-            inputs,
+            known,
             "identities",
             lambda paths, storage: [
                 "missing" if path.endswith("d003.flac") else found

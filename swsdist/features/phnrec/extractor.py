@@ -117,8 +117,10 @@ class Phnrec(BaseModel):
         """Names of phones, or of states: `a.1`, `a.2`, `a.3`; or of bands."""
         if self.values == "energies":
             return tuple(f"band{k}" for k in range(self.recogniser.banks.bands))
-        names = [name for names, _ in self._groups for name in names]
-        return tuple(names)
+        phones = [self.recogniser.phones[k] for k in self._kept]
+        if self.units == "states":
+            phones = [f"{phone}.{state + 1}" for phone in phones for state in range(STATES)]
+        return (*phones, *([NON_SPEECH] if self._merged else []))
 
     @property
     def dimension(self) -> int:
@@ -185,19 +187,28 @@ class Phnrec(BaseModel):
         return Networks(self.recogniser)
 
     @cached_property
-    def _groups(self) -> list[tuple[list[str], list[int]]]:
-        """Names of columns, and outputs that belong to them: as many outputs as columns, or several of one column."""
-        phones = self.recogniser.phones
-        quiet = [k for k, phone in enumerate(phones) if phone in self.non_speech_phones]
-        kept = [k for k in range(len(phones)) if self.non_speech == "keep" or k not in quiet]
-        groups: list[tuple[list[str], list[int]]] = []
-        for k in kept:
-            outputs = list(range(STATES * k, STATES * (k + 1)))
-            named = [f"{phones[k]}.{state + 1}" for state in range(STATES)] if self.units == "states" else [phones[k]]
-            groups.append((named, outputs))
-        if self.non_speech == "merge":
-            groups.append(([NON_SPEECH], [STATES * k + state for k in quiet for state in range(STATES)]))
-        return groups
+    def _kept(self) -> list[int]:
+        """Phones that have columns of their own."""
+        phones = enumerate(self.recogniser.phones)
+        return [k for k, phone in phones if self.non_speech == "keep" or phone not in self.non_speech_phones]
+
+    @cached_property
+    def _merged(self) -> list[int]:
+        """Outputs, three a phone, that the last column is made of."""
+        phones = range(len(self.recogniser.phones)) if self.non_speech == "merge" else ()
+        return [STATES * k + state for k in phones if k not in self._kept for state in range(STATES)]
+
+    @cached_property
+    def _columns_of_outputs(self) -> NDArray[np.float64]:
+        """1 where an output counts for a column: float64 (outputs, dimension)."""
+        made = np.zeros((STATES * (len(self.recogniser.phones) + 1), self.dimension))
+        column = 0
+        for k in self._kept:
+            for state in range(STATES):
+                made[STATES * k + state, column] = 1.0
+                column += self.units == "states" or state == STATES - 1
+        made[self._merged, -1:] = 1.0
+        return made
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Posteriors or logits of a stretch of samples.
@@ -211,39 +222,42 @@ class Phnrec(BaseModel):
         """
         if self.values == "energies":
             return self._energies(samples).astype(np.float32)
-        logits = self.state_logits(samples)
         if self.values == "posteriors":
-            made = self._summed(softmax(logits).astype(np.float64))
+            with one_thread():
+                made = softmax(self._logits(samples)).astype(np.float64) @ self._columns_of_outputs
             total = made.sum(axis=1, keepdims=True)
             # Where all that is left is 0 in float32, nothing is known.
-            made = np.where(total > _TINY, made / np.maximum(total, _TINY), 1.0 / self.dimension)
+            made /= np.maximum(total, _TINY)
+            made[total[:, 0] <= _TINY] = 1.0 / self.dimension
             made[made < _TINY] = 0.0
             return made.astype(np.float32)
-        made = self._summed(logits.astype(np.float64), logarithms=True)
+        made = self._log_summed(self.state_logits(samples).astype(np.float64))
         made -= made.mean(axis=1, keepdims=True)
         return made.astype(np.float32)
 
     def state_logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """What the networks put out, before the normalised exponential: float32 (frames, 3 x phones + 3)."""
-        energies = self._energies(samples)
         with one_thread():  # cut for several, products are rounded differently
-            return self._networks.logits(energies, self._corpus_mean, self.corpus_frames)
+            return self._logits(samples)
+
+    def _logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._networks.logits(self._energies(samples), self._corpus_mean, self.corpus_frames)
 
     def _energies(self, samples: NDArray[np.float32]) -> NDArray[np.float64]:
         return log_energies(samples * np.float32(32768), self.recogniser.banks)
 
-    def _summed(self, outputs: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.float64]:
-        """Outputs of each column added up; of logarithms, the logarithm of their sum."""
-        made = np.empty((len(outputs), self.dimension))
-        first = 0
-        for names, chosen in self._groups:
-            part = outputs[:, chosen]
-            if len(names) < len(chosen):
-                if logarithms:
-                    most = part.max(axis=1, keepdims=True)
-                    part = np.log(np.exp(part - most).sum(axis=1, keepdims=True)) + most
-                else:
-                    part = part.sum(axis=1, keepdims=True)
-            made[:, first : first + len(names)] = part
-            first += len(names)
+    def _log_summed(self, logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The logarithm of the sum of each column's outputs."""
+        phones = len(self.recogniser.phones)
+        made = logarithms[:, : STATES * phones].reshape(len(logarithms), phones, STATES)[:, self._kept]
+        made = made.reshape(len(made), STATES * len(self._kept)) if self.units == "states" else _log_of_sum(made)
+        if self._merged:
+            made = np.column_stack([made, _log_of_sum(logarithms[:, self._merged])])
         return made
+
+
+def _log_of_sum(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of the sum over the last axis."""
+    most = logarithms.max(axis=-1, keepdims=True)
+    made: NDArray[np.float64] = np.log(np.exp(logarithms - most).sum(axis=-1)) + most[..., 0]
+    return made

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from swsdist.features.phnrec.weights import Banks
 
-#: Frames of which spectra are held.
-_AT_ONCE = 128
+#: Frames of a product, and frames of which spectra are held: so few that they stay in a cache.
+_AT_ONCE, _FEW = 128, 64
 
 
 def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.float64]:
@@ -32,21 +32,32 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.floa
     """
     from scipy.fft import rfft
 
+    from swsdist.features.phnrec.loops import powers, windowed  # compiles
+
     length = banks.frame_length
     if len(samples) < length:
         return np.empty((0, banks.bands))
-    frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float32), length)[:: banks.hop]
-    window, points = np.hamming(length).astype(np.float32), _points(banks)
-    matrix = filters(banks).astype(np.float32)
-    made = np.empty((len(frames), banks.bands))
-    for first in range(0, len(frames), _AT_ONCE):
-        spectrum = rfft(frames[first : first + _AT_ONCE] * window, points, axis=1)[:, : points // 2]
-        power = spectrum.real**2
-        power += spectrum.imag**2
-        made[first : first + _AT_ONCE] = power @ matrix
+    given, hop = np.ascontiguousarray(samples, np.float32), banks.hop
+    window, matrix = _single(banks)
+    made = np.empty((1 + (len(given) - length) // hop, banks.bands))
+    points = _points(banks)
+    padded, power = np.zeros((_FEW, points), np.float32), np.empty((_AT_ONCE, points // 2), np.float32)
+    for first in range(0, len(made), _AT_ONCE):
+        some = min(_AT_ONCE, len(made) - first)
+        for k in range(0, some, _FEW):
+            few = min(_FEW, some - k)
+            windowed(given[(first + k) * hop :], hop, window, padded[:few])
+            powers(rfft(padded[:few], axis=1).view(np.float32), power[k : k + few])
+        made[first : first + some] = power[:some] @ matrix
     silent = made == 0.0
     made[silent] = 1.0
     return np.log(made, out=made)
+
+
+@lru_cache(maxsize=8)
+def _single(banks: Banks) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The window, and `filters`, in float32."""
+    return np.hamming(banks.frame_length).astype(np.float32), filters(banks).astype(np.float32)
 
 
 @lru_cache(maxsize=8)

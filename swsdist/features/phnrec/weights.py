@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import configparser
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,10 @@ NETS = ("band0", "band1", "merger")
 
 #: States of a phone, and frames of a network's context with the one in the middle.
 STATES, CONTEXT = 3, 16
+
+#: A float32 whose bits are taken for an integer: steps of an exponent of 1, and the number 1, less what makes the errors of
+#: the networks' exponential small.
+OCTAVE, ONE = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
 
 #: What is computed here; a folder that says otherwise is of another system.
 _FIXED = {

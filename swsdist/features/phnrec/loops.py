@@ -1,0 +1,104 @@
+"""What is done to each number between two products, compiled: in numpy it is six passes over memory, and here one.
+
+All is what numpy makes of the same operations, to the last bit. The exponential is the approximation of `network`, where an
+exponent is counted in steps, OCTAVE to one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.features.phnrec.weights import OCTAVE, ONE
+from swsdist.kernels.compiled import compiled
+
+_UNIT, _STEP = np.float32(1), np.float32(OCTAVE)
+
+
+@compiled("void(float32[:, ::1], int32, float32[::1], int32[::1], boolean[::1])")
+def sigmoids(
+    steps: NDArray[np.float32],
+    farthest: int,
+    row: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    beyond: NDArray[np.bool_],
+) -> None:
+    """Sigmoids, 1 / (1 + exp(steps / OCTAVE)), in place.
+
+    Args:
+        steps: float32 (frames, units), exponents in steps.
+        farthest: in steps; frames with an exponent beyond, to either side, are left as they are.
+        row: float32 (units,), a place to work in.
+        bits: int32 (units,), the same memory.
+        beyond: (frames,), filled: whether a frame was left.
+    """
+    for frame in range(len(steps)):
+        given, far = steps[frame], np.int32(0)
+        for k in range(len(given)):
+            whole = np.int32(given[k])
+            far |= np.int32(whole > farthest) | np.int32(whole < -farthest)
+            bits[k] = whole + ONE
+        beyond[frame] = far != 0
+        if far == 0:
+            for k in range(len(given)):
+                given[k] = np.true_divide(_UNIT, _UNIT + row[k])  # the operator would look for zeros
+
+
+@compiled("boolean(float32[:, ::1], int32, int32[:, ::1])")
+def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.int32]) -> bool:
+    """Exponentials of logits less the highest of their row.
+
+    Args:
+        logits: float32 (frames, outputs), finite; at least one output.
+        farthest: in steps; if a logit is farther below the highest, what is made does not hold.
+        bits: int32 (frames, outputs), filled with the bits of float32.
+
+    Returns:
+        Whether one is farther.
+    """
+    beyond, outputs = np.int32(0), logits.shape[1]
+    for frame in range(len(logits)):
+        given, row_bits = logits[frame], bits[frame]
+        # Of four at a time: one comparison need not wait for the one before.
+        first = second = third = most = given[0]
+        for k in range(0, outputs - 3, 4):
+            first, second = max(first, given[k]), max(second, given[k + 1])
+            third, most = max(third, given[k + 2]), max(most, given[k + 3])
+        for k in range(outputs - outputs % 4, outputs):
+            first = max(first, given[k])
+        most = max(max(first, second), max(third, most))
+        for k in range(outputs):
+            whole = np.int32((given[k] - most) * _STEP)
+            beyond |= np.int32(whole < -farthest)
+            row_bits[k] = whole + ONE
+    return bool(beyond)
+
+
+@compiled("void(float32[::1], int64, float32[::1], float32[:, ::1])")
+def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32], made: NDArray[np.float32]) -> None:
+    """Frames under a window.
+
+    Args:
+        samples: float32, from the first one of the first frame on, at least to the last one of the last.
+        hop: from one frame to the next.
+        window: float32 (frame length,).
+        made: float32 (frames, points), filled up to the frame's length.
+    """
+    for frame in range(len(made)):
+        given, row = samples[frame * hop :], made[frame]
+        for k in range(len(window)):
+            row[k] = given[k] * window[k]
+
+
+@compiled("void(float32[:, ::1], float32[:, ::1])")
+def powers(spectra: NDArray[np.float32], made: NDArray[np.float32]) -> None:
+    """Squares of absolute values.
+
+    Args:
+        spectra: float32 (frames, 2 x points or more), real and imaginary parts in turn.
+        made: float32 (frames, points), filled.
+    """
+    for frame in range(len(spectra)):
+        given, row = spectra[frame], made[frame]
+        for k in range(len(row)):
+            row[k] = given[2 * k] * given[2 * k] + given[2 * k + 1] * given[2 * k + 1]
