@@ -3,7 +3,7 @@
 A block fails the test if it ends with an error, so a page can state what it claims as a command (`test A = B`, `assert`).
 The demo is the one of `make demo`; what else a page leaves in the folder is removed before the next. `pip install` goes to a
 folder of the test's own. Commands are forks of one warm process (warm.py), but for the pages in `_INSTALLED`: the README, as a
-reader has it, and those that kill what they started or make a package.
+reader has it, those that kill what they started, and one that is `__main__` to what it adds.
 """
 
 from __future__ import annotations
@@ -26,16 +26,7 @@ pytestmark = pytest.mark.xdist_group("docs")
 
 RUN = ("bash", "python")
 _SECONDS = 300
-_INSTALLED = (
-    "transform-features.md",
-    "README.md",
-    "add-a-distance.md",
-    "add-a-feature-extractor.md",
-    "add-a-measure.md",
-    "add-a-recurrence.md",
-    "resume-after-a-crash.md",
-    "run-on-a-cluster.md",
-)
+_INSTALLED = ("README.md", "add-a-measure.md", "resume-after-a-crash.md", "run-on-a-cluster.md")
 
 #: Libraries of an extra that tests are run without, too.
 _NEEDS = {"use-self-supervised-models.md": ("torch", "transformers")}

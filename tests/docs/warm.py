@@ -2,8 +2,9 @@
 
 A page has up to a dozen commands, and each would import for a second what the one before had imported. Here a reader's
 `swsdist` and `python -c` are small programs on PATH that hand their arguments, folder, environment and standard streams to a
-fork of the warm process, and end with its exit code. So pipes, `$(...)`, `&&` and exit codes are a shell's own. What a page
-does to the process itself (kill it, give it another module path) needs `swsdist` as it is installed: see `test_pages_run`.
+fork of the warm process, and end with its exit code. So pipes, `$(...)`, `&&` and exit codes are a shell's own; a package that
+a page has installed is seen by what comes after. What a page does to the process itself (kill it) needs `swsdist` as it is
+installed: see `test_pages_run`.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def answer(link: socket.socket) -> None:
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    see_packages()
     threading.Thread(target=end_with, args=(link,), daemon=True).start()
     code = 1
     try:
@@ -121,6 +123,18 @@ def answer(link: socket.socket) -> None:
     with contextlib.suppress(OSError):
         link.sendall(bytes([code & 255]))
     os._exit(0)
+
+
+def see_packages() -> None:
+    """Look where PYTHONPATH now says for packages and what they add, as a new process would."""
+    from swsdist import registries
+    from swsdist.registry import Registry
+
+    places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [place for place in places if place not in sys.path]
+    for registry in vars(registries).values():
+        if isinstance(registry, Registry):
+            registry.__dict__.pop("_added", None)
 
 
 def end_with(link: socket.socket) -> None:
