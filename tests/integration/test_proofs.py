@@ -290,27 +290,27 @@ def test_joined_on_ray_after_a_kill(joined: Any) -> None:
 # -- many plans -------------------------------------------------------------------------------------------------------
 
 
-def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
+def test_two_hundred_plans_do_each_shared_task_once(scene: Any) -> None:
     sets = [f"run={scene.folder / 'sweep'}", "index.shards=2", "reduce.buckets=2", "calibrate.fit=oracle"]
     sets.append("calibrate.steps=[q-norm, logistic, kst]")
     config = load_config(scene.config, sets)
-    plans = alphas.plans(config, [k / 20 for k in range(1, 41)], ["cosine-squared"])
-    assert len(plans) == 41
+    plans = alphas.plans(config, [k / 100 for k in range(1, 201)], ["cosine-squared"])
+    assert len(plans) == 201
     outcome = alphas.sweep(plans, until="decide")
     shared = alphas.shared(outcome)
-    # 40 alphas search alike; the other distance searches for itself. What depends on alpha is done for each.
-    assert shared["index"] == (2 * 41, 2)
-    assert shared["queries"] == (41, 1)
-    assert shared["search"] == (2 * 41, 2 * 2)
+    # 200 alphas search alike; the other distance searches for itself. What depends on alpha is done for each.
+    assert shared["index"] == (2 * 201, 2)
+    assert shared["queries"] == (201, 1)
+    assert shared["search"] == (2 * 201, 2 * 2)
     assert shared["align.train"][1] == shared["normalise"][1] == shared["reduce"][1]
-    assert shared["fit"] == (41, 41)
+    assert shared["fit"] == (201, 201)
     assert outcome.did == sum(different for _, different in shared.values())
     names = [f"{one.stage}-{one.fingerprint}" for one in scene.all_receipts("sweep")]
     assert len(names) == len(set(names)) == outcome.did
     again = alphas.sweep(plans, until="decide")
     assert again.did == 0
     state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
-    assert state["fit"] == (41, 41)
+    assert state["fit"] == (201, 201)
 
 
 def test_a_plan_of_a_sweep_is_the_run_it_would_be_alone(scene: Any) -> None:
