@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,8 @@ class Writing(click.Command):
         """
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # the shell completes a command
-            demand_apart(ctx, _named(ctx))
+            named = list(_named(ctx)) if next(_outputs(ctx), None) is not None else []
+            demand_apart(ctx, [*named, *_of_runs(named)])
         return rest
 
 
@@ -144,9 +146,11 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
             else:
                 continue
             raise UserError(told, where=f"{name} {path}", remedy="name another file to write")
-    for k, (name, path, _) in enumerate(outputs):
-        for other, same, _ in outputs[:k]:
-            if _is_same(Path(path), Path(same)) and (not Path(path).exists() or Path(path).is_file()):
+    for k, (name, path, kind) in enumerate(outputs):
+        for other, same, its in outputs[:k]:
+            one, two = Path(path), Path(same)
+            meet = _is_same(one, two) or kind.hits(two, one) or its.hits(one, two)
+            if meet and (not one.exists() or one.is_file() or two.is_file() or not two.exists()):
                 raise UserError(f"this is the file of {other} too", where=f"{name} {path}", remedy="name two files")
 
 
@@ -168,6 +172,20 @@ def _named(context: click.Context) -> Iterator[str]:
             if isinstance(text, str):
                 yield text
                 yield text.partition("=")[2]
+
+
+def _of_runs(named: Iterable[str]) -> Iterator[str]:
+    """Paths in the configs of those that are folders of runs, or stores in them."""
+    from swsdist.config import load_config
+    from swsdist.config.section import paths_in
+
+    folders = [Path(one) for one in named if _exists(one) and Path(one).is_dir()]
+    for file in dict.fromkeys(
+        place / "config.yaml" for folder in folders for place in (folder, folder.absolute().parent)
+    ):
+        if file.is_file():
+            with suppress(UserError):  # of another version: who reads it says so
+                yield from paths_in(load_config(str(file)))
 
 
 def _shown(param: click.Parameter) -> str:

@@ -211,7 +211,12 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     own = Path(loaded.run) / "config.yaml"
     if is_remote(loaded.run) or not own.exists() or not own.samefile(path):
         return
-    if Path(path).read_text("utf-8-sig") != dump_config(load_config(path)):
+    # What a run writes has no comments; another version wrote other keys.
+    text = Path(path).read_text("utf-8-sig")
+    by_run = (Path(loaded.run) / "plan.json").exists() and not any(
+        line.lstrip().startswith("#") for line in text.split("\n")
+    )
+    if not by_run and text != dump_config(load_config(path)):
         raise UserError(
             f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",
             where=path,

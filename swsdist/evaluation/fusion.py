@@ -112,6 +112,12 @@ def fuse_lists(
     notices = Notices() if notices is None else notices
     _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
+        if task is not None and any(len(system.detections) for system in systems.values()):
+            raise UserError(
+                "the lists have no detection of a term that is scored",
+                where=", ".join(lists),
+                remedy="look at the terms and references: they name other queries, or none",
+            )
         raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
     places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
     given = parts_of(places)[2]

@@ -178,3 +178,17 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
 )
 def test_mistakes(swsdist: Command, lists: Path, arguments: tuple[str, ...], complaint: str) -> None:
     assert complaint in fuse(swsdist, lists, *arguments, code=2)
+
+
+def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
+    """`=list.csv` names nothing; and a folder may have an equals sign in its name."""
+    (tmp_path / "x=y").mkdir()
+    text = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
+    for name in ("x=y/d.csv", "one.csv"):
+        (tmp_path / name).write_text(text)
+    assert "the system has no name" in swsdist("fuse", "=one.csv", "x=y/d.csv", "-o", "f.csv", cwd=tmp_path, code=2).err
+    assert "\nd: 2 detections" in f"\n{swsdist('fuse', 'one.csv', 'x=y/d.csv', '-o', 'f.csv', cwd=tmp_path).out}"
+    (tmp_path / "none.csv").write_text("query_id,doc_id,start,end\n")
+    task = ("--references", "none.csv", "--seconds", "100")
+    told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=2).err
+    assert "of a term that is scored" in told or "no true occurrence" in told
