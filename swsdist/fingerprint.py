@@ -12,8 +12,28 @@ import json
 
 def fingerprint(*parts: object) -> str:
     """32 hexadecimal digits of the SHA-256 of some JSON values; the order of a mapping's keys does not matter."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_text(parts).encode()).hexdigest()[:32]
+
+
+class Naming:
+    """Fingerprints of parts that begin alike: `Naming(a, b)(c)` is `fingerprint(a, b, c)`, and `a` and `b` are read once.
+
+    Args:
+        parts: at least one JSON value.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        self._begun = hashlib.sha256(_text(parts)[:-1].encode())
+
+    def __call__(self, *parts: object) -> str:
+        """The fingerprint, with some more parts."""
+        begun = self._begun.copy()
+        begun.update(f",{_text(parts)[1:]}".encode() if parts else b"]")
+        return begun.hexdigest()[:32]
+
+
+def _text(parts: tuple[object, ...]) -> str:
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def stable_hash(text: str) -> int:

@@ -26,10 +26,11 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, cast
 
 from swsdist.errors import UserError
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
@@ -130,6 +131,43 @@ class Folder:
                 if entry["type"] == "file" and not key.endswith("/")
             }
         return dict(sorted(found.items()))
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Name and size of all files, in no order, a few at a time in memory; as `listing` otherwise.
+
+        On S3 the prefixes of two levels are listed side by side.
+        """
+        start = self.local()
+        if start is not None:
+            yield from ((name, info.size) for name, info in _walk(start, "", frozenset(), None))
+            return
+        root = self.path().rstrip("/") + "/"
+        prefixes = [_bucket_and_key(root)["Key"]]
+        for _ in range(2):
+            pages = [page for prefix in prefixes for page in self._pages(prefix, Delimiter="/")]
+            prefixes = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", ())]
+            yield from (file for page in pages for file in self._files_in(page))
+        with ThreadPoolExecutor(8) as pool:
+            for found in pool.map(
+                lambda prefix: [file for page in self._pages(prefix) for file in self._files_in(page)], prefixes
+            ):
+                yield from found
+
+    def _pages(self, prefix: str, **more: str) -> Iterator[_Page]:
+        bucket = _bucket_and_key(self.path())["Bucket"]
+        with explained(self.path()):
+            while True:
+                page = cast("_Page", _s3(self.storage).call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **more))
+                yield page
+                if not page.get("IsTruncated"):
+                    return
+                more["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _files_in(self, page: _Page) -> Iterator[tuple[str, int]]:
+        skip = len(_bucket_and_key(self.path().rstrip("/") + "/")["Key"])
+        for entry in page.get("Contents", ()):
+            if not entry["Key"].endswith("/"):
+                yield entry["Key"][skip:], entry["Size"]
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file to read from; on S3 it fetches `ahead` bytes beyond what is asked for.
@@ -317,6 +355,24 @@ class _Details(TypedDict):
     type: str
     size: int
     ETag: str
+
+
+class _Object(TypedDict):
+    Key: str
+    Size: int
+
+
+class _Prefix(TypedDict):
+    Prefix: str
+
+
+class _Page(TypedDict, total=False):
+    """An answer of list_objects_v2."""
+
+    Contents: list[_Object]
+    CommonPrefixes: list[_Prefix]
+    IsTruncated: bool
+    NextContinuationToken: str
 
 
 class _S3(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swsdist.errors import StorageError
@@ -63,6 +63,7 @@ class Task:
         payload: all that `run` needs to know, JSON values.
         phase: what its cost counts as in its chain.
         place: root of the folder where its receipt and outputs lie; the run folder if empty.
+        common: what the tasks of its stage share of the payload: one object in the driver, which a worker adds to it (`whole`).
     """
 
     stage: str
@@ -72,6 +73,11 @@ class Task:
     payload: Values
     phase: str = ""
     place: str = ""
+    common: Values = field(default_factory=dict)
+
+    def whole(self) -> Task:
+        """The same with all of its payload."""
+        return replace(self, payload={**self.common, **self.payload}, common={}) if self.common else self
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,11 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import s3fs
 from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.records.receipts import decoded
 from swsdist.pipeline.task import Receipt
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
@@ -89,8 +92,9 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: 
         for name in folder.listing():
             if "receipts/" in name:
                 with suppress(FileNotFoundError):  # packed meanwhile
-                    for line in folder.read_bytes(name).decode().split("\n"):
-                        receipt = Receipt.from_json(line)
+                    data = folder.read_bytes(name)
+                    packed = name.endswith(".parquet")
+                    for receipt in decoded(pq.read_table(io.BytesIO(data))) if packed else [Receipt.from_json(data)]:
                         found[receipt.fingerprint] = receipt.finished
         return found
 

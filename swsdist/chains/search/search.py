@@ -79,16 +79,16 @@ class Search(Stage):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
+            # A million tasks differ in their units only: what they share is named, and held, once.
+            naming = inputs.naming(matters, inputs.config.reduce.buckets, receipt.fingerprint)
+            common = {**payload, "queries": part.name}
             for unit in units:
-                yield inputs.task(
-                    matters,
-                    inputs.config.reduce.buckets,
-                    receipt.fingerprint,
-                    unit.matters,
-                    *of_theirs,
+                yield inputs.named(
+                    naming(unit.matters, *of_theirs),
                     label=f"{group.examples} examples in {unit.documents} documents",
                     work=weight * unit.frames,
-                    payload={**payload, "queries": part.name, "shards": list(unit.shards)},
+                    payload={"shards": unit.shards},
+                    common=common,
                 )
 
     def expected(self, inputs: Inputs) -> float:

@@ -36,6 +36,7 @@ from swsdist.pipeline.execution.executor import failure, pause, verdict
 from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
+from swsdist.pipeline.records.spool import Queue
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -207,8 +208,7 @@ class RayExecutor:
         if self._instance is None:
             self._connect()
         self._provide(needs, len(tasks))
-        # Largest first: the last to end should be small.
-        queue = deque(sorted(tasks, key=lambda task: -task.work))
+        queue = Queue(tasks)
         suspects: deque[Task] = deque()
         tried: dict[str, int] = {}
         waiting = len(queue)
@@ -256,7 +256,7 @@ class RayExecutor:
                 waiting -= 1
                 yield task, value
 
-    def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
+    def _hand_out(self, queue: Queue, suspects: deque[Task]) -> None:
         up = [slot for slot in self._slots if slot.up]
         for slot in up:
             if suspects and not slot.flying:  # alone, so that it is known who was at work
@@ -328,7 +328,7 @@ class RayExecutor:
             raise cause
 
     def _died(
-        self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
+        self, slot: _Slot, error: Exception, queue: Queue, suspects: deque[Task], tried: dict[str, int]
     ) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
@@ -11,7 +15,7 @@ from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
-from swsdist.pipeline.task import Receipt
+from swsdist.pipeline.records.receipts import Receipts
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def estimates(config: Config, choice: Choice) -> list[Estimate]:
         if not exact and any(isinstance(one, Elsewhere) for word in step.reads for one in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
-        known = list(course.ledger.receipts(step.stage.name, course.inputs(step).place).values())
+        known = course.ledger.receipts(step.stage.name, course.inputs(step).place)
         rate = _rate(known)
         if exact:
             estimate, exact = _planned(course, step, rate)
@@ -59,8 +63,8 @@ def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, 
     work, left = 0.0, False
     for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
         ended.receipts += one.done
-        tasks, done = tasks + len(one.tasks), done + len(one.receipts)
-        work += sum(task.work for task in one.left)
+        tasks, done = tasks + len(one.names), done + len(one.done)
+        work += one.left.work
         if one.left:
             left = True
             break
@@ -68,13 +72,22 @@ def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, 
     return Estimate(step.name, step.stage.unit, tasks, done, work, cpu), not left
 
 
-def _rate(receipts: list[Receipt]) -> float | None:
+def _rate(receipts: Receipts) -> float | None:
     """CPU seconds a unit of work; None where nothing is known."""
-    work = sum(receipt.work for receipt in receipts)
-    return sum(receipt.cost.cpu for receipt in receipts) / work if work > 0 else None
+    known = _known(receipts)
+    work = float(known["work"].sum())
+    return float(known["cpu"].sum()) / work if work > 0 else None
 
 
-def _before(receipts: list[Receipt]) -> float:
+def _before(receipts: Receipts) -> float:
     """What a step cost the last time: the best guess where its work is not known yet."""
-    last = max((receipt.finished for receipt in receipts), default=0.0)
-    return sum(receipt.cost.cpu for receipt in receipts if receipt.finished > last - 3600)
+    known = _known(receipts)
+    last = known["finished"].max(initial=0.0)
+    return float(known["cpu"][known["finished"] > last - 3600].sum())
+
+
+def _known(receipts: Receipts) -> dict[str, NDArray[np.float64]]:
+    table = receipts.table().select(["work", "cpu_user", "cpu_system", "finished"])
+    table = table.take(pa.array(receipts.standing()))
+    found = {name: table[name].to_numpy() for name in table.column_names}
+    return {**found, "cpu": found["cpu_user"] + found["cpu_system"]}

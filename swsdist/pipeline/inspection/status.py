@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from swsdist.accounts.journal import Line, read_journals
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
@@ -60,9 +62,13 @@ def status(run: Folder) -> Status:
     names = list(dict.fromkeys(step for plan in plans.values() for step in plan.steps))
     for name in names:
         steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
-        tasks = {(step.place, step.stage, task) for step in steps for task in step.tasks}
-        done = sum(task in ledger.receipts(stage, place) for place, stage, task in tasks)
-        stages.append(StageStatus(name, max(len(tasks), *(step.planned for step in steps)), done))
+        tasks = done = 0
+        for place, stage in sorted({(step.place, step.stage) for step in steps}):
+            known = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
+            each = np.unique(np.concatenate(known))
+            tasks += len(each)
+            done += int((ledger.receipts(stage, place).find(each) >= 0).sum())
+        stages.append(StageStatus(name, max(tasks, *(step.planned for step in steps)), done))
     holder = read(run)
     living = holder is not None and alive(holder)
     processes = _of_holder(read_journals(run), holder) if holder is not None and living else []

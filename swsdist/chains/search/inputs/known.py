@@ -33,10 +33,11 @@ from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpora.places import is_placed, searched
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import read_documents
-from swsdist.io.filesystem import Folder, Info
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.records.listing import Listing
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import File, Manifest, load, require, state_name
@@ -375,7 +376,7 @@ class SearchInputs(ChainInputs):
     # -- the store ------------------------------------------------------------------------------------------------
 
     @property
-    def listing(self) -> dict[str, Info]:
+    def listing(self) -> Listing:
         """Files of the store."""
         return self.ledger.listing(self.store.root)
 
@@ -420,7 +421,7 @@ class SearchInputs(ChainInputs):
             there = {
                 name: file
                 for name, file in shard.files.items()
-                if name in kept and file.name in listing and listing[file.name].size == file.size
+                if name in kept and listing.size(file.name) == file.size
             }
             lacking = [source for source in self.sources if any(track.name not in there for track in source.tracks)]
             if len(lacking) == len(self.sources):

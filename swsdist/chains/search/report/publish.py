@@ -60,7 +60,9 @@ def _made_of(course: Course) -> str:
     sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = course.plan.tables()
-    tables = {name: tasks for name, tasks in steps.items() if name != "export"}  # what others are given is not shown
+    tables = {
+        name: list(tasks) for name, tasks in steps.items() if name != "export"
+    }  # what others are given is not shown
     return fingerprint("report", SCHEMA, chain, state, tables, settings, course.config.system, terms)
 
 
