@@ -275,3 +275,45 @@ RECEIPTS = pa.schema(
         pa.field("finished", pa.float64(), False),
     ]
 )
+
+#: What processes of a run wrote down of themselves, a row a line of a journal. `more` holds what has no column, as JSON.
+ACCOUNTS = pa.schema(
+    [
+        pa.field("journal", pa.string(), False),
+        pa.field("host", pa.string(), False),
+        pa.field("pid", pa.int64(), False),
+        pa.field("role", pa.string(), False),
+        pa.field("t", pa.float64(), False),
+        pa.field("event", pa.string(), False),
+        pa.field("cpu", pa.float64(), False),
+        pa.field("stage", pa.string()),
+        pa.field("phase", pa.string()),
+        pa.field("fingerprint", pa.string()),
+        pa.field("part", pa.float64()),
+        pa.field("pss", pa.int64()),
+        pa.field("gpu", pa.int64()),
+        pa.field("daemons", pa.float64()),
+        pa.field("spent", pa.float64()),
+        pa.field("earlier", pa.float64()),
+        pa.field("more", pa.string()),
+    ]
+)
+
+#: What the work cost, a row a node and stage, and a row a node as a whole, whose stage is null.
+NODES = pa.schema(
+    [
+        pa.field("node", pa.string(), False),
+        pa.field("type", pa.string(), False),
+        pa.field("stage", pa.string()),
+        pa.field("tasks", pa.int64(), False),
+        pa.field("useful_cpu_s", pa.float64(), False),
+        pa.field("repeated_cpu_s", pa.float64(), False),
+        pa.field("warm_up_cpu_s", pa.float64(), False),
+        pa.field("other_cpu_s", pa.float64(), False),
+        pa.field("idle_s", pa.float64(), False),
+        pa.field("peak_bytes", pa.int64()),
+        pa.field("gpu_peak_bytes", pa.int64()),
+        pa.field("bytes_read", pa.int64(), False),
+        pa.field("bytes_written", pa.int64(), False),
+    ]
+)

@@ -207,7 +207,12 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 #: What lies in the folder of a run or of a store, beside folders.
-_OWN = frozenset({"plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"})
+_OWN = frozenset(
+    {
+        *("plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"),
+        *("accounts.parquet", "nodes.parquet", "system-description.md", "system-description.tex"),
+    }
+)
 
 
 def _is_of(folder: Path, out: Path) -> bool:

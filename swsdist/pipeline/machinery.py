@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
+from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.errors import StorageError, StoreError
 from swsdist.io.failures import TEMPORARY
@@ -156,11 +157,19 @@ class Machinery:
     def close(self) -> None:
         """Give back what was started."""
         if self._workers is not None:
+            if self._journal is not None:
+                with suppress(StorageError):
+                    self._journal.stop()
             self._workers.close()
             self._outcome.ray_start, self._outcome.ray_stop = self._workers.start_seconds, self._workers.stop_seconds
         if self._journal is not None:
             self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
             self._journal.close()
+
+    def pack(self) -> None:
+        """Put the journals of what has ended into one table."""
+        if self._journal is not None:
+            pack(self.ledger.run)
 
 
 def _told(error: StorageError, count: str) -> StorageError:
@@ -181,6 +190,7 @@ def machinery_of(outcome: Outcome, config: Config) -> Iterator[Machinery]:
         yield machinery
     finally:
         machinery.close()
+    machinery.pack()
 
 
 def _sweep(folder: Folder) -> None:

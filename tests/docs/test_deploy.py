@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from markdown_pages import ROOT, run
 from ruamel.yaml import YAML
@@ -70,7 +71,7 @@ def test_slurm(tmp_path: Path) -> None:
 
     local = swsdist.run(config, sets=["executor.kind=serial", f"run={tmp_path / 'local'}"])
     assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    workers = {path.name.split("-")[-2] for path in (tmp_path / "run/accounts").iterdir()}
+    workers = set(pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal"])["journal"].to_pylist())
     assert len(workers) == 3, "a driver and two workers"
     assert not Path(f"/tmp/sws-{job}").exists(), "Ray's folder is removed"
 
