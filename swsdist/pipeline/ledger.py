@@ -114,11 +114,11 @@ class Ledger:
         found: dict[str, Receipt] = {}
         if pack_name(stage) in listing:
             for line in folder.read_bytes(pack_name(stage)).decode().split("\n"):
-                _keep(found, line)
+                _keep(found, line, folder.path(pack_name(stage)))
         loose = [name for name in listing if _is_receipt(name, stage)]
         with ThreadPoolExecutor(8) as pool:
-            for text in pool.map(folder.read_bytes, loose):
-                _keep(found, text)
+            for name, text in zip(loose, pool.map(folder.read_bytes, loose), strict=True):
+                _keep(found, text, folder.path(name))
         return found
 
     def receipt(self, task: Task) -> Receipt | None:
@@ -175,9 +175,9 @@ def _is_receipt(name: str, stage: str) -> bool:
     return name.startswith(start) and name.endswith(end) and len(name) == len(start) + 32 + len(end)
 
 
-def _keep(found: dict[str, Receipt], text: str | bytes) -> None:
+def _keep(found: dict[str, Receipt], text: str | bytes, where: str) -> None:
     """Add a receipt; one that is cut off or of another version is passed over: its task is done again."""
     if text:
         with suppress(ValueError, TypeError, KeyError):
-            receipt = Receipt.from_json(text)
+            receipt = Receipt.from_json(text, where)
             found[receipt.fingerprint] = receipt
