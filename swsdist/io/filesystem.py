@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, cast
 
 from swsdist.errors import UserError
+from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
@@ -214,6 +215,7 @@ class Folder:
                 _s3(self.storage).put_file(str(local_file), _key(self.path(name)))
             local_file.unlink()
             return
+        demand_no_detour(Path(self.root), name)
         with explained(self.path(name)):
             target.parent.mkdir(parents=True, exist_ok=True)
             _flush_to_disk(local_file)

@@ -18,9 +18,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
@@ -246,25 +248,34 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
     packs.sort(key=lambda name: (name != pack_name(stage), name))
     receipts = Receipts(_tables(folder, packs))
     if (lines := f"{begin}.jsonl") in listing:  # the pack of an earlier version
-        receipts = Receipts([encoded(list(_of_lines(folder.read_bytes(lines)))), receipts.table()])
+        of_lines = _of_lines(folder.read_bytes(lines), folder.path(lines))
+        receipts = Receipts([encoded(list(of_lines)), receipts.table()])
         packs.append(lines)
     known = _Known(receipts, loose, packs)
     with ThreadPoolExecutor(8) as pool:
-        for text in pool.map(folder.read_bytes, loose):
-            for receipt in _of_lines(text):
+        for name, text in zip(loose, pool.map(folder.read_bytes, loose), strict=True):
+            for receipt in _of_lines(text, folder.path(name)):
                 receipts.add(receipt)
     return known
 
 
-def _of_lines(text: bytes) -> Iterator[Receipt]:
+#: Names of files that `demand_inside` refuses.
+_ODD = r"(^|/)\.{0,2}(/|$)|\x00"
+
+
+def _of_lines(text: bytes, where: str) -> Iterator[Receipt]:
     """A receipt a line; one that is cut off or of another version is passed over: its task is done again."""
     for line in text.decode().split("\n"):
         with suppress(ValueError, TypeError, KeyError):
-            yield Receipt.from_json(line)
+            yield Receipt.from_json(line, where)
 
 
 def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:
     for name in packs:
         with folder.open(name) as _:  # missing: packed anew meanwhile
             pass
-        yield parquet.read(folder, name).cast(RECEIPTS)
+        table = parquet.read(folder, name).cast(RECEIPTS)
+        names = pc.struct_field(pc.list_flatten(table["outputs"]), "name")
+        for odd in names.filter(pc.match_substring_regex(names, _ODD)).to_pylist():
+            demand_inside(odd, folder.path(name), "outputs.name")
+        yield table

@@ -14,7 +14,8 @@ from typing import Any
 
 from swsdist.errors import StoreError, UserError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder
+from swsdist.inside import demand_inside
+from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names
@@ -158,7 +159,7 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     """The plans of a run folder, by name.
 
     Raises:
-        StoreError: it is not a run folder, or was written by another version.
+        StoreError: it is not a run folder, was written by another version, or names what no plan does.
     """
     try:
         values = json.loads(run.read_bytes(NAME))
@@ -206,4 +207,7 @@ def _relative(place: str, run: Folder) -> str:
 
 
 def _absolute(place: str, run: Folder) -> str:
-    return f"{run.root}{place[1:]}" if place.startswith("./") else place
+    if place.startswith("./"):
+        return run.path(demand_inside(place[2:], run.path(NAME), "a place"))
+    is_remote(place)  # a store elsewhere may have any path, and is read as a store; a url is S3's
+    return place

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swsdist.errors import StorageError
+from swsdist.inside import demand_inside
 from swsdist.partition import SLOTS
 
 #: A value of JSON, by key.
@@ -148,19 +149,25 @@ class Receipt:
         return json.dumps({**asdict(self), "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Receipt:
+    def from_json(cls, text: str | bytes, where: str = "a receipt") -> Receipt:
         """From what `to_json` gave.
+
+        Args:
+            text: one line.
+            where: the file that it stands in.
 
         Raises:
             ValueError, TypeError, KeyError: it is cut off, or of another version.
+            StoreError: an output lies outside of the folder that the receipt is of.
         """
         values = json.loads(text)
-        values["outputs"] = tuple(_part(output) for output in values["outputs"])
+        values["outputs"] = tuple(_part(output, where) for output in values["outputs"])
         values["cost"] = Cost(**values["cost"])
         return cls(**values)
 
 
-def _part(values: Mapping[str, Any]) -> Part:
+def _part(values: Mapping[str, Any], where: str) -> Part:
+    demand_inside(values["name"], where, "outputs.name")
     low, high = values["slots"]
     return Part(**{**values, "slots": (low, high)})
 

@@ -36,6 +36,7 @@ from swsdist.errors import StoreError
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
 from swsdist.fingerprint import fingerprint
+from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.libraries import with_these
@@ -183,12 +184,18 @@ class Manifest:
         )
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Manifest:
-        """From what `dataclasses.asdict` gives.
+    def from_json(cls, values: dict[str, Any], where: str = NAME) -> Manifest:
+        """From what `dataclasses.asdict` gives, as it stands in a file.
 
         Raises:
-            KeyError, TypeError: it is not that.
+            KeyError, TypeError, StoreError: it is not that, or names files outside of the store.
         """
+        for key, name in (("rejected", values["rejected"]), *values["models"].items()):
+            demand_inside(name, where, key)
+        for track in values["tracks"]:
+            demand_inside(track["documents"], where, "tracks.documents")
+        for file in (file for shard in values["shards"] for file in shard["files"].values()):
+            demand_inside(file["name"], where, "shards.files.name")
         tracks = tuple(Track(**{**track, "columns": tuple(track["columns"])}) for track in values["tracks"])
         shards = tuple(
             Shard(**{**shard, "files": {name: File(**file) for name, file in shard["files"].items()}})
@@ -252,13 +259,13 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
         name: the current state, or an earlier one (`state_name`).
 
     Raises:
-        StoreError: it is damaged, or was written by a later version.
+        StoreError: it is damaged, was written by a later version, or names files outside of the store.
     """
+    where = folder.path(demand_inside(name, folder.path(), "a state of the store"))
     try:
         text = folder.read_bytes(name)
     except FileNotFoundError:
         return None
-    where = folder.path(name)
     try:
         values = json.loads(text)
         if values["schema"] != SCHEMA:
@@ -267,7 +274,7 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
                 where=where,
                 remedy=f"use the version of swsdist that wrote it; or remove {folder.path()} and run `swsdist index` again",
             )
-        return Manifest.from_json(values)
+        return Manifest.from_json(values, where)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"the manifest is damaged ({error})", where=where, remedy="remove it and index again: no shard is lost"

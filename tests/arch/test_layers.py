@@ -26,6 +26,7 @@ LEVELS = (
         "errors",
         "times",
         "text",
+        "inside",
         "fingerprint",
         "partition",
         "needs",
