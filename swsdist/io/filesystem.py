@@ -31,6 +31,7 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, TypeVar, 
 
 from swsdist.errors import UserError
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.io.remote.scratch import scratch
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
@@ -209,9 +210,9 @@ class Folder:
     def temporary(self, suffix: str = "") -> Iterator[Path]:
         """A local path to write a file to that will be published; what is left of it afterwards is removed.
 
-        For a local folder it lies in `.tmp` there, for S3 in the system's temporary folder.
+        For a local folder it lies in `.tmp` there, for S3 in this process's temporary folder (`swsdist.io.remote.scratch`).
         """
-        place = self.local(TEMPORARY) or Path(tempfile.gettempdir())
+        place = self.local(TEMPORARY) or scratch()
         with explained(self.path()):
             try:
                 place.mkdir(parents=True, exist_ok=True)
@@ -226,7 +227,11 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            told = explain(error, str(place.parent if self.local() else place)) if error.errno in OF_WRITING else None
+            told = (
+                explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
+                if error.errno in OF_WRITING
+                else None
+            )
             if told is None:
                 raise
             raise told from error
