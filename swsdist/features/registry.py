@@ -36,6 +36,7 @@ from swsdist.features.interface import (
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.fingerprint import fingerprint
+from swsdist.io.remote.copies import local_file
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
 
@@ -193,7 +194,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
     """
     if not isinstance(value, str):
         return None
-    path = Path(value)
+    path = local_file(value) if value.startswith("s3://") else Path(value)
     if str(path) in contents:
         return contents[str(path)]
     inside = {file: sha for file, sha in contents.items() if path.is_absolute() and Path(file).is_relative_to(path)}

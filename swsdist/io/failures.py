@@ -239,8 +239,8 @@ def _kind(error: BaseException) -> _Kind | None:
     package = type(error).__module__.partition(".")[0]
     if package in ("botocore", "aiobotocore"):
         return next((_BOTO[one.__name__] for one in type(error).__mro__ if one.__name__ in _BOTO), None)
-    if package == "aiohttp":
-        return _UNREACHABLE
+    if package == "aiohttp":  # what botocore reads itself, a listing say, broke off; or there was no connection
+        return _S3_CUT if type(error).__name__ == "ClientPayloadError" else _UNREACHABLE
     if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
         return None
     if isinstance(error, FileNotFoundError) and "bucket does not exist" in str(error):

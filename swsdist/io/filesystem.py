@@ -38,6 +38,9 @@ READ_AHEAD = 1 << 22
 
 T = TypeVar("T")
 
+# Options for s3fs, by bucket: what an extractor names has none beside it.
+_known: dict[str, Mapping[str, object]] = {}
+
 # Files of twice this and more go up in parts of this size, so many at once, each of them in memory; S3 takes 10 000 of a file.
 _PART, _PARTS_AT_ONCE, _MOST_PARTS = 32 << 20, 2, 10_000
 
@@ -65,6 +68,8 @@ class Folder:
         root = str(self.root)
         if is_remote(root):
             root = root.rstrip("/")
+            if self.storage:
+                _known[_key(root).partition("/")[0]] = self.storage
         else:
             root = str(Path(root).absolute())
         object.__setattr__(self, "root", root)
@@ -262,6 +267,11 @@ def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Fold
     """The folder a file lies in, and its name there."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
+
+
+def known_storage(path: str) -> Mapping[str, object]:
+    """The options with which this process opened a folder of a url's bucket last; none where there are none."""
+    return _known.get(_key(path).partition("/")[0], {})
 
 
 def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:

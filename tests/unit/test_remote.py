@@ -69,6 +69,13 @@ def test_a_range_that_is_cut(folder: Folder, proxy: FaultProxy, kind: str) -> No
     assert proxy.done[kind] == 2
 
 
+@pytest.mark.parametrize("kind", ["cut", "short", "long"])
+def test_a_listing_that_is_cut(folder: Folder, proxy: FaultProxy, kind: str) -> None:
+    proxy.faults = [Fault(kind, ("GET",), last=2)]
+    assert {name: info.size for name, info in folder.listing().items()} == {"x": len(DATA)}
+    assert proxy.done[kind] == 2
+
+
 @pytest.mark.parametrize("kind", ["500", "503", "refused", "no-answer", "cut-upload", "slow"])
 def test_writing(folder: Folder, proxy: FaultProxy, kind: str) -> None:
     """At once, and in parts; removing too."""
