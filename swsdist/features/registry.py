@@ -253,7 +253,15 @@ def demand(extractor: Extractor | Given, wanted: str) -> None:
 def _looked_at(one: Framed | Transform) -> list[_Seen]:
     """Its files as they are now."""
     seen = []
-    for path in files_of(one):
+    try:
+        paths = files_of(one)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "there is no such object",
+            where=f"features.options of {one.name}: {error.filename}",
+            remedy="look at the url",
+        ) from error
+    for path in paths:
         try:
             status = Path(path).stat()
         except OSError as error:

@@ -60,8 +60,9 @@ def comes_through(scene: Any, s3: Any, proxy: FaultProxy, faults: list[Fault], w
     assert sum(proxy.done.values()) > 0, "no fault was met"
     proxy.faults = []
     if outcome != "done":
-        # It could not be given back, and this process lives on; a driver's lock goes with its process.
-        Folder(run, s3.storage).remove("lock.json")
+        # They could not be given back, and this process lives on; a driver's locks go with its process.
+        for name in ("lock.json", "store/lock.json"):
+            Folder(run, s3.storage).remove(name)
         scene.run("index.shards=3", run=run)
     assert scene.digest(run, s3.storage) == wanted
     return outcome

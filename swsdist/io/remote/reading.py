@@ -82,6 +82,11 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
         self._url, self._storage = url, storage
         super().__init__(client, _key(url), "rb", block_size=ahead)
 
+    @property
+    def etag(self) -> str:
+        """Of the object that is open."""
+        return str(self.details["ETag"])
+
     def _fetch_range(self, start: int, end: int) -> bytes:
         end = min(end, self.size)
         if start >= end:
