@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError, DataError
 from swsdist.io.filesystem import Folder, locate
+from swsdist.io.remote.copies import local_file
 
 T = TypeVar("T")
 
@@ -121,7 +122,9 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
         ConfigError: there is no file, it is damaged, or `read` refuses it.
     """
     try:
-        return read(load_model(*locate(path)))
+        return read(load_model(*locate(str(local_file(path)))))
+    except FileNotFoundError:
+        raise ConfigError("the model is missing", where=where, remedy="look at the url, or fit it again") from None
     except DataError as error:
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None
 

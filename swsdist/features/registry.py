@@ -36,6 +36,7 @@ from swsdist.features.interface import (
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.fingerprint import fingerprint
+from swsdist.io.remote.copies import local_file
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
 
@@ -193,7 +194,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
     """
     if not isinstance(value, str):
         return None
-    path = Path(value)
+    path = local_file(value) if value.startswith("s3://") else Path(value)
     if str(path) in contents:
         return contents[str(path)]
     inside = {file: sha for file, sha in contents.items() if path.is_absolute() and Path(file).is_relative_to(path)}
@@ -252,7 +253,15 @@ def demand(extractor: Extractor | Given, wanted: str) -> None:
 def _looked_at(one: Framed | Transform) -> list[_Seen]:
     """Its files as they are now."""
     seen = []
-    for path in files_of(one):
+    try:
+        paths = files_of(one)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "there is no such object",
+            where=f"features.options of {one.name}: {error.filename}",
+            remedy="look at the url",
+        ) from error
+    for path in paths:
         try:
             status = Path(path).stat()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Local folders and `s3://` behind one small class: the only file that knows fsspec and s3fs.
+"""Local folders and `s3://` behind one small class.
 
 A file appears under its name whole or not at all. It is finished in a local temporary file and then put in its place
 by one rename (local) or one put (S3). Nothing is ever written through an open remote file: s3fs publishes what was
@@ -9,8 +9,8 @@ so it is off; and an s3fs instance owns an event-loop thread which does not surv
 process. `Folder` itself is a plain value that can be pickled and hashed; it holds no connection.
 
 `storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); `endpoint_url` may stand in it,
-else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. Transient S3
-errors are retried by s3fs.
+else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. What passes is tried
+again, and what is read is checked (`swsdist.io.remote`).
 
 What goes wrong in writing, and all that S3 answers, is a `StorageError` (swsdist.io.failures); a local file that cannot be read
 is the OSError that the system gives, since its reader knows best what that means.
@@ -19,8 +19,6 @@ is the OSError that the system gives, since its reader knows best what that mean
 from __future__ import annotations
 
 import errno
-import functools
-import json
 import os
 import shutil
 import tempfile
@@ -30,14 +28,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, cast
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.io.remote.scratch import scratch
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
+
+T = TypeVar("T")
+
+# Options for s3fs, by bucket: what an extractor names has none beside it.
+_known: dict[str, Mapping[str, object]] = {}
+
+# Files of twice this and more go up in parts of this size, so many at once, each of them in memory; S3 takes 10 000 of a file.
+_PART, _PARTS_AT_ONCE, _MOST_PARTS = 32 << 20, 2, 10_000
 
 
 class Info(NamedTuple):
@@ -63,6 +70,8 @@ class Folder:
         root = str(self.root)
         if is_remote(root):
             root = root.rstrip("/")
+            if self.storage:
+                _known[_key(root).partition("/")[0]] = self.storage
         else:
             root = str(Path(root).absolute())
         object.__setattr__(self, "root", root)
@@ -95,8 +104,7 @@ class Folder:
             if local.is_dir():
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(local.stat())
-        with explained(url):
-            details = _s3(self.storage).info(_key(url))
+        details = _ask(self.storage, url, lambda client: client.info(_key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
         return _s3_info(details)
@@ -120,11 +128,8 @@ class Folder:
             found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable))
         else:
             url = self.path(prefix).rstrip("/")
-            with explained(url):
-                filesystem = _s3(self.storage)
-                filesystem.invalidate_cache()
-                # A trailing slash, or `runs/a` would also find the file `runs/a`.
-                details = filesystem.find(_key(url) + "/", detail=True)
+            # A trailing slash, or `runs/a` would also find the file `runs/a`.
+            details = _ask(self.storage, url, lambda client: client.find(_key(url) + "/", detail=True))
             skip = len(_key(self.root)) + 1
             found = {
                 key[skip:]: _s3_info(entry)
@@ -155,14 +160,14 @@ class Folder:
                 yield from found
 
     def _pages(self, prefix: str, **more: str) -> Iterator[_Page]:
-        bucket = _bucket_and_key(self.path())["Bucket"]
-        with explained(self.path()):
-            while True:
-                page = cast("_Page", _s3(self.storage).call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **more))
-                yield page
-                if not page.get("IsTruncated"):
-                    return
-                more["ContinuationToken"] = page["NextContinuationToken"]
+        asked = {"Bucket": _bucket_and_key(self.path())["Bucket"], "Prefix": prefix, **more}
+        while True:
+            answer = _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", **asked))
+            page = cast("_Page", answer)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            asked["ContinuationToken"] = page["NextContinuationToken"]
 
     def _files_in(self, page: _Page) -> Iterator[tuple[str, int]]:
         skip = len(_bucket_and_key(self.path().rstrip("/") + "/")["Key"])
@@ -179,8 +184,9 @@ class Folder:
         local = self.local(name)
         if local is not None:
             return local.open("rb")
-        with explained(self.path(name)):
-            return _s3(self.storage).open(_key(self.path(name)), "rb", block_size=ahead)
+        from swsdist.io.remote.reading import open_checked
+
+        return cast(BinaryIO, open_checked(self.storage, self.path(name), ahead))
 
     def read_bytes(self, name: str) -> bytes:
         """The whole file.
@@ -194,16 +200,17 @@ class Folder:
                 return local.read_bytes()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
-        with explained(self.path(name)):
-            return _s3(self.storage).cat_file(_key(self.path(name)))
+        from swsdist.io.remote.reading import read_whole
+
+        return read_whole(self.storage, self.path(name))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Publish `data` under a name."""
+        url = self.path(name)
         if self.local(name) is None:
-            with explained(self.path(name)):
-                _s3(self.storage).pipe_file(_key(self.path(name)), data)
+            _ask(self.storage, url, lambda client: client.pipe_file(_key(url), data, chunksize=_PART))
             return
-        with explained(self.path(name)), self.temporary() as file:
+        with explained(url), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
 
@@ -211,8 +218,12 @@ class Folder:
         """Put a finished local file in its place, at once. The local file is used up by it."""
         target = self.local(name)
         if target is None:
-            with explained(self.path(name)):
-                _s3(self.storage).put_file(str(local_file), _key(self.path(name)))
+            key, part = _key(self.path(name)), max(_PART, -(-local_file.stat().st_size // _MOST_PARTS))
+            _ask(
+                self.storage,
+                self.path(name),
+                lambda client: client.put_file(str(local_file), key, chunksize=part, max_concurrency=_PARTS_AT_ONCE),
+            )
             local_file.unlink()
             return
         demand_no_detour(Path(self.root), name)
@@ -237,16 +248,16 @@ class Folder:
             with explained(self.path(name)):
                 local.unlink(missing_ok=True)
             return
-        with explained(self.path(name)):
-            _s3(self.storage).call_s3("delete_object", **_bucket_and_key(self.path(name)))
+        url = self.path(name)
+        _ask(self.storage, url, lambda client: client.call_s3("delete_object", **_bucket_and_key(url)))
 
     @contextmanager
     def temporary(self, suffix: str = "") -> Iterator[Path]:
         """A local path to write a file to that will be published; what is left of it afterwards is removed.
 
-        For a local folder it lies in `.tmp` there, for S3 in the system's temporary folder.
+        For a local folder it lies in `.tmp` there, for S3 in this process's temporary folder (`swsdist.io.remote.scratch`).
         """
-        place = self.local(TEMPORARY) or Path(tempfile.gettempdir())
+        place = self.local(TEMPORARY) or scratch()
         with explained(self.path()):
             try:
                 place.mkdir(parents=True, exist_ok=True)
@@ -261,7 +272,11 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            told = explain(error, str(place.parent if self.local() else place)) if error.errno in OF_WRITING else None
+            told = (
+                explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
+                if error.errno in OF_WRITING
+                else None
+            )
             if told is None:
                 raise
             raise told from error
@@ -292,6 +307,11 @@ def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Fold
     """The folder a file lies in, and its name there."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
+
+
+def known_storage(path: str) -> Mapping[str, object]:
+    """The options with which this process opened a folder of a url's bucket last; none where there are none."""
+    return _known.get(_key(path).partition("/")[0], {})
 
 
 def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
@@ -378,21 +398,15 @@ class _Page(TypedDict, total=False):
 
 
 class _S3(Protocol):
-    """What is used of s3fs."""
+    """What is used of s3fs here."""
 
     def info(self, path: str) -> _Details: ...
 
-    def invalidate_cache(self) -> None: ...
-
     def find(self, path: str, *, detail: Literal[True]) -> dict[str, _Details]: ...
 
-    def open(self, path: str, mode: str, *, block_size: int) -> BinaryIO: ...
+    def pipe_file(self, path: str, value: bytes, *, chunksize: int) -> None: ...
 
-    def cat_file(self, path: str) -> bytes: ...
-
-    def pipe_file(self, path: str, value: bytes) -> None: ...
-
-    def put_file(self, lpath: str, rpath: str) -> None: ...
+    def put_file(self, lpath: str, rpath: str, *, chunksize: int, max_concurrency: int) -> None: ...
 
     def call_s3(self, method: str, **kwargs: str) -> object: ...
 
@@ -416,22 +430,8 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _s3(storage: Mapping[str, object]) -> _S3:
-    # A client keeps what it found in the environment, so another environment needs another client.
-    environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-    return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment)
+def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
+    """Ask S3, and again where that helps."""
+    from swsdist.io.remote.again import again
 
-
-@functools.lru_cache(maxsize=8)
-def _connect(options: str, process: int, environment: tuple[tuple[str, str], ...]) -> _S3:
-    """The s3fs filesystem of one process for one set of options (JSON); `process` is only there to tell forks apart."""
-    import s3fs
-
-    settings: dict[str, object] = json.loads(options)
-    found = dict(environment)
-    endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
-    clients = settings.get("client_kwargs", {})
-    if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
-        settings["endpoint_url"] = endpoint
-    made: _S3 = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
-    return made
+    return again(storage, url, do)

@@ -175,3 +175,22 @@ def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
     assert nowhere.returncode == 2, nowhere.stderr
     assert "no bucket 'no-such-bucket-here'" in nowhere.stderr
     assert "Traceback" not in nowhere.stderr
+
+
+@pytest.mark.slow
+def test_a_fitted_transform_in_a_store_on_s3(scene: Any, s3: Any) -> None:
+    """Its model is fetched where the extractor is made, and is the same as one on a disk."""
+    pca = [{"name": "pca", "options": {"columns": 8, "hours": 1}}]
+    sets = ("features=" + json.dumps([{"name": "mfcc", "transforms": pca}]), "index.shards=2")
+    scene.run(*sets)
+    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
+    storage = f"storage={json.dumps(s3.storage)}"
+    scene.run(*sets, storage, run=place)
+    assert scene.digest(place, s3.storage) == scene.digest()
+    assert scene.run(*sets, storage, run=place).outcome.did == 0
+    models = Store(Folder(f"{place}/store", s3.storage)).manifest.models
+    model = f"{place}/store/{models['pca.mfcc']}"
+    named = [{"name": "pca", "options": {"columns": 8, "hours": 1, "model": model}}]
+    other = "features=" + json.dumps([{"name": "mfcc", "transforms": named}])
+    scene.run(other, storage, "index.shards=2", run="named")
+    assert scene.digest("named")["features"] == scene.digest()["features"]

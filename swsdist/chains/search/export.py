@@ -13,6 +13,7 @@ from swsdist.chains.search.told import Exported, Extracted
 from swsdist.errors import UserError
 from swsdist.exports.interface import BestHit, Material
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Done, Part, Task, Values
@@ -84,7 +85,7 @@ class Export(Stage):
         outputs: list[Part] = []
         warnings: list[str] = []
         for kind in payload["kinds"]:
-            with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+            with tempfile.TemporaryDirectory(dir=scratch()) as place:
                 try:
                     EXPORTS[kind].load()(material, Path(place))
                 except UserError as error:

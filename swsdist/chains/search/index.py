@@ -24,6 +24,7 @@ from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -137,7 +138,7 @@ class Index(Stage):
         extractor = _granted(task, context)
         if not isinstance(extractor, Extractor):
             return  # frames that are there need no decoder
-        with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
             row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}

@@ -74,7 +74,7 @@ def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> 
     What is fitted behind something that is to be fitted first is not known before the model of that is there.
 
     Raises:
-        ConfigError: the store is on S3, or labels are wanted and there are none.
+        ConfigError: labels are wanted and there are none.
     """
     made, found = list(features), []
     for k, one in enumerate(features):
@@ -130,7 +130,7 @@ def _table(part: str) -> str:
         raise ConfigError(
             "the documents of this part cannot be read",
             where=f"corpus.parts.train: {part}",
-            remedy="look at the path; it is a table on a local disk with a column doc_id",
+            remedy="look at the path; it is a table with a column doc_id",
         ) from None
 
 
@@ -148,12 +148,6 @@ def _labels(fitted: Taught, name: str, corpus: Corpus) -> tuple[str, str]:
 
 def _with_model(one: Features, pending: Pending, store: Folder) -> Features:
     """An extractor with the model that the store has of it, or of a transform behind it."""
-    if store.local(pending.file) is None:
-        raise ConfigError(
-            f"the model of {pending.fitted.name} lies on S3, and extractors read theirs from a disk",
-            where="index.store",
-            remedy="keep the store on a disk, or name the model: a copy of it on a disk of every machine",
-        )
     options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
     if place < 0:
         return one.model_copy(update={"options": options})
