@@ -28,14 +28,19 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
 from swsdist.errors import UserError
-from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.io.failures import OF_WRITING, TEMPORARY, answered, explain, explained
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
+
+#: What S3 answers to a conditional write: the file is another than was thought; it does not know such writes.
+_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409", "404")
+_NOT_KNOWN = ("NotImplemented", "InvalidArgument", "InvalidRequest", "501")
 
 
 class Info(NamedTuple):
@@ -167,6 +172,31 @@ class Folder:
         with explained(self.path(name)), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
+
+    def exchange(self, name: str, data: bytes, identity: str | None) -> str | None:
+        """Publish `data` under a name on S3 if the file there still is that of an identity; None: if there is no file.
+
+        Returns:
+            Its identity now; None if it was not published.
+
+        Raises:
+            io.UnsupportedOperation: this folder is local, or the server does not know conditional writes.
+        """
+        if self.local(name) is not None:
+            raise UnsupportedOperation("conditional writes are for S3")
+        url = self.path(name)
+        still = {"IfNoneMatch": "*"} if identity is None else {"IfMatch": identity.partition(":")[2]}
+        with explained(url):
+            try:
+                answer = _s3(self.storage).call_s3("put_object", **_bucket_and_key(url), Body=data, **still)
+            except Exception as error:
+                code = answered(error)
+                if code in _CHANGED:
+                    return None
+                if code in _NOT_KNOWN:
+                    raise UnsupportedOperation(f"the server does not know conditional writes ({error})") from None
+                raise
+        return _s3_info({"type": "file", "size": len(data), "ETag": str(answer["ETag"])}).identity
 
     def publish(self, local_file: Path, name: str) -> None:
         """Put a finished local file in its place, at once. The local file is used up by it."""
@@ -336,7 +366,7 @@ class _S3(Protocol):
 
     def put_file(self, lpath: str, rpath: str) -> None: ...
 
-    def call_s3(self, method: str, **kwargs: str) -> object: ...
+    def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
 
 
 def _s3_info(details: _Details) -> Info:
