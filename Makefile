@@ -26,14 +26,16 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-fast lint bench docs notebooks environment environment-dev clean
+.PHONY: help demo test test-fast test-cluster faults lint bench docs notebooks environment environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
-	@echo "make test       all tests"
+	@echo "make test       all tests but those of several hosts, and the soak"
 	@echo "make test-fast  those that take no more than a few seconds each"
+	@echo "make test-cluster  those of several hosts (network namespaces: Linux, root)"
+	@echo "make faults     the same; writes the table of faults, docs/reference/faults.md"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
 	@echo "make docs       write the generated pages anew, and run what the docs show"
@@ -44,10 +46,18 @@ demo: $(base)
 	@"$(bin)/swsdist" demo "$(DEMO)"
 
 test: $(dev)
-	$(pytest) $(PYTEST)
+	$(pytest) -m "not (cluster or soak)" $(PYTEST)
 
 test-fast: $(dev)
-	$(pytest) -m "not (slow or ray or compile or docs)" $(PYTEST)
+	$(pytest) -m "not (slow or ray or compile or docs or cluster or soak)" $(PYTEST)
+
+# One cluster serves all its tests, so they run in one process.
+test-cluster: $(dev)
+	"$(bin)/python" -m pytest -n 0 -m cluster $(PYTEST)
+
+faults: export FAULT_TABLE := $(CURDIR)/docs/reference/faults.md
+faults: $(dev)
+	"$(bin)/python" -m pytest -n 0 -m cluster --durations=0 tests/integration/cluster $(PYTEST)
 
 lint: $(dev)
 	"$(bin)/ruff" check .

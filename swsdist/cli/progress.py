@@ -108,6 +108,10 @@ class _Points(Progress):
         if step.name == "score" or step.stage.unit == "points":
             print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
 
+    def note(self, text: str) -> None:
+        """Something is worth a line."""
+        self._inner.note(text)
+
     def close(self) -> None:
         """The last step has."""
         self._inner.close()
@@ -156,6 +160,10 @@ class Lines(Progress):
         """A stage has ended."""
         if self._pace is not None:
             self._say(f"{step.name}: {self._pace.text()}, {span(wall)}")
+
+    def note(self, text: str) -> None:
+        """Something is worth a line."""
+        self._say(text)
 
     def _say(self, text: str) -> None:
         print(f"{self._run}{text}", file=sys.stderr, flush=True)
@@ -212,6 +220,10 @@ class Bars(Progress):
 
     def end(self, step: Step, wall: float) -> None:
         """A stage has ended."""
+
+    def note(self, text: str) -> None:
+        """Something is worth a line."""
+        self._bars.console.print(text, markup=False)
 
     def close(self) -> None:
         """Leave the bars as they stand."""

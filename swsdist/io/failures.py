@@ -233,7 +233,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _kind(error: BaseException) -> _Kind | None:
-    answer = _answer(error)
+    answer = answered(error)
     if answer is not None and answer in _CODES:
         return _CODES[answer]
     package = type(error).__module__.partition(".")[0]
@@ -257,7 +257,7 @@ def _kind(error: BaseException) -> _Kind | None:
     return _UNREACHABLE if isinstance(error, ConnectionError) else None
 
 
-def _answer(error: BaseException) -> str | None:
+def answered(error: BaseException) -> str | None:
     """The code of the answer of S3 that an error is, or comes of."""
     exceptions = sys.modules.get("botocore.exceptions")
     if exceptions is None:

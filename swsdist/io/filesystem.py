@@ -24,9 +24,9 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
@@ -147,33 +147,13 @@ class Folder:
         if start is not None:
             yield from ((name, info.size) for name, info in _walk(start, "", frozenset(), None))
             return
-        root = self.path().rstrip("/") + "/"
-        prefixes = [_bucket_and_key(root)["Key"]]
-        for _ in range(2):
-            pages = [page for prefix in prefixes for page in self._pages(prefix, Delimiter="/")]
-            prefixes = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", ())]
-            yield from (file for page in pages for file in self._files_in(page))
-        with ThreadPoolExecutor(8) as pool:
-            for found in pool.map(
-                lambda prefix: [file for page in self._pages(prefix) for file in self._files_in(page)], prefixes
-            ):
-                yield from found
+        from swsdist.io.remote.pages import files_below
 
-    def _pages(self, prefix: str, **more: str) -> Iterator[_Page]:
-        asked = {"Bucket": _bucket_and_key(self.path())["Bucket"], "Prefix": prefix, **more}
-        while True:
-            answer = _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", **asked))
-            page = cast("_Page", answer)
-            yield page
-            if not page.get("IsTruncated"):
-                return
-            asked["ContinuationToken"] = page["NextContinuationToken"]
+        bucket, _, prefix = _key(self.path().rstrip("/") + "/").partition("/")
+        yield from files_below(lambda **asked: self._listed(bucket, **asked), prefix)
 
-    def _files_in(self, page: _Page) -> Iterator[tuple[str, int]]:
-        skip = len(_bucket_and_key(self.path().rstrip("/") + "/")["Key"])
-        for entry in page.get("Contents", ()):
-            if not entry["Key"].endswith("/"):
-                yield entry["Key"][skip:], entry["Size"]
+    def _listed(self, bucket: str, **asked: str) -> Mapping[str, object]:
+        return _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **asked))
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file to read from; on S3 it fetches `ahead` bytes beyond what is asked for.
@@ -213,6 +193,25 @@ class Folder:
         with explained(url), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
+
+    def exchange(self, name: str, data: bytes, identity: str | None) -> str | None:
+        """Publish `data` under a name on S3 if the file there still is that of an identity; None: if there is no file.
+
+        Returns:
+            Its identity now; None if it was not published.
+
+        Raises:
+            io.UnsupportedOperation: this folder is local, or the server does not know conditional writes.
+        """
+        if self.local(name) is not None:
+            raise UnsupportedOperation("conditional writes are for S3")
+        from swsdist.io.remote.conditional import put_if
+
+        url = self.path(name)
+        bucket, _, key = _key(url).partition("/")
+        etag = None if identity is None else identity.partition(":")[2]
+        made = _ask(self.storage, url, lambda client: put_if(client.call_s3, bucket, key, data, etag))
+        return None if made is None else _s3_info({"type": "file", "size": len(data), "ETag": made}).identity
 
     def publish(self, local_file: Path, name: str) -> None:
         """Put a finished local file in its place, at once. The local file is used up by it."""
@@ -379,24 +378,6 @@ class _Details(TypedDict):
     ETag: str
 
 
-class _Object(TypedDict):
-    Key: str
-    Size: int
-
-
-class _Prefix(TypedDict):
-    Prefix: str
-
-
-class _Page(TypedDict, total=False):
-    """An answer of list_objects_v2."""
-
-    Contents: list[_Object]
-    CommonPrefixes: list[_Prefix]
-    IsTruncated: bool
-    NextContinuationToken: str
-
-
 class _S3(Protocol):
     """What is used of s3fs here."""
 
@@ -408,7 +389,7 @@ class _S3(Protocol):
 
     def put_file(self, lpath: str, rpath: str, *, chunksize: int, max_concurrency: int) -> None: ...
 
-    def call_s3(self, method: str, **kwargs: str) -> object: ...
+    def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
 
 
 def _s3_info(details: _Details) -> Info:

@@ -48,6 +48,9 @@ class Progress:
     def end(self, step: Step, wall: float) -> None:
         """A step has; it took so many seconds."""
 
+    def note(self, text: str) -> None:
+        """Something is worth a line: a lock that is watched, a node that is not used."""
+
     def close(self) -> None:
         """The last step has, or the run was broken off."""
 
@@ -89,11 +92,11 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
     _run_first(outcome, choice, progress)
     for course in courses.values():
         course.chain.own.read(frozenset(step.name for step in course.steps))
-    with locked(ledger.run) as mine:
+    with locked(ledger.run, progress.note) as mine:
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
-            machinery = stack.enter_context(machinery_of(outcome, first))
+            machinery = stack.enter_context(machinery_of(outcome, first, progress.note))
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
                 if not choice.keep_going and _waits(name, courses.values()):
@@ -163,7 +166,7 @@ def _run_locked(
         places = {course.inputs(course.chain.step(name)).place for course in having.values()}
         for root in sorted({ledger.folder(place).root for place in places} - {ledger.run.root}):
             # Only while the store may change: any number of runs may search one store at the same time.
-            locks.append(held.enter_context(locked(ledger.folder(root))))
+            locks.append(held.enter_context(locked(ledger.folder(root), progress.note)))
             ledger.forget(root)
         _run_step(name, having, choice, machinery, progress, locks)
 

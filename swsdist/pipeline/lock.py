@@ -1,29 +1,33 @@
 """A lock lets one driver at a time work in a run folder or store.
 
-The lock is a small file with host, process and a heartbeat. It is stale when the heartbeat is 60 s old, or at once when the
-process is known to be gone (same host). Tasks need no lock: their outputs are named by fingerprint, and a late or repeated
-writer writes the same bytes to the same name.
+The lock is a small file with host, process and a heartbeat. It is stale when the process is known to be gone (same host), or
+when the file has not changed for 60 s. That is watched: clocks of different hosts are never compared, so one that is an hour
+off neither loses a lock nor keeps one for ever. Tasks need no lock: their outputs are named by fingerprint, and a late or
+repeated writer writes the same bytes to the same name.
 
-In a local folder one process at a time looks and writes, while the kernel locks the folder (flock). Where the kernel cannot
-(some network file systems) and nobody holds the folder, a link makes the file, and only one of several processes succeeds.
-Where there are no links either (S3), or a stale lock lies there, a process writes the file and reads it again after a moment;
-the last writer holds the lock. A holder that lost its lock (it was stopped for a minute, say, and another took over) stops at
-the end of its stage.
+In a local folder one process at a time looks and writes, while the kernel locks the folder (flock). On S3 a file is written
+only if none is there, or only over the stale one that was watched (If-None-Match, If-Match), and a heartbeat only over the one
+before. Where the kernel cannot lock (some network file systems) a link makes the file, and another link says who may replace a
+stale one, so only one of several processes succeeds. Where there is neither (an S3 server that knows no conditions), a process
+writes the file and reads it again after a moment; the last writer holds the lock. A holder that lost its lock (it was stopped
+for a minute, say, and another took over) stops at the end of its stage.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swsdist.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
@@ -31,55 +35,127 @@ from swsdist.io.filesystem import Folder
 NAME = "lock.json"
 STALE_AFTER = 60.0
 _BEAT = 10.0
+_LOOK = 1.0
 _SETTLE = 0.5
 
 
-class Lock:
-    """The lock that one holder has on one folder."""
+class _Seen(NamedTuple):
+    """A lock as it lies there: its file's bytes, and its identity, which on S3 a write can be made to depend on."""
 
-    def __init__(self, folder: Folder) -> None:
+    text: bytes
+    identity: str
+
+    @property
+    def holder(self) -> dict[str, Any] | None:
+        """Who holds it; None if the file is damaged."""
+        try:
+            values: dict[str, Any] = json.loads(self.text)
+        except ValueError:
+            return None
+        return values
+
+
+class Lock:
+    """The lock that one holder has on one folder.
+
+    Args:
+        folder: the folder.
+        told: is told if another's heartbeat has to be waited for.
+    """
+
+    def __init__(self, folder: Folder, told: Callable[[str], None] | None = None) -> None:
         self._folder = folder
+        self._told = told
+        self._identity: str | None = None  # of the file, where writes can be made to depend on it
         pid = os.getpid()
         self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
         self._mine["token"] = uuid.uuid4().hex
 
     def take(self) -> None:
-        """Raises LockedError if a living process holds the folder."""
+        """Raises LockedError if a living process holds the folder; it is waited for a sign of life of one on another host."""
+        stale = self._watch()
         with _alone(self._folder) as alone:
-            self._take(alone)
-
-    def _take(self, alone: bool) -> None:
-        holder = read(self._folder)
-        if holder is not None and alive(holder):
-            raise LockedError(
-                f"process {holder['pid']} on {holder['host']} is working here",
-                where=self._folder.path(),
-                remedy=f"wait for it, or stop it; a dead one's lock is ignored after {STALE_AFTER:.0f} s",
-            )
-        if alone:
-            self._folder.write_bytes(NAME, self._text())
-        elif not self._link():
-            self._folder.write_bytes(NAME, self._text())
-            time.sleep(_SETTLE)
+            if alone:
+                now = _look(self._folder)
+                if now is not None and (stale is None or now.text != stale.text):
+                    raise self._refused(now)
+                self._folder.write_bytes(NAME, self._text())
+            elif self._folder.local() is not None:
+                self._link(stale)
+            else:
+                self._put(stale)
         if not self.held():
             raise LockedError(
                 "another process began here at the same moment", where=self._folder.path(), remedy="run again later"
             )
 
-    def _link(self) -> bool:
-        """Make the file, if there is none and links can be made here; whether this was tried."""
+    def _watch(self) -> _Seen | None:
+        """The lock of a process that is gone, if there is one."""
+        seen = _look(self._folder)
+        if seen is None or seen.holder is None or (living := _lives_here(seen.holder)) is False:
+            return seen
+        if living:
+            raise self._refused(seen)
+        if self._told is not None:
+            self._told(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a sign of life")
+        deadline = time.monotonic() + STALE_AFTER
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK)
+            now = _look(self._folder)
+            if now is None:
+                return None
+            if now.text != seen.text:
+                raise self._refused(now)
+        return seen
+
+    def _refused(self, seen: _Seen) -> LockedError:
+        return LockedError(
+            f"{_name(seen.holder or {})} is working here",
+            where=self._folder.path(),
+            remedy="wait for it, or stop it (a dead one's lock is taken over when it has not changed for "
+            f"{STALE_AFTER:.0f} s)",
+        )
+
+    def _put(self, stale: _Seen | None) -> None:
+        """Write the file on S3, if it is as it was seen."""
+        text = self._text()
+        try:
+            self._identity = self._folder.exchange(NAME, text, stale.identity if stale is not None else None)
+            if self._identity is None or self._folder.exchange(NAME, text, None) is None:
+                return  # if another was quicker, reading will tell
+        except UnsupportedOperation:
+            self._folder.write_bytes(NAME, text)
+        # The server does not heed conditions, or does not know them.
+        self._identity = None
+        time.sleep(_SETTLE)
+
+    def _link(self, stale: _Seen | None) -> None:
+        """Make the file by a link, which succeeds for one process only; another link says who may replace a stale one."""
         target = self._folder.local(NAME)
-        if target is None or target.exists():
-            return False
+        assert target is not None
         with self._folder.temporary() as file:
             file.write_bytes(self._text())
             try:
-                target.hardlink_to(file)
+                if stale is None:
+                    target.hardlink_to(file)
+                    return
+                claim = file.with_name(f"lock-{hashlib.sha256(stale.text).hexdigest()[:16]}")
+                with suppress(FileNotFoundError):  # of a process that died just then; both times are the file server's
+                    if file.stat().st_mtime - claim.stat().st_mtime > STALE_AFTER:
+                        claim.unlink()
+                claim.hardlink_to(file)
             except FileExistsError:
-                return True  # another was quicker
-            except OSError:
-                return False
-        return True
+                return  # another was quicker
+            except OSError:  # no links here
+                self._folder.write_bytes(NAME, self._text())
+                time.sleep(_SETTLE)
+                return
+            try:
+                now = _look(self._folder)
+                if now is not None and now.text == stale.text:  # nobody but who has the claim changes that
+                    file.replace(target)
+            finally:
+                claim.unlink(missing_ok=True)
 
     def held(self) -> bool:
         """Whether the file still is this holder's."""
@@ -97,8 +173,15 @@ class Lock:
     def beat(self) -> None:
         """Say that the holder lives."""
         with suppress(Exception):  # it may pass; if it does not, the tasks will say so
-            if self.held():
-                self._folder.write_bytes(NAME, self._text())
+            if self._identity is not None:
+                now = self._folder.exchange(NAME, self._text(), self._identity)
+                if now is None and self.held():  # the last beat was written, but its answer was lost
+                    now = self._folder.identity(NAME)
+                self._identity = now or self._identity
+            elif self.held():
+                with _alone(self._folder):
+                    if self.held():
+                        self._folder.write_bytes(NAME, self._text())
 
     def release(self) -> None:
         """Give the folder back."""
@@ -106,7 +189,8 @@ class Lock:
             self._folder.remove(NAME)
 
     def _text(self) -> bytes:
-        return json.dumps({**self._mine, "t": time.time()}).encode()
+        # The last makes two beats differ, whatever the clock says.
+        return json.dumps({**self._mine, "t": time.time(), "beat": uuid.uuid4().hex[:8]}).encode()
 
 
 @contextmanager
@@ -134,8 +218,8 @@ def _alone(folder: Folder) -> Iterator[bool]:
 
 
 @contextmanager
-def locked(folder: Folder) -> Iterator[Lock]:
-    """Hold the folder.
+def locked(folder: Folder, told: Callable[[str], None] | None = None) -> Iterator[Lock]:
+    """Hold the folder; `told` is told if that takes long.
 
     Where nothing can be written, nothing is held either: who finds all done there may look at it, and who has something to
     write is told at its first file.
@@ -143,7 +227,7 @@ def locked(folder: Folder) -> Iterator[Lock]:
     Raises:
         LockedError: a living process holds it.
     """
-    lock = Lock(folder)
+    lock = Lock(folder, told)
     try:
         lock.take()
     except StorageError as error:
@@ -169,19 +253,34 @@ def locked(folder: Folder) -> Iterator[Lock]:
 
 def read(folder: Folder) -> dict[str, Any] | None:
     """Who holds the folder, alive or not; None if nobody."""
-    try:
-        values: dict[str, Any] = json.loads(folder.read_bytes(NAME))
-    except (FileNotFoundError, ValueError):
-        return None
-    return values
+    seen = _look(folder)
+    return None if seen is None else seen.holder
 
 
 def alive(holder: dict[str, Any]) -> bool:
-    """Whether the holder of a lock still lives, as far as can be told from here."""
-    if holder["host"] == socket.gethostname() and holder["boot"] == _boot_id():
-        born = _born(holder["pid"])
-        return born is not None and born == holder.get("born", born)
-    return bool(time.time() - holder["t"] < STALE_AFTER)
+    """Whether the holder of a lock seems to live, at a glance: of one on another host, by its clock and ours."""
+    here = _lives_here(holder)
+    return bool(time.time() - holder["t"] < STALE_AFTER) if here is None else here
+
+
+def _look(folder: Folder) -> _Seen | None:
+    try:
+        identity = folder.identity(NAME)  # first: if the file changes meanwhile, nothing is written over it
+        return _Seen(folder.read_bytes(NAME), identity)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _lives_here(holder: dict[str, Any]) -> bool | None:
+    """Whether a process of this host lives; None if it is of another host."""
+    if holder["host"] != socket.gethostname() or holder["boot"] != _boot_id():
+        return None
+    born = _born(holder["pid"])
+    return born is not None and born == holder.get("born", born)
+
+
+def _name(holder: dict[str, Any]) -> str:
+    return f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
 
 
 def _born(pid: int) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
@@ -34,12 +34,13 @@ _STOP = ("full", "quota", "read-only")
 
 
 class Machinery:
-    """The machinery of one run."""
+    """The machinery of one run; `note` is told what is worth a line."""
 
-    def __init__(self, outcome: Outcome, config: Config) -> None:
+    def __init__(self, outcome: Outcome, config: Config, note: Callable[[str], None]) -> None:
         self.ledger = outcome.ledger
         self._outcome = outcome
         self._config = config
+        self._note = note
         self._journal: DriverJournal | None = None
         self._swept: set[str] = set()
         self._failed: set[str] | None = None  # files of failures that lie in the folder
@@ -151,7 +152,7 @@ class Machinery:
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor
 
-            self._workers = RayExecutor(self._context, self.journal, settings)
+            self._workers = RayExecutor(self._context, self.journal, settings, self._note)
         return self._workers.run(tasks, needs, told)
 
     def close(self) -> None:
@@ -183,9 +184,9 @@ def _told(error: StorageError, count: str) -> StorageError:
 
 
 @contextmanager
-def machinery_of(outcome: Outcome, config: Config) -> Iterator[Machinery]:
+def machinery_of(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[Machinery]:
     """It is closed at the end, whatever happens."""
-    machinery = Machinery(outcome, config)
+    machinery = Machinery(outcome, config, note)
     try:
         yield machinery
     finally:

@@ -54,6 +54,13 @@ def test_tests_run_in_two_processes_with_groups(target: str) -> None:
     assert "-n 0 --dist loadgroup" in make("-n", target, f"BIN={BIN}", "WORKERS=0").stdout
 
 
+@pytest.mark.parametrize("target", ["test", "test-fast"])
+def test_several_hosts_and_the_soak_are_left_out(target: str) -> None:
+    left_out = make("-n", target, f"BIN={BIN}").stdout.partition(' -m "not (')[2].partition(")")[0].split(" or ")
+    assert {"cluster", "soak"} <= set(left_out)
+    assert " -n 0 -m cluster " in make("-n", "test-cluster", f"BIN={BIN}").stdout
+
+
 def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
     """The stamp is the hash of pyproject.toml and the place of the checkout."""
     checkout = tmp_path / "checkout"
@@ -104,6 +111,7 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
         f"#!/bin/sh\necho \"$@\"\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
     )
     (tools / "chromium").write_text("#!/bin/sh\n")
+    (tools / "ip").write_text("#!/bin/sh\n")  # namespaces are allowed
     for tool in tools.iterdir():
         tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
@@ -113,3 +121,4 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout
     assert done.stdout.startswith("test PYTEST=--durations=20\n")
+    assert ("\ntest-cluster PYTEST=--durations=20\n" in done.stdout) == (code == 0)

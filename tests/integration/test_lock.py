@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import in_this_process
 
-from swsdist.errors import LockedError
+from swsdist.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.driver import Progress
@@ -70,38 +73,58 @@ def test_held_and_given_back(tmp_path: Path) -> None:
     assert read(folder) is None
 
 
-def test_one_of_many_gets_it(tmp_path: Path) -> None:
-    """Of processes that begin at the same moment."""
+@pytest.mark.parametrize("flock", [True, False], ids=["flock", "links"])
+@pytest.mark.parametrize("stale", [False, True], ids=["nobody", "stale"])
+def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:
+    """Of processes that begin at the same moment; without flock as on some network file systems."""
     code = (
-        "import sys, time\n"
+        "import fcntl, sys, time\n"
         "from swsdist.errors import LockedError\n"
         "from swsdist.io.filesystem import Folder\n"
-        "from swsdist.pipeline.lock import locked\n"
+        "from swsdist.pipeline import lock\n"
+        "def flock(*_): raise OSError(95, 'not supported')\n"
+        f"if not {flock}: fcntl.flock = flock\n"
+        "lock.STALE_AFTER = 1.0\n"
         "time.sleep(max(0.0, float(sys.argv[2]) - time.time()))\n"
         "try:\n"
-        "    with locked(Folder(sys.argv[1])):\n"
+        "    with lock.locked(Folder(sys.argv[1])):\n"
         "        print('got', flush=True)\n"
         "        sys.stdin.read()\n"
         "except LockedError:\n"
         "    print('refused', flush=True)\n"
     )
-    for stale in (False, True):
-        if stale:
-            (tmp_path / "lock.json").write_text(json.dumps({"host": "gone", "boot": "", "pid": 1, "t": 0.0}))
-        start = str(time.time() + 2.0)
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", code, str(tmp_path), start],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(6)
-        ]
-        said = [process.stdout.readline().strip() for process in processes if process.stdout is not None]
-        for process in processes:
-            process.communicate()
-        assert sorted(said) == ["got"] + ["refused"] * 5
+    if stale:
+        (tmp_path / "lock.json").write_text(json.dumps({"host": "gone", "boot": "", "pid": 1, "t": 0.0}))
+    start = str(time.time() + 2.0)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(6)
+    ]
+    said = [process.stdout.readline().strip() for process in processes if process.stdout is not None]
+    for process in processes:
+        process.communicate()
+    assert sorted(said) == ["got"] + ["refused"] * 5
+
+
+def test_who_read_nobody_just_before_another_began_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is no flock: the winner's lock is not written over."""
+
+    def flock(*_: Any) -> None:
+        raise OSError(95, "not supported")
+
+    folder = Folder(str(tmp_path))
+    Lock(folder).take()
+    winner = read(folder)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(Lock, "_watch", lambda self: None)
+    with pytest.raises(LockedError, match="at the same moment"):
+        Lock(folder).take()
+    assert read(folder) == winner
 
 
 def test_a_later_process_of_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
@@ -113,15 +136,99 @@ def test_a_later_process_of_the_same_number_is_not_the_holder(tmp_path: Path) ->
     assert not alive({**holder, "born": holder["born"] - 1})
 
 
-def test_a_lock_of_another_host_is_stale_after_a_minute(tmp_path: Path) -> None:
+@pytest.mark.parametrize("off", [-3600.0, 0.0, 3600.0])
+def test_a_lock_of_another_host_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, off: float) -> None:
+    """Whatever its clock says: it is not taken from a holder that lives, nor kept for one that is gone."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.5)
+    monkeypatch.setattr(lock, "_LOOK", 0.02)
     folder = Folder(str(tmp_path))
-    other = {"host": "elsewhere", "pid": os.getpid(), "boot": "other", "born": 1, "token": "x"}
-    folder.write_bytes("lock.json", json.dumps({**other, "t": time.time() - 59}).encode())
-    with pytest.raises(LockedError, match="on elsewhere"), locked(folder):
-        pass
-    folder.write_bytes("lock.json", json.dumps({**other, "t": time.time() - 61}).encode())
+    other = {"host": "elsewhere", "pid": 77, "boot": "other", "born": 1, "token": "x"}
+    stop = threading.Event()
+
+    def live() -> None:
+        while not stop.wait(0.05):
+            folder.write_bytes("lock.json", json.dumps({**other, "t": time.time() + off}).encode())
+
+    folder.write_bytes("lock.json", json.dumps({**other, "t": time.time() + off}).encode())
+    thread = threading.Thread(target=live)
+    thread.start()
+    told: list[str] = []
+    try:
+        with pytest.raises(LockedError, match="process 77 on elsewhere"), locked(folder, told.append):
+            pass
+    finally:
+        stop.set()
+        thread.join()
+    assert told == [f"process 77 on elsewhere may work in {tmp_path}: waiting for a sign of life"]
+    began = time.monotonic()
+    with locked(folder):
+        assert time.monotonic() - began >= 0.5
+        holder = read(folder)
+        assert holder is not None
+        assert holder["pid"] == os.getpid()
+
+
+def test_who_goes_while_he_is_watched_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_LOOK", 0.1)
+    folder = Folder(str(tmp_path))
+    folder.write_bytes("lock.json", json.dumps({"host": "elsewhere", "pid": 77, "boot": "", "t": 0.0}).encode())
+    threading.Timer(0.3, folder.remove, ["lock.json"]).start()
     with locked(folder):
         pass
+
+
+@pytest.mark.parametrize("server", ["conditions", "heedless", "none"])
+def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
+    """By conditional writes; or without, where the server does not heed them, or says that it does not know them."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    monkeypatch.setattr(lock, "_LOOK", 0.05)
+    monkeypatch.setattr(lock, "_SETTLE", 0.05)
+    folder = Folder(f"s3://{s3.bucket}/lock-{server}", s3.storage)
+    if server == "heedless":
+        monkeypatch.setattr(Folder, "exchange", lambda self, name, data, _: self.write_bytes(name, data) or "identity")
+    elif server == "none":
+
+        def unknown(*_: Any) -> None:
+            raise UnsupportedOperation("not implemented")
+
+        monkeypatch.setattr(Folder, "exchange", unknown)
+    mine, late = Lock(folder), Lock(folder)
+    mine.take()
+    mine.beat()
+    mine.check()
+    if server == "conditions":
+        monkeypatch.setattr(late, "_watch", lambda: None)  # it read "nobody" just before
+        with pytest.raises(LockedError, match="at the same moment"):
+            late.take()
+        monkeypatch.undo()
+        mine.check()
+    with pytest.raises(LockedError, match="is working here"):
+        late.take()
+    theirs = {"host": "elsewhere", "pid": 1, "boot": "", "born": 1, "token": "theirs", "t": time.time()}
+    folder.write_bytes("lock.json", json.dumps(theirs).encode())
+    mine.beat()
+    assert read(folder) == theirs, "a heartbeat is not written over another's lock"
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    late.take()
+    late.check()
+    late.release()
+    assert read(folder) is None
+
+
+def test_a_conditional_write(s3: Any, tmp_path: Path) -> None:
+    folder = Folder(f"s3://{s3.bucket}/conditional", s3.storage)
+    first = folder.exchange("file", b"one", None)
+    assert first == folder.identity("file")
+    assert folder.exchange("file", b"two", None) is None
+    second = folder.exchange("file", b"three", first)
+    assert second == folder.identity("file") != first
+    assert folder.exchange("file", b"four", first) is None
+    assert folder.read_bytes("file") == b"three"
+    assert folder.exchange("nothing", b"five", first) is None
+    with pytest.raises(UnsupportedOperation):
+        Folder(str(tmp_path)).exchange("file", b"one", None)
+    with pytest.raises(StorageError, match="no bucket"):
+        Folder("s3://no-such-bucket-here/a", s3.storage).exchange("file", b"one", None)
 
 
 def test_a_damaged_lock_is_nobodys(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,17 +88,20 @@ class _Slot:
 
 
 class RayExecutor:
-    """Actors on a private local instance or a cluster; started when the first task comes.
+    """Actors on a private local instance or a cluster; started when the first task comes. `note` is told of nodes.
 
     Attributes:
         start_seconds: wall seconds from the first task to the first round of actors being ready.
         stop_seconds: wall seconds of the shutdown.
     """
 
-    def __init__(self, context: Context, journal: DriverJournal, settings: Settings) -> None:
+    def __init__(
+        self, context: Context, journal: DriverJournal, settings: Settings, note: Callable[[str], None]
+    ) -> None:
         self._context = context
         self._journal = journal
         self._settings = settings
+        self._note = note
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
         self._restarts = 0

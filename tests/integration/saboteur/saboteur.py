@@ -5,6 +5,7 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
     {"how": "kill" | "bug" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
+``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
 
 A recording of one of these lengths, in samples, meets that fate; each other one costs so many CPU seconds more. Queries,
 which are shorter than 2 s, are left alone.
@@ -18,14 +19,18 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.entries import DistanceEntry
 from swsdist.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
+from swsdist.kernels.distances.cosine import plain
+from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.pipeline.stage import Context
 
 
@@ -41,10 +46,27 @@ class Saboteur(Mfcc):
             told = json.loads(order.read_text())
             if len(samples) in told.get("samples", ()):
                 misbehave(told["how"])
+            time.sleep(told.get("sleep", {}).get("index", 0.0))
             busy_until = time.process_time() + told.get("seconds", 0.0)
             while time.process_time() < busy_until:
                 np.sqrt(np.arange(10_000.0)).sum()
         return super().extract(samples)
+
+
+def slow(name: str, unit: int, dimension: int) -> Distance:
+    """Cosine distance, which takes a document's frames its time."""
+    cosine = plain(name, unit, dimension)
+
+    def fill(values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+        order = Path(os.environ["SABOTAGE"])
+        if side == "document" and order.exists():
+            time.sleep(json.loads(order.read_text()).get("sleep", {}).get("search", 0.0))
+        return cosine.fill(values, side, where)
+
+    return replace(cosine, fill=fill)
+
+
+SLOW = DistanceEntry("saboteur:slow", 1)
 
 
 def misbehave(how: str) -> None:

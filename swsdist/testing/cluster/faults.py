@@ -1,0 +1,74 @@
+"""The table of faults: what was done to a cluster, when, how long it took to get over it, and whether results were the same.
+
+`make faults` writes it. The environment variable FAULT_TABLE names the file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swsdist.accounts.hardware import describe, versions
+
+_HEAD = """# What a cluster survives
+
+A head and three workers, a CPU each, as network namespaces on one machine, with an S3 server between them and no folder that
+they share. Each fault is a test in `tests/integration/cluster`, on a corpus of eight documents whose tasks are slowed down, so
+that there is time to do something to them. This page is what `make faults` wrote.
+
+"The same bytes" says that the digest of all tables is that of a serial run that nothing happened to.
+
+| fault | when | seconds | until | outcome | the same bytes |
+|---|---|---:|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row of the table.
+
+    Attributes:
+        fault: what was done.
+        when: at what point of the run.
+        seconds: from the fault to `until`.
+        until: what ended the wait.
+        outcome: of the run.
+        same: whether the digest is the serial run's; None where nothing was computed.
+    """
+
+    fault: str
+    when: str
+    seconds: float
+    until: str
+    outcome: str
+    same: bool | None
+
+
+@dataclass
+class Table:
+    """Rows in the order in which the faults were tried."""
+
+    rows: list[Fault] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """As a page of Markdown."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(self.rows), encoding="utf-8")
+
+
+def page(rows: Sequence[Fault]) -> str:
+    """The page with these rows, and on what machine they were measured."""
+    words = {True: "yes", False: "NO", None: "nothing was computed"}
+    lines = [
+        f"| {row.fault} | {row.when} | {row.seconds:.1f} | {row.until} | {row.outcome} | {words[row.same]} |\n"
+        for row in rows
+    ]
+    machine, of = describe(), versions()
+    tail = (
+        f"\nMeasured on {machine['cores']} cores ({machine['cpu']}), Ray {of.get('ray', '?')}, Python {of['python']}, "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}. A dead host is noticed after 2 s here (Ray's health checks: every 0.5 s, "
+        "4 in a row); Ray's own settings take half a minute.\n"
+    )
+    return _HEAD + "".join(lines) + tail

@@ -1,0 +1,210 @@
+"""A cluster of a head and three workers on which faults are tried, one after the other, and the table of what came of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdist
+from swsdist.accounts.journal import read_journals
+from swsdist.entries import DistanceEntry
+from swsdist.errors import UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.task import Receipt
+from swsdist.registries import DISTANCES
+from swsdist.testing.cluster.faults import Fault, Table
+from swsdist.testing.cluster.hosts import Cluster, cluster
+from swsdist.testing.cluster.network import Host
+
+SABOTEUR = Path(__file__).parents[1] / "saboteur"
+
+#: The corpus in eight pieces, of which each takes its time when it is told to.
+PIECES = ("features.name=saboteur", "search.distance=slow-cosine", "index.shards=64")
+
+
+@pytest.fixture(scope="session")
+def fault_table() -> Iterator[Table]:
+    """Is written at the end of the session, if FAULT_TABLE says where."""
+    table = Table()
+    yield table
+    if table.rows and os.environ.get("FAULT_TABLE"):
+        table.write(Path(os.environ["FAULT_TABLE"]))
+
+
+@pytest.fixture(scope="session")
+def _hosts() -> Iterator[Cluster]:
+    env = {**os.environ, "SABOTAGE": "", "PYTHONPATH": ""}
+    with tempfile.TemporaryDirectory(prefix="x-", dir="/tmp", ignore_cleanup_errors=True) as short:
+        paths = [str(SABOTEUR), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env |= {"SABOTAGE": f"{short}/sabotage.json", "PYTHONPATH": os.pathsep.join(paths)}
+        try:
+            with cluster(3, Path(short), env) as made:
+                yield made
+        except UserError as error:
+            if error.where != "hosts":
+                raise
+            pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def corpus_on_s3(_hosts: Cluster, small_corpus: Path) -> str:
+    """The small corpus on the cluster's S3 server."""
+    return _hosts.put(small_corpus, "corpus")
+
+
+@dataclass
+class OnCluster:
+    """A run on the cluster, with its folder on S3.
+
+    Attributes:
+        hosts: the cluster.
+        folder: of this test, on the machine's disk: the config alone.
+        corpus: url.
+        order: the saboteur's.
+        undisturbed: digests of a serial run.
+        table: of faults.
+    """
+
+    hosts: Cluster
+    folder: Path
+    corpus: str
+    order: Path
+    undisturbed: dict[str, str]
+    table: Table
+    place: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    drivers: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def run(self) -> Folder:
+        """The run folder."""
+        return Folder(f"{self.hosts.bucket}/{self.place}", self.hosts.storage)
+
+    def sabotage(self, **values: Any) -> None:
+        """Tell the saboteur; at once, since others read it meanwhile."""
+        beside = self.order.with_suffix(".new")
+        beside.write_text(json.dumps(values))
+        beside.replace(self.order)
+
+    def start(self, *sets: str, host: Host | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """A driver on a host, the head's by default."""
+        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+        config = self.folder / "config.yaml"
+        values = {
+            "run": self.run.root,
+            "corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()},
+            "storage": self.hosts.storage,
+        }
+        config.write_text(json.dumps(values))  # JSON is YAML
+        words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
+        for one in (*PIECES, *self.hosts.sets, *sets):
+            words += ["--set", one]
+        process = subprocess.Popen(
+            (host or self.hosts.head).under(*words),
+            env={**self.hosts.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.drivers.append(process)
+        return process
+
+    def end(self, process: subprocess.Popen[str], code: int = 0, seconds: float = 120.0) -> str:
+        """Wait for a driver's end, of which the code is known; gives what it said."""
+        _, err = process.communicate(timeout=seconds)
+        assert process.returncode == code, err
+        assert "Traceback" not in err
+        return err
+
+    def wait(self, what: Callable[[], Any], process: subprocess.Popen[str] | None = None, seconds: float = 90.0) -> Any:
+        """Wait until something is true; fail if the driver ends before that."""
+        deadline = time.monotonic() + seconds
+        while not (value := what()):
+            assert process is None or process.poll() is None, f"the driver ended: {process.communicate()}"
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.1)
+        return value
+
+    def journals(self) -> list[list[Any]]:
+        """The accounts, a list of lines a process."""
+        return read_journals(self.run)
+
+    def at_work(self, stage: str) -> dict[str, str]:
+        """What each host that works on a task of a stage just now has begun, by the host's name."""
+        found = {}
+        for lines in self.journals():
+            mine = [line for line in lines if line.get("stage") == stage and line["event"] in ("begin", "end")]
+            if lines[0]["role"] == "worker" and mine and mine[-1]["event"] == "begin" and lines[-1]["event"] != "close":
+                found[lines[0]["host"]] = mine[-1]["fingerprint"]
+        return found
+
+    def receipts(self) -> dict[str, Receipt]:
+        """All receipts of the run and its store, by fingerprint."""
+        found = {}
+        for name in self.run.listing():
+            if "receipts/" in name:
+                with suppress(FileNotFoundError):  # packed meanwhile
+                    for line in self.run.read_bytes(name).decode().split("\n"):
+                        if line:
+                            receipt = Receipt.from_json(line)
+                            found[receipt.fingerprint] = receipt
+        return found
+
+    def hosts_of(self, stage: str) -> set[str]:
+        """Names of hosts that did tasks of a stage."""
+        return {receipt.host for receipt in self.receipts().values() if receipt.stage == stage}
+
+    def same(self) -> bool:
+        """Whether the digest is that of the serial run."""
+        return swsdist.digest(self.run.root, self.hosts.storage) == self.undisturbed
+
+    def note(self, fault: str, when: str, seconds: float, until: str, outcome: str, same: bool | None = True) -> None:
+        """Add a row to the table."""
+        self.table.rows.append(Fault(fault, when, seconds, until, outcome, same))
+
+
+@pytest.fixture
+def on_cluster(
+    _hosts: Cluster, corpus_on_s3: str, tmp_path: Path, undisturbed: dict[str, str], fault_table: Table
+) -> Iterator[OnCluster]:
+    """A run on the cluster, all of whose hosts are up; dead ones are started anew."""
+    for host in _hosts.network.hosts:
+        host.heal()
+    if not _alive(_hosts.head):
+        for host in _hosts.network.hosts:
+            host.kill()
+        _hosts.start_head()
+    dead = [host for host in _hosts.workers if not _alive(host)]
+    for host in dead:
+        host.kill()
+        host.disk = ""
+    if dead:
+        _hosts.start_workers(*dead)
+    made = OnCluster(_hosts, tmp_path, corpus_on_s3, Path(_hosts.env["SABOTAGE"]), undisturbed, fault_table)
+    # The saboteur is not installed in this process, which looks at runs that name it.
+    DISTANCES.add("slow-cosine", DistanceEntry("swsdist.kernels.distances.cosine:plain", 1))
+    yield made
+    DISTANCES.remove("slow-cosine")
+    made.order.unlink(missing_ok=True)
+    for process in made.drivers:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def _alive(host: Host) -> bool:
+    """Whether Ray's node runs there."""
+    return any("raylet" in (Path(f"/proc/{pid}/comm").read_text()) for pid in host.processes())
