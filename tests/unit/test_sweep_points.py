@@ -53,6 +53,7 @@ def test_values_of_a_key(values: object, expected: list[object]) -> None:
         ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "above 0"),
         ({"k": {"from": 0, "to": 3, "cuont": 4}}, "did you mean count?"),
         ({"k": {"subsets": ["a"], "least": 2}}, "no subsets of 2 to 1 of 1 members"),
+        ({"k": {"subsets": list(range(200))}}, "subsets, more than 100000"),
         ({"k": {"from": 0, "to": 1, "count": 400}, "l": {"from": 0, "to": 1, "count": 400}}, "160000 points"),
     ],
 )

@@ -160,6 +160,13 @@ def _subsets(given: Mapping[str, object], where: Where) -> list[object]:
             where=str(where),
             remedy="give least and most between 0 and the number of members",
         )
+    many = sum(math.comb(len(members), size) for size in range(least, most + 1))
+    if many > MOST_POINTS:
+        raise ConfigError(
+            f"there are {many} subsets, more than {MOST_POINTS}",
+            where=str(where),
+            remedy="name fewer members, or set least and most closer together",
+        )
     return [list(some) for size in range(least, most + 1) for some in combinations(members, size)]
 
 
