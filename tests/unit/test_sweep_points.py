@@ -89,6 +89,8 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
         ({"uniform": [2, 1]}, "uniform from 2 to 1 has no values"),
         ({"log-uniform": [0, 1]}, "log-uniform from 0 to 1 has no values"),
         ({"uniform": [1]}, "uniform has [1]"),
+        ({"integer": [1.5, 3]}, "integer has [1.5, 3]"),
+        ({"integer": [1.2, 1.8]}, "integer has [1.2, 1.8]"),
         ([1, 2], "[1, 2] is no distribution"),
     ],
 )

@@ -235,6 +235,10 @@ def _distribution(given: object, where: Where) -> Callable[[np.random.Generator]
             remedy="give the lower bound first" + (", above 0" if kind == "log-uniform" else ""),
         )
     if kind == "integer":
+        if not (low.is_integer() and high.is_integer()):
+            raise ConfigError(
+                f"integer has {shown(bounds, 60)}", where=str(where), remedy="give whole numbers, or take uniform"
+            )
         return lambda random: int(random.integers(int(low), int(high), endpoint=True))
     if kind == "uniform":
         return lambda random: float(f"{random.uniform(low, high):.12g}")
