@@ -102,12 +102,25 @@ def create(
         return kept[0]
     extractor: Extractor | Given = _build(FEATURES, name, options, where)
     if transforms:
-        place = f"{where}.transforms"
-        extractor = transformed(extractor, [_build(TRANSFORMS, one, of, f"{place}: {one}") for one, of in transforms])
+        extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
     _made[key] = extractor, _looked_at(extractor)
     while len(_made) > _KEPT:
         _made.popitem(last=False)
     return extractor
+
+
+def create_transform(name: str, options: dict[str, object], where: str = "features") -> Any:
+    """The transform of a name and options.
+
+    Args:
+        name: a registered one.
+        options: by name, what is not given has its default.
+        where: the extractor that it stands behind, for errors.
+
+    Raises:
+        ConfigError: it does not take these options.
+    """
+    return _build(TRANSFORMS, name, options, f"{where}.transforms: {name}")
 
 
 def _build(registry: Registry[Entry], name: str, options: dict[str, object], where: str) -> Any:
@@ -116,7 +129,8 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     try:
         return entry.load()(**options)
     except ValidationError as error:
-        first = error.errors()[0]
+        # What was given and is wrong comes before what lacks: a wrong name is often both.
+        first = min(error.errors(), key=lambda one: one["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
         raise ConfigError(
             first["msg"].removeprefix("Value error, "), where=place, remedy=f"see the options of {name} in docs/"

@@ -105,6 +105,8 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     assert {row["decision"] for row in rows(lists / "fused.csv")} == {"true", "false"}
     said = fuse(swsdist, lists, "a=one.csv", "b=two.csv", "--fit", "f.json", "--out", "applied.csv")
     assert "fusion: file" in said
+    said = fuse(swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--fit", "f.json", "--out", "again.csv")
+    assert "fusion: ORACLE, fitted on what is decided" in said
     assert (lists / "applied.csv").read_text() == (lists / "fused.csv").read_text()
     said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
     assert "fitted for a, b, and these lists are of a, c" in said

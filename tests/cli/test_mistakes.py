@@ -51,6 +51,10 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
         ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
+        *(
+            (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
+            for option, at in (("components: 5000", "components: Extra inputs"), ("columns: 0", "columns: "))
+        ),
     ],
 )
 def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | None, complaint: str, help_: str) -> None:

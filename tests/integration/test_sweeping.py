@@ -20,6 +20,7 @@ from swsdist.api import SweepResult
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
+from swsdist.report.summary import summary_lines
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
@@ -168,8 +169,26 @@ def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
     for done in (together, apart):
         assert not done.failed
         assert any("fitted on the documents that it decides on" in notice for notice in done.notices)
+        assert all(row["oracle"] for row in rows(done))
     assert [row["atwv"] for row in rows(together)] == [row["atwv"] for row in rows(apart)]
     assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
+
+
+def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
+    """It is no better than one that says so: neither is ranked beside a point that is fitted on others."""
+    for name, steps in (("threshold", ["q-norm"]), ("llr", ["q-norm", "llr"])):
+        run = finished.run(f"calibrate.steps={json.dumps(steps)}", run=name)
+        file = str(finished.folder / name)
+        points = {"grid": {"calibrate.fit": ["crossfit", "oracle", file]}}
+        measures = [*FEW, "mtwv", "cnxe"]
+        values = {"calibrate.steps": steps}
+        done = swsdist.sweep(write(finished, f"{name}-points", points=points, measures=measures, set=values))
+        assert [row["oracle"] for row in rows(done)] == [False, True, True]
+        assert [row["rank"] for row in rows(done)] == [1, None, None]
+        again = finished.run(f"calibrate.steps={json.dumps(steps)}", f"calibrate.fit={file}", run=f"{name}-again")
+        assert run.measures()["calibration"] == "crossfit"
+        assert again.measures()["calibration"] == "oracle"
+        assert "ATWV (oracle)" in "\n".join(summary_lines(again.report))
 
 
 def test_what_was_rejected_is_told(own_corpus: Any) -> None:

@@ -42,8 +42,11 @@ Decides = Method | Literal["fitted"]
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
 
 
-#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`.
-_NOT_SCORED = {"examples", "talkers", "alignments", "parts", "cohort", "protocol"}
+#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`. Of the
+#: corpus that queries are from, only where their recordings are tells which queries these are.
+_NOT_SCORED = dict.fromkeys(("examples", "talkers", "alignments", "parts", "cohort", "protocol"), True) | {
+    "queries_from": {"statistics", "hours", "same_speakers", "talkers", "prefer"}
+}
 
 
 @dataclass(frozen=True)

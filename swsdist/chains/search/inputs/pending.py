@@ -11,7 +11,7 @@ from swsdist.errors import ConfigError
 from swsdist.features.fitting.interface import Fitted, Learning, Taught
 from swsdist.features.fitting.labels import identity_of
 from swsdist.features.interface import Given
-from swsdist.features.registry import create, identity, recipe_fingerprint
+from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.registries import FEATURES, TRANSFORMS
@@ -47,16 +47,20 @@ def is_fitted(features: Sequence[Features]) -> bool:
     """Whether a config has an extractor or a transform that is fitted."""
     try:
         return any(_extractor(one) or any(_transform(each) for each in one.transforms) for one in features)
-    except (ConfigError, ValueError):
+    except ConfigError:
         return False  # what is wrong with one is told where it is made
 
 
 def _transform(one: Transforming) -> Fitted | None:
-    """It, if it is to be fitted."""
+    """It, if it is to be fitted.
+
+    Raises:
+        ConfigError: an option is not valid.
+    """
     made = TRANSFORMS[one.name].load()
     if not all(hasattr(made, name) for name in ("rounds", "with_model")):
         return None
-    transform: Fitted = made(**one.options)
+    transform: Fitted = create_transform(one.name, one.options)
     return transform if transform.model is None else None
 
 
