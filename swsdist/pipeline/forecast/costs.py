@@ -1,0 +1,145 @@
+"""What a run's steps cost, from their receipts, and so what tasks of other sizes would.
+
+The seconds of a task are those of a line in its work, a + b work, times a factor drawn from how the receipts lie about it.
+The line goes through the origin (a = 0) where works differ too little to tell a from b.
+
+Only wall seconds of tasks are looked at. They hold what tasks waited for disks and for each other: a run of as many workers
+on a node as the forecast is for tells it best, and one on a machine that others use tells it badly.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.pipeline.chain import Step
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.forecast.cluster import Job
+from swsdist.pipeline.stage import Growth
+from swsdist.pipeline.task import Receipt
+
+#: A step that begins so many seconds after the one before it was not of the same run.
+_SAME_RUN = 600.0
+#: Receipts, and ratio of the greatest work to the least, from which on a line is fitted.
+_FITTED_FROM, _APART = 8, 2.0
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Of one step of a run.
+
+    Attributes:
+        name: of the step.
+        unit: of its tasks' work.
+        work: of each task, float64 (n,).
+        fixed, per_work: s of a task, and s a unit of work.
+        factors: by how much tasks took longer or shorter, float64 (n,); about 1.
+        bytes_per_work: read and written.
+        driver_s: between the last task of the step before and its first.
+        gap_s: between two tasks of a worker.
+        cpu_s: of all tasks.
+        in_driver, with_hours, with_queries: as of its stage.
+    """
+
+    name: str
+    unit: str
+    work: NDArray[np.float64]
+    fixed: float
+    per_work: float
+    factors: NDArray[np.float64]
+    bytes_per_work: float
+    driver_s: float
+    gap_s: float
+    cpu_s: float
+    in_driver: bool
+    with_hours: Growth
+    with_queries: Growth
+
+    def job(self, name: str, work: float, draw: random.Random) -> Job:
+        """A task of so much work."""
+        seconds = (self.fixed + self.per_work * work) * float(self.factors[draw.randrange(len(self.factors))])
+        return Job(name, work, seconds, round(self.bytes_per_work * work))
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds of all its tasks, one after the other."""
+        return float(((self.fixed + self.per_work * self.work) * self.factors).sum())
+
+
+def costs_of(course: Course) -> list[StepCost]:
+    """Of all steps of a run that were done, in their order; a step whose receipts are gone is left out."""
+    planned = course.plan.steps
+    found = []
+    before: float | None = None
+    for step in (step for step in course.chain.steps if step.name in planned):
+        known = course.ledger.receipts(step.stage.name, course.place(step))
+        receipts = [known[name] for name in planned[step.name].tasks if name in known]
+        if not receipts:
+            continue
+        began = min(receipt.started for receipt in receipts)
+        between = 0.0 if before is None else began - before
+        found.append(cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0))
+        before = max(receipt.finished for receipt in receipts)
+    return found
+
+
+def cost_of(step: Step, receipts: Sequence[Receipt], driver_s: float = 0.0) -> StepCost:
+    """Of a step's receipts, which are some."""
+    work = np.array([receipt.work for receipt in receipts], np.float64)
+    wall = np.array([receipt.cost.wall for receipt in receipts], np.float64)
+    fixed, per_work = line_of(work, wall)
+    told = fixed + per_work * work
+    moved = sum(receipt.cost.bytes_read + receipt.cost.bytes_written for receipt in receipts)
+    return StepCost(
+        name=step.name,
+        unit=step.stage.unit,
+        work=work,
+        fixed=fixed,
+        per_work=per_work,
+        factors=np.divide(wall, told, out=np.ones_like(wall), where=told > 0),
+        bytes_per_work=moved / max(1.0, float(work.sum())),
+        driver_s=driver_s,
+        gap_s=_gap(receipts),
+        cpu_s=sum(receipt.cost.cpu for receipt in receipts),
+        in_driver=step.stage.in_driver,
+        with_hours=step.stage.with_hours,
+        with_queries=step.stage.with_queries,
+    )
+
+
+def line_of(work: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float]:
+    """a and b of a + b work, neither negative, by least squares; a is 0 where works differ too little.
+
+    Args:
+        work, seconds: of tasks, (n,).
+    """
+    total = float(work.sum())
+    if total <= 0:
+        return float(seconds.mean()), 0.0
+    through = float(seconds.sum()) / total
+    if len(work) < _FITTED_FROM or work.max() < _APART * max(work.min(), 1e-9):
+        return 0.0, through
+    slope, level = np.polyfit(work, seconds, 1)
+    if level < 0:
+        return 0.0, through
+    if slope < 0:
+        return float(seconds.mean()), 0.0
+    return float(level), float(slope)
+
+
+def _gap(receipts: Sequence[Receipt]) -> float:
+    """Median of the seconds between two tasks of a process."""
+    by_process: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for receipt in receipts:
+        by_process.setdefault((receipt.host, receipt.pid), []).append((receipt.started, receipt.finished))
+    gaps = [
+        max(0.0, after[0] - one[1])
+        for spans in by_process.values()
+        for one, after in zip(sorted(spans), sorted(spans)[1:], strict=False)
+    ]
+    return median(gaps) if gaps else 0.0
