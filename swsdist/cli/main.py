@@ -31,6 +31,8 @@ COMMANDS = {
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
     "resources": ("comparing", "resources", "ISF, SSF, PMU and PL of a run, or from numbers by hand."),
     "sweep": ("sweeping", "sweep", "Run a config at many points, or score lists at many: table, tests, page."),
+    "bench": ("benching", "bench", "Time a config at many numbers of workers and sizes of data."),
+    "forecast": ("benching", "forecast", "How long a run would take with more hours, queries and machines."),
     "report": ("running", "report", "Write the report of a run anew."),
     "export": ("running", "export", "Write a run's detections for other programs."),
     "status": ("looking", "status", "What a run is doing, or was doing when it died."),

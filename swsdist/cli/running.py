@@ -227,8 +227,8 @@ def _demand_own_config(path: str, loaded: Config) -> None:
 def _dry(config: Config, choice: Choice) -> int:
     from rich.table import Table
 
-    from swsdist.pipeline.inspection.estimate import estimates
-    from swsdist.report.summary import short
+    from swsdist.pipeline.inspection.estimate import estimates, foreseen
+    from swsdist.report.summary import short, span
 
     rows = estimates(config, choice)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
@@ -241,6 +241,11 @@ def _dry(config: Config, choice: Choice) -> int:
     known = [row.cpu_s for row in rows if row.cpu_s is not None]
     note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
     console.print(f"estimate: {short(sum(known) / 3600)} CPU hours{note}. Nothing was done.", highlight=False)
+    told = foreseen(config, rows)
+    if told is not None:
+        workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"
+        said = f"forecast: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)}) with {workers}"
+        console.print(f"{said}, start and planning included, the report not", highlight=False, soft_wrap=True)
     return 0
 
 

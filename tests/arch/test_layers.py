@@ -41,7 +41,7 @@ LEVELS = (
     ("kernels", "accounts"),
     ("features", "store", "methods", "reduce", "calibrate", "score"),
     ("pipeline", "report", "evaluation"),
-    ("chains", "corpora"),
+    ("chains", "corpora", "bench"),
     ("testing", "api", "__init__"),
     ("cli",),
 )

@@ -34,6 +34,12 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("status",),
         ("sweep",),
         ("sweep", "gone.yaml"),
+        ("bench",),
+        ("bench", "gone.yaml"),
+        ("bench", "--compare", "gone", "gone"),
+        ("forecast",),
+        ("forecast", "gone"),
+        ("forecast", ".", "--hours", "0"),
     ],
     ids=" ".join,
 )

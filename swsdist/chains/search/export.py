@@ -32,6 +32,7 @@ class Export(Stage):
     name = "export"
     version = 1
     unit = "detections"
+    with_hours = "kept"
     in_driver = True
     replaces = True
 

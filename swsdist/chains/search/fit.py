@@ -32,6 +32,7 @@ class Fit(Stage):
     name = "fit"
     version = 2
     unit = "detections"
+    with_hours = "kept"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
 

@@ -59,6 +59,8 @@ class Index(Stage):
     name = "index"
     version = 2
     unit = "s"
+    with_hours = "more"
+    with_queries = "same"
     # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
     whole = True
     # The live documents of all shards are digested, not the files.

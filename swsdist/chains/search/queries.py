@@ -82,6 +82,8 @@ class Queries(Stage):
     name = "queries"
     version = 3
     unit = "examples"
+    with_hours = "same"
+    with_queries = "more"
     # The examples are digested as methods take them, not the files.
     tables = {
         "groups": Table(None, None, digested=False),

@@ -33,6 +33,8 @@ class Search(Stage):
     name = "search"
     version = 2
     unit = "cells"
+    with_hours = "more"
+    with_queries = "more"
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:

@@ -27,6 +27,7 @@ from swsdist.errors import DataError, StorageError, UserError
 from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.failed import origin
+from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -82,11 +83,6 @@ def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Fail
     place = origin(traceback)
     message = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
     return Failure(task, reason, message, attempts, traceback)
-
-
-def pause(attempt: int) -> float:
-    """Seconds to wait before the next attempt: 0.5, 1, 2, ... up to 8."""
-    return float(min(8.0, 0.5 * 2 ** (attempt - 1)))
 
 
 class Serial:

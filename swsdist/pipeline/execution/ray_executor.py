@@ -6,10 +6,9 @@ join somebody else's cluster. With an address (config, or RAY_ADDRESS) the clust
 A private instance outlives a driver that is killed by a second or two; then `swsdist.pipeline.execution.guard` has ended it.
 
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
-numba does not heed). A bounded number of tasks is in flight to each. If a process dies, what it had ended is done, by
-its receipts: an answer may be lost, or come later than the news of the death. The task that it worked on is tried again, alone,
-on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its process is recorded
-as failed.
+numba does not heed). `swsdist.pipeline.execution.policy` says which task goes to which actor, and what becomes of one that was
+not done. If a process dies, what it had ended is done, by its receipts: an answer may be lost, or come later than the news of
+the death.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,11 +30,11 @@ from swsdist.accounts.journal import DriverJournal, Journal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
-from swsdist.pipeline.execution.executor import failure, pause, verdict
+from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.execution.policy import Policy
 from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
-from swsdist.pipeline.records.spool import Queue
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -80,6 +78,7 @@ class _Slot:
 
     handle: Any
     started: float
+    number: int
     up: bool = False
     host: str = ""
     pid: int = 0
@@ -104,11 +103,10 @@ class RayExecutor:
         self._note = note
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
-        self._restarts = 0
+        self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
+        self._begun = 0  # actors so far
         self._told_at = 0.0
         self._unready = 0  # actors that could not get ready
-        self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
-        self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
         self._instance: Instance | None = None
         self.start_seconds: float | None = None
         self.stop_seconds: float | None = None
@@ -170,9 +168,11 @@ class RayExecutor:
             max_task_retries=0,
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
-        slot = _Slot(handle, time.monotonic())
+        self._begun += 1
+        slot = _Slot(handle, time.monotonic(), self._begun)
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
+        self._policy.add(slot.number)
         return slot
 
     def close(self) -> None:
@@ -197,6 +197,8 @@ class RayExecutor:
                 ray.kill(slot.handle)
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
+        for slot in self._slots:
+            self._policy.end(slot.number)
         self._slots = []
 
     # -- work -----------------------------------------------------------------------------------------------------
@@ -211,15 +213,10 @@ class RayExecutor:
         if self._instance is None:
             self._connect()
         self._provide(needs, len(tasks))
-        queue = Queue(tasks)
-        suspects: deque[Task] = deque()
-        tried: dict[str, int] = {}
-        waiting = len(queue)
+        self._policy.begin(tasks)
+        waiting = len(tasks)
         while waiting:
-            now = time.monotonic()
-            queue.extend(task for at, task in self._later if at <= now)
-            self._later = [(at, task) for at, task in self._later if at > now]
-            self._hand_out(queue, suspects)
+            self._hand_out()
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:
                 time.sleep(0.1)
@@ -237,18 +234,18 @@ class RayExecutor:
                 except RayTaskError as error:
                     if task is _READY:
                         self._not_ready(error)
-                        for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                        for lost, outcome in self._died(slot, error):
                             waiting -= 1
                             yield lost, outcome
                         continue
                     slot.flying.remove((ref, task))
-                    outcome_or_none = self._raised(task, error, tried)
+                    outcome_or_none = self._raised(slot, task, error)
                     if outcome_or_none is not None:
                         waiting -= 1
                         yield task, outcome_or_none
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
-                    for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                    for lost, outcome in self._died(slot, error):
                         waiting -= 1
                         yield lost, outcome
                     continue
@@ -256,20 +253,15 @@ class RayExecutor:
                 if task is _READY:
                     self._came_up(slot, value, clock)
                     continue
+                self._policy.done(slot.number, task)
                 waiting -= 1
                 yield task, value
 
-    def _hand_out(self, queue: Queue, suspects: deque[Task]) -> None:
-        up = [slot for slot in self._slots if slot.up]
-        for slot in up:
-            if suspects and not slot.flying:  # alone, so that it is known who was at work
-                self._send(slot, suspects.popleft())
-        depth = self._settings.in_flight
-        for level in range(depth):
-            for slot in up:
-                alone = len(slot.flying) == 1 and slot.flying[0][1].fingerprint in self._alone
-                if queue and len(slot.flying) == level and not alone:
-                    self._send(slot, queue.popleft())
+    def _hand_out(self) -> None:
+        slots = {slot.number: slot for slot in self._slots}
+        for number, task in self._policy.hand_out(time.monotonic()):
+            slot = slots[number]
+            slot.flying.append((slot.handle.run.remote(task), task))
 
     def _tell(self, told: Parts) -> None:
         """Pass on what the workers' journals say of the tasks that they work on; they are written once a second."""
@@ -280,9 +272,6 @@ class RayExecutor:
             said = last_part(self._context.run, slot.journal) if slot.journal and slot.flying else None
             if said is not None and said[0] == slot.flying[0][1].fingerprint:
                 told(slot.flying[0][1], said[1])
-
-    def _send(self, slot: _Slot, task: Task) -> None:
-        slot.flying.append((slot.handle.run.remote(task), task))
 
     def _came_up(self, slot: _Slot, value: tuple[str, int, str, str], clock: float) -> None:
         from importlib.metadata import version
@@ -295,6 +284,7 @@ class RayExecutor:
                 remedy="install the same version on all nodes",
             )
         slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
+        self._policy.ready(slot.number)
         if host == self._journal.host:
             self._journal.others.add(slot.pid)
         if self.start_seconds is None and all(other.up for other in self._slots):
@@ -309,18 +299,15 @@ class RayExecutor:
                 remedy="look at `ray status`: the cluster may be full",
             )
 
-    def _raised(self, task: Task, error: RayTaskError, tried: dict[str, int]) -> Failure | None:
+    def _raised(self, slot: _Slot, task: Task, error: RayTaskError) -> Failure | None:
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
         if what == "stop":
             raise cause
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
-        attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
-        if what == "fail" or attempts >= self._settings.attempts:
-            return failure(task, cause, attempts, str(error))
-        self._later.append((time.monotonic() + pause(attempts), task))
-        return None
+        tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
+        return None if tried is None else failure(task, cause, tried, str(error))
 
     def _not_ready(self, error: RayTaskError) -> None:
         """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""
@@ -330,9 +317,7 @@ class RayExecutor:
         if isinstance(cause, UserError) or (self._unready >= _STARTS and not any(slot.up for slot in self._slots)):
             raise cause
 
-    def _died(
-        self, slot: _Slot, error: Exception, queue: Queue, suspects: deque[Task], tried: dict[str, int]
-    ) -> list[tuple[Task, Receipt | Failure]]:
+    def _died(self, slot: _Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
@@ -342,28 +327,16 @@ class RayExecutor:
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
-        lost = [task for task in flying if task.fingerprint not in ended]
-        self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
-        queue.extendleft(reversed(lost[1:]))
-        if lost:
-            task = lost[0]
-            attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
-            if attempts >= self._settings.attempts:
-                message = f"the process that worked on it died {attempts} times (out of memory, or native code crashed)"
-                outcomes.append((task, Failure(task, "killed", message, attempts)))
-            else:
-                self._alone.add(task.fingerprint)
-                suspects.append(task)
-        self._restarts += 1
-        if self._restarts <= self._settings.actor_restarts:
+        death = self._policy.died(slot.number, ended)
+        lost = [task.fingerprint for task in death.lost]
+        self._journal.write("died", pid=slot.pid, lost=lost, message=str(error)[:500])
+        for k, (task, tried) in enumerate(death.failed):
+            message = f"no worker is left after {self._policy.deaths} died"
+            if death.poisoned and k == 0:
+                message = f"the process that worked on it died {tried} times (out of memory, or native code crashed)"
+            outcomes.append((task, Failure(task, "killed", message, tried)))
+        if death.replace:
             self._new_slot()
-        elif not self._slots:
-            message = f"no worker is left after {self._restarts} died"
-            for task in [*suspects, *queue, *(task for _, task in self._later)]:
-                outcomes.append((task, Failure(task, "killed", message, tried.get(task.fingerprint, 0))))
-            suspects.clear()
-            queue.clear()
-            self._later.clear()
         return outcomes
 
     def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:

@@ -12,7 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import overload
+from typing import Generic, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,18 @@ from swsdist.pipeline.task import Task, Values
 
 #: Bytes of records that stay in memory before a file is made.
 _IN_MEMORY = 1 << 20
+
+
+class Worked(Protocol):
+    """What a queue looks at."""
+
+    @property
+    def work(self) -> float:
+        """How much it is."""
+        ...
+
+
+P = TypeVar("P", bound=Worked)
 
 
 class Spool(Sequence[Task]):
@@ -62,6 +74,11 @@ class Spool(Sequence[Task]):
         return chosen
 
     @property
+    def works(self) -> Sequence[float]:
+        """Of each."""
+        return self._works
+
+    @property
     def work(self) -> float:
         """Of all together."""
         return float(np.sum(np.frombuffer(self._works, np.float64))) if self._works else 0.0
@@ -99,22 +116,22 @@ def together(several: Sequence[Spool]) -> Spool:
     return found
 
 
-class Queue:
+class Queue(Generic[P]):
     """Tasks, largest first: the last to end should be small. Those that come back go in front or behind.
 
     Args:
         tasks: all of them.
     """
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[P] = ()) -> None:
         self._tasks = tasks
         order = tasks.by_work() if isinstance(tasks, Spool) else _by_work(tasks)
         self._order = iter(order)
         self._left = len(tasks)  # of the order
-        self._front: deque[Task] = deque()
-        self._back: deque[Task] = deque()
+        self._front: deque[P] = deque()
+        self._back: deque[P] = deque()
 
-    def popleft(self) -> Task:
+    def popleft(self) -> P:
         """The next.
 
         Raises:
@@ -127,19 +144,19 @@ class Queue:
             return self._tasks[int(next(self._order))]
         return self._back.popleft()
 
-    def append(self, task: Task) -> None:
+    def append(self, task: P) -> None:
         """Behind all others."""
         self._back.append(task)
 
-    def appendleft(self, task: Task) -> None:
+    def appendleft(self, task: P) -> None:
         """In front of all others."""
         self._front.appendleft(task)
 
-    def extend(self, tasks: Iterable[Task]) -> None:
+    def extend(self, tasks: Iterable[P]) -> None:
         """Behind all others."""
         self._back.extend(tasks)
 
-    def extendleft(self, tasks: Iterable[Task]) -> None:
+    def extendleft(self, tasks: Iterable[P]) -> None:
         """In front of all others, the last first."""
         self._front.extendleft(tasks)
 
@@ -152,11 +169,11 @@ class Queue:
     def __len__(self) -> int:
         return len(self._front) + self._left + len(self._back)
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[P]:
         """Take out all that is left."""
         while len(self):
             yield self.popleft()
 
 
-def _by_work(tasks: Sequence[Task]) -> list[int]:
+def _by_work(tasks: Sequence[Worked]) -> list[int]:
     return sorted(range(len(tasks)), key=lambda place: -tasks[place].work)
