@@ -34,6 +34,7 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.redaction import is_signed, remember
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
@@ -247,6 +248,12 @@ def is_remote(path: str) -> bool:
         raise UserError(
             f"cannot read or write {scheme}://", where=path, remedy="give a local path, or an s3://bucket/name url"
         )
+    if is_signed(path):
+        raise UserError(
+            "this url is signed: whoever reads it in a store or a report may use it",
+            where=path,
+            remedy="name s3://bucket/name alone, with keys in the environment (AWS_ACCESS_KEY_ID, ...)",
+        )
     return True
 
 
@@ -372,6 +379,7 @@ def _connect(options: str, process: int, environment: tuple[tuple[str, str], ...
     import s3fs
 
     settings: dict[str, object] = json.loads(options)
+    remember(settings)
     found = dict(environment)
     endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
     clients = settings.get("client_kwargs", {})
