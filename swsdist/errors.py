@@ -1,6 +1,7 @@
 """Every error that swsdist raises on purpose.
 
-Each says what was wrong, where, and what to do about it. The class fixes the exit code of the command line:
+Each says what was wrong, where, and what to do about it, and no secret (`swsdist.redaction`). The class fixes the exit code of
+the command line:
 
 ====  ==========================================================
 code  meaning
@@ -17,6 +18,8 @@ code  meaning
 
 from __future__ import annotations
 
+from swsdist.redaction import redacted
+
 
 class SwsdistError(Exception):
     """Base of all errors that are not bugs.
@@ -30,10 +33,10 @@ class SwsdistError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.where = where
-        self.remedy = remedy
+        self.message = redacted(message)
+        self.where = where and redacted(where)
+        self.remedy = remedy and redacted(remedy)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message

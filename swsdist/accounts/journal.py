@@ -31,6 +31,7 @@ from swsdist.accounts.hardware import Description
 from swsdist.errors import StorageError
 from swsdist.io.failures import explained
 from swsdist.io.filesystem import Folder
+from swsdist.redaction import redacted
 
 #: Seconds between two puts of a journal on S3; what matters to others is put at once.
 _PUT_EVERY = 10.0
@@ -144,7 +145,8 @@ class Journal:
     def write(self, event: str, **values: object) -> None:
         """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
         _said[os.getpid()] = cpu = round(sum(cpu_seconds()), 4)
-        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **values})
+        told = {name: redacted(value) if isinstance(value, str) else value for name, value in values.items()}
+        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **told})
         with self._lock:
             if self._file is not None:
                 with explained(self._folder.path(self.name)):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import re
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -15,7 +17,8 @@ from typing import Any
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.errors import SwsdistError
+from swsdist.errors import SwsdistError, UserError
+from swsdist.redaction import names_secret, redacted
 
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
 COMMANDS = {
@@ -44,6 +47,8 @@ COMMANDS = {
     "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),
     "demo": ("start", "demo", "Make a small corpus and run everything on it."),
 }
+#: A key in a mapping, as it stands on the command line.
+_KEY = re.compile(r"(\w+)[\"']?\s*:")
 
 
 class Lazy(click.Group):
@@ -61,10 +66,13 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
         return command
 
-    def make_context(self, *args: Any, **values: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """Whoever reads the help may stop before its end."""
+        _demand_no_secret(args)
         with _reader_may_leave():
-            return super().make_context(*args, **values)
+            return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Whoever reads what a command prints may stop before its end, as `head` does."""
@@ -109,7 +117,9 @@ def _run() -> int:
     except click.exceptions.Exit as error:
         return int(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        print(redacted(said.getvalue()), end="", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, click.Abort):
         print("interrupted; run the same command again to go on", file=sys.stderr)
@@ -122,17 +132,41 @@ def _run() -> int:
         told = explain(error)
         if told is not None:
             return _tell(told, error)
-        traceback.print_exc()
+        _print_traceback(error)
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _demand_no_secret(words: Sequence[str]) -> None:
+    """That no key of the storage is on the command line, which every user of the machine can read, and Ray keeps.
+
+    Raises:
+        UserError: there is one.
+    """
+    for word in words:
+        key, _, value = word.removeprefix("--set=").partition("=")
+        if key.partition(".")[0] != "storage":
+            continue
+        for name in (key.rpartition(".")[2], *_KEY.findall(value)):
+            if names_secret(name):
+                raise UserError(
+                    "this is a secret: every user of the machine can read it on the command line (ps)",
+                    where=f"--set {key}, {name}",
+                    remedy="take it for lost; give the next one in the environment (AWS_SECRET_ACCESS_KEY), or in the "
+                    f"config as {name}: ${{VARIABLE}}",
+                )
 
 
 def _tell(told: SwsdistError, error: Exception) -> int:
     """Say what is wrong, and where in the program it was met to whoever asks for that (SWSDIST_TRACEBACK=1)."""
     if os.environ.get("SWSDIST_TRACEBACK", "0") not in ("", "0"):
-        traceback.print_exception(error)
+        _print_traceback(error)
     print(f"error: {told}", file=sys.stderr)
     return told.exit_code
+
+
+def _print_traceback(error: Exception) -> None:
+    print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 from swsdist.io.remote.scratch import scratch
+from swsdist.redaction import is_signed
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
@@ -298,6 +299,12 @@ def is_remote(path: str) -> bool:
     if scheme != "s3":
         raise UserError(
             f"cannot read or write {scheme}://", where=path, remedy="give a local path, or an s3://bucket/name url"
+        )
+    if is_signed(path):
+        raise UserError(
+            "this url is signed: whoever reads it in a store or a report may use it",
+            where=path,
+            remedy="name s3://bucket/name alone, with keys in the environment (AWS_ACCESS_KEY_ID, ...)",
         )
     return True
 

@@ -23,6 +23,7 @@ PACKAGE = ROOT / "swsdist"
 LEVELS = (
     (
         "types",
+        "redaction",
         "errors",
         "times",
         "text",

@@ -87,6 +87,16 @@ def test_set(swsdist, place: Path, sets: str, complaint: str) -> None:
     assert complaint in swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2).err
 
 
+@pytest.mark.parametrize(
+    "sets",
+    ["storage.secret=HUSHHUSH", "storage.client_kwargs.aws_session_token=HUSHHUSH", 'storage={"key": "HUSHHUSH"}'],
+)
+def test_a_secret_on_the_command_line(swsdist, place: Path, sets: str) -> None:
+    done = swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2)
+    assert "every user of the machine" in done.err
+    assert "HUSH" not in done.err + done.out
+
+
 @pytest.mark.parametrize("sets", ["search.distance", "search.distanse=cosine", "search.distance=hamming"])
 def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
     told = swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--set", sets, cwd=place, code=2).err

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
-from conftest import Scene
 
 #: A private instance, looked at from within and from outside; prints a line a fact.
 PRIVATE = """
@@ -98,7 +98,7 @@ print(swsdist.digest(done.folder)["all"])
 
 
 @pytest.mark.ray
-def test_a_ray_that_is_there_already_is_used_and_never_shut_down(scene: Scene, undisturbed: dict[str, str]) -> None:
+def test_a_ray_that_is_there_already_is_used_and_never_shut_down(scene: Any, undisturbed: dict[str, str]) -> None:
     env = {**scene.env, "HOME": scene.env["TMPDIR"]}
     command = [sys.executable, "-c", NOTEBOOK, str(scene.config)]
     said = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)

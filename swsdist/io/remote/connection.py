@@ -18,6 +18,8 @@ from pathlib import Path
 
 import s3fs
 
+from swsdist.redaction import remember
+
 #: What `storage.config_kwargs` may say otherwise: seconds to connect, seconds without a byte, attempts, connections a process.
 DEFAULTS: Mapping[str, object] = {
     "connect_timeout": 5,
@@ -74,6 +76,7 @@ def _made(
 ) -> s3fs.S3FileSystem:
     """`process` is only there to tell forks apart: a client's event loop does not survive one; `files`, to tell credentials."""
     settings: dict[str, object] = json.loads(options)
+    remember(settings)
     found = dict(environment)
     endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
     clients = settings.get("client_kwargs", {})

@@ -31,6 +31,7 @@ from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
+from swsdist.redaction import redacted
 
 
 class Executor(Protocol):
@@ -81,7 +82,7 @@ def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Fail
         return Failure(task, "data", str(error), attempts, traceback)
     reason = "system" if isinstance(error, OSError) else "bug"
     place = origin(traceback)
-    message = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    message = redacted(f"{type(error).__name__}: {error}") + (f" ({place})" if place else "")
     return Failure(task, reason, message, attempts, traceback)
 
 
