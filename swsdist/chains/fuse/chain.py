@@ -26,6 +26,7 @@ from swsdist.chains.search.align import Align
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
+from swsdist.chains.search.inputs.oddities import folds_of_steps
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.report.notices import summary
 from swsdist.chains.search.report.publish import FILES
@@ -44,6 +45,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: its options are wrong.
     """
     own, options = FuseInputs.of(config, ledger), options_of(config)
+    own.folds.update(folds_of_steps(config.calibrate))
     lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)
     rescored = (
         [Step("rescore", Rescore(), "search", {"joined": "union:joined"})] if options.missing == "rescore" else []

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speakers_meet
 from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.inputs.oddities import (
-    demand_channel_1,
+    demand_truth,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -93,6 +93,7 @@ class SearchInputs(ChainInputs):
         self.noted = Notices(strict=config.strict)
         self.tabled = False  # whether references are rows of a table
         self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
+        self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -298,7 +299,7 @@ class SearchInputs(ChainInputs):
         if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
             known = self.references
             if known is not None and known.num_rows:
-                demand_channel_1(self.documents, self.config.corpus.documents)
+                demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
         if "queries.cohort" in steps:
             _ = self.cohort
         if "search" in steps:
