@@ -111,7 +111,7 @@ def demand_folds(queries: Collection[str], folds: int) -> None:
         )
         raise UserError(
             f"crossfit fits each of {folds} folds of queries on the others, and {several}: there is nothing to fit on",
-            remedy="give references of more queries, or fit by oracle or a file that was fitted elsewhere (calibrate.fit, --fit)",
+            remedy="give references of more queries, or fit by oracle or a file of other data (calibrate.fit, --fit)",
         )
 
 
