@@ -122,7 +122,7 @@ def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path:
         own = ("--set", f"run={tmp_path}/{name}", "--set", f"index.store={place}/run/store")
         swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={given}", cwd=place)
         reports.append(json.loads((tmp_path / name / "report.json").read_text()))
-    assert reports[0]["measures"]["calibration"] == "file"
+    assert reports[0]["measures"]["calibration"] == "oracle"
     assert reports[0]["digest"] == reports[1]["digest"]
     assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
 

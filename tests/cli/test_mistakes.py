@@ -126,6 +126,9 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
+    new = ("run", "config.yaml", "--set", f"run={tmp_path}/new", "--set", f"calibrate.fit={tmp_path}/gone.json")
+    assert "there is no such file" in swsdist(*new, cwd=place, code=2).err
+    assert not (tmp_path / "new").exists()  # before any work
     shutil.copytree(place / "run", tmp_path / "run")
     own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err

@@ -13,7 +13,7 @@ from swsdist.chains.search.index import is_same
 from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.oddities import (
-    demand_channel_1,
+    demand_truth,
     demands_of,
     seconds_of,
     tell_of_durations,
@@ -175,7 +175,8 @@ class _Checking:
     def _references(self) -> Iterator[Finding]:
         table, notices = self._own.references, Notices()
         assert table is not None
-        demand_channel_1(self._own.documents, self._corpus.documents)
+        if table.num_rows:
+            demand_truth(self._own.documents, self._corpus.documents, table, self._own.folds)
         known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         if self._own.tabled and not self._own.placed:

@@ -171,7 +171,7 @@ def _all(
         except _OF_ALL:
             raise
         except _OF_A_POINT as error:
-            failed[name] = str(error)
+            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
             continue
         if _whole(outcome.course):
             done[name] = outcome.course

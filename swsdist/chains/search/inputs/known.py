@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speakers_meet
 from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
 from swsdist.chains.search.inputs.oddities import (
-    demand_channel_1,
+    demand_truth,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -82,18 +82,19 @@ class SearchInputs(ChainInputs):
     """Tables are read when first asked for. Plans of one ledger that agree on what is said here share it."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
-        self.config = config
-        self.ledger = ledger
+        self.config, self.ledger = config, ledger
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
-        #: Keys of what the store held, or had rejected, when its state was read.
-        self.known_before: frozenset[tuple[str, int]] = frozenset()
+        self.known_before: frozenset[tuple[str, int]] = (
+            frozenset()
+        )  # what the store held, or had rejected, when it was read
         self.compared: Compared | None = None  # by `index`, when it plans
-        #: What is odd in the tables.
-        self.noted = Notices(strict=config.strict)
+        self.noted = Notices(strict=config.strict)  # what is odd in the tables
         self.tabled = False  # whether references are rows of a table
         self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
+        self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
+        self.files: dict[str, Callable[[], object]] = {}  # by name: what reads the calibration that a plan of it names
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -281,8 +282,7 @@ class SearchInputs(ChainInputs):
         """Hours of audio, as far as the corpus table or the store tells."""
         if self.manifest is not None:
             return float(self.manifest.counts["seconds"]) / 3600
-        known: list[float | None] = self.documents["duration"].to_pylist()
-        return sum(value or 0.0 for value in known) / 3600
+        return float(sum(value or 0.0 for value in self.documents["duration"].to_pylist())) / 3600
 
     @property
     def state(self) -> dict[str, str]:
@@ -296,12 +296,13 @@ class SearchInputs(ChainInputs):
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need."""
-        if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
-            known = self.references
-            if known is not None and known.num_rows:
-                demand_channel_1(self.documents, self.config.corpus.documents)
+        scored = self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps
+        if scored and (known := self.references) is not None and known.num_rows:
+            demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
         if "queries.cohort" in steps:
             _ = self.cohort
+        for read in self.files.values() if "fit" in steps else ():
+            read()
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()

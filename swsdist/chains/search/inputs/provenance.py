@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from swsdist.calibrate.seen import ENTRY, occurrences, shares
 from swsdist.chains.search.inputs.known import SearchInputs
@@ -80,6 +81,12 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
         where=where,
         remedy="name the folder of a finished run, or a file below calibration/ in it",
     )
+
+
+def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
+    """What reads the calibration that a config names, by its name; empty where it names none."""
+    fit = config.calibrate.fit
+    return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
 
 
 def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs, notices: Notices) -> None:
