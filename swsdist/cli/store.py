@@ -160,7 +160,7 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
     opened = _opened(folder)
     frames = opened.features(doc_id, channel, track)
     if npy is not None:
-        np.save(npy, frames)
+        np.save(npy, frames, allow_pickle=False)
     if htk is not None:
         write_parameters(frames, opened.manifest.shift, Path(htk))
     if npy is not None or htk is not None:
