@@ -62,6 +62,8 @@ def test_pages_are_the_listing(place: str, request: pytest.FixtureRequest, tmp_p
     assert sorted(name for page in folder.pages("a") for name, _ in page) == ["a/x", "a/y"]
     assert folder.listing("a")["a/x"] == folder.info("a/x")
     assert folder.listing("none") == {}
+    with pytest.raises(OSError, match=r"folder|directory"):
+        folder.open("a").read()
 
 
 @pytest.mark.cluster
