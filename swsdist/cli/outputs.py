@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from swsdist.errors import UserError
+from swsdist.io.filesystem import is_remote
 from swsdist.report.pictures import demand_converter
 
 
@@ -53,6 +54,7 @@ class _Written(click.Path):
         """
         path = str(value)
         if not (self.allow_dash and path == "-"):
+            demand_local(path)
             check_ending(path, self.endings)
             check_place(path)
             if ".svg" in self.endings:
@@ -81,6 +83,7 @@ class _WrittenFolder(click.Path):
         Raises:
             UserError: it is a file, or it cannot be written to.
         """
+        demand_local(str(value))
         path = Path(str(value)).absolute()
         there = next(one for one in (path, *path.parents) if one.exists())
         if not there.is_dir():
@@ -221,6 +224,20 @@ def _is_of(folder: Path, out: Path) -> bool:
         return False
     root, place = folder.resolve(), out.resolve()
     return place.is_relative_to(root) and (place.parent != root or place.name in _OWN)
+
+
+def demand_local(path: str) -> None:
+    """Whether a path to write to is one of a disk.
+
+    Raises:
+        UserError: it is a url.
+    """
+    if is_remote(path):
+        raise UserError(
+            "what a command writes besides a run or a store goes to a disk",
+            where=path,
+            remedy="name a local file or folder, and copy it: aws s3 cp",
+        )
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ is the OSError that the system gives, since its reader knows best what that mean
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 import tempfile
@@ -28,7 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import UnsupportedOperation
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
@@ -108,7 +109,7 @@ class Folder:
         details = _ask(self.storage, url, lambda client: client.info(_key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
-        return _s3_info(details)
+        return Info(details["size"], _identity(details["size"], details["ETag"]))
 
     def identity(self, name: str) -> str:
         """What changes when the file changes; see `Info`."""
@@ -124,20 +125,36 @@ class Folder:
             unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
                 default the former is an error.
         """
+        return dict(sorted(one for page in self.pages(prefix, unreadable) for one in page))
+
+    def pages(
+        self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None
+    ) -> Iterator[list[tuple[str, Info]]]:
+        """The same as pages of at most a thousand names, so that a folder of millions takes no memory: on S3 in the order of
+        their names, on a disk in any.
+        """
         start = self.local(prefix)
         if start is not None:
-            found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable))
-        else:
-            url = self.path(prefix).rstrip("/")
-            # A trailing slash, or `runs/a` would also find the file `runs/a`.
-            details = _ask(self.storage, url, lambda client: client.find(_key(url) + "/", detail=True))
-            skip = len(_key(self.root)) + 1
-            found = {
-                key[skip:]: _s3_info(entry)
-                for key, entry in details.items()
-                if entry["type"] == "file" and not key.endswith("/")
-            }
-        return dict(sorted(found.items()))
+            names = _walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable)
+            while page := list(itertools.islice(names, 1000)):
+                yield page
+            return
+        url = self.path(prefix).rstrip("/")
+        bucket, _, key = _key(url).partition("/")
+        skip = len(_key(self.root).partition("/")[2])
+        # A trailing slash, or `runs/a` would also find the file `runs/a`.
+        asked = {"Bucket": bucket, **({"Prefix": f"{key}/"} if key else {})}
+        while True:
+            answer = _ask(self.storage, url, lambda client: client.call_s3("list_objects_v2", **asked))
+            found = cast(_Page, answer)
+            yield [
+                (one["Key"][skip:].removeprefix("/"), Info(one["Size"], _identity(one["Size"], one["ETag"])))
+                for one in found.get("Contents", ())
+                if not one["Key"].endswith("/")
+            ]
+            if not found.get("IsTruncated"):
+                return
+            asked["ContinuationToken"] = found["NextContinuationToken"]
 
     def files(self) -> Iterator[tuple[str, int]]:
         """Name and size of all files, in no order, a few at a time in memory; as `listing` otherwise.
@@ -385,12 +402,26 @@ class _Details(TypedDict):
     ETag: str
 
 
+class _Listed(TypedDict):
+    """An object of a page."""
+
+    Key: str
+    Size: int
+    ETag: str
+
+
+class _Page(TypedDict, total=False):
+    """The answer to ListObjectsV2."""
+
+    Contents: list[_Listed]
+    IsTruncated: bool
+    NextContinuationToken: str
+
+
 class _S3(Protocol):
     """What is used of s3fs here."""
 
     def info(self, path: str) -> _Details: ...
-
-    def find(self, path: str, *, detail: Literal[True]) -> dict[str, _Details]: ...
 
     def pipe_file(self, path: str, value: bytes, *, chunksize: int) -> None: ...
 
@@ -399,9 +430,9 @@ class _S3(Protocol):
     def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
 
 
-def _s3_info(details: _Details) -> Info:
-    etag = details["ETag"].strip('"')
-    return Info(details["size"], f"{details['size']}:{etag}")
+def _identity(size: int, etag: str) -> str:
+    bare = etag.strip('"')
+    return f"{size}:{bare}"
 
 
 def _flush_to_disk(file: Path) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from swsdist.errors import StorageError
+from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again
+from swsdist.io.remote.connection import connect
 from swsdist.testing.fault_proxy import KINDS, Fault, FaultProxy
 
 DATA = random.Random(1).randbytes(300_000)
@@ -188,3 +190,29 @@ def test_rules_in_a_file(s3: Any, tmp_path: Path) -> None:
         assert proxy.done == {"cut": 1, "503": 1}
     with pytest.raises(ValueError, match="is no kind of fault"):
         Fault("nonsense")
+
+
+def test_uploads_in_parts(folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A part that fails is sent again; if it fails for good, the others are removed, and nothing is published."""
+    monkeypatch.setattr(filesystem, "_PART", 5 << 20)
+    data = random.Random(2).randbytes(12_000_000)
+
+    def publish(name: str) -> None:
+        file = tmp_path / name
+        file.write_bytes(data)
+        folder.publish(file, name)
+
+    parts = Fault("500", ("PUT",), keys="partNumber=2", last=2)
+    proxy.faults = [parts, Fault("503", ("POST",), keys="uploadId", last=1)]
+    publish("large")
+    assert proxy.done == {"500": 2, "503": 1}
+    assert folder.info("large").size == len(data)
+    assert folder.read_bytes("large") == data
+    proxy.faults = [Fault("500", ("PUT",), keys="partNumber=3")]
+    with pytest.raises(StorageError, match="server failed"):
+        publish("lost")
+    assert not folder.exists("lost")
+    client = connect(folder.storage)
+    bucket, _, prefix = folder.root.removeprefix("s3://").partition("/")
+    left = client.call_s3("list_multipart_uploads", Bucket=bucket).get("Uploads", [])
+    assert [one["Key"] for one in left if one["Key"].startswith(prefix)] == []

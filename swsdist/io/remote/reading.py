@@ -8,6 +8,7 @@ What fails is fetched again by `swsdist.io.remote.again`, and never handed on.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import re
 from collections.abc import Mapping
@@ -81,6 +82,8 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
     def __init__(self, client: s3fs.S3FileSystem, url: str, ahead: int, storage: Mapping[str, object]) -> None:
         self._url, self._storage = url, storage
         super().__init__(client, _key(url), "rb", block_size=ahead)
+        if self.details["type"] != "file":  # s3fs opens a folder as a file without bytes
+            raise FileNotFoundError(errno.ENOENT, "is a folder", url)
 
     @property
     def etag(self) -> str:
