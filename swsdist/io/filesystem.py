@@ -28,6 +28,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
@@ -98,6 +99,18 @@ class Folder:
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
         return _s3_info(details)
+
+    def changed(self, name: str) -> float:
+        """When a file was last written, in seconds since 1970.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        local = self.local(name)
+        if local is not None:
+            return local.stat().st_mtime
+        with explained(self.path(name)):
+            return _s3(self.storage).info(_key(self.path(name)))["LastModified"].timestamp()
 
     def identity(self, name: str) -> str:
         """What changes when the file changes; see `Info`."""
@@ -317,6 +330,7 @@ class _Details(TypedDict):
     type: str
     size: int
     ETag: str
+    LastModified: datetime
 
 
 class _S3(Protocol):

@@ -7,7 +7,7 @@ size. Several plans may share a ledger: a task that several name is done once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -162,11 +162,26 @@ class Ledger:
             del listing[name]
         self._receipts[folder.root, stage] = {}
 
+    def keep(self, named: Collection[str]) -> None:
+        """Forget the receipts in the run folder of all tasks but these, and pack the others anew."""
+        stages = {name.removeprefix(f"{_FOLDER}/").removesuffix(".jsonl") for name in self.listing() if _is_pack(name)}
+        for stage in sorted(stages):
+            receipts = self.receipts(stage)
+            stay = sorted(set(receipts) & set(named))
+            if len(stay) < len(receipts):
+                lines = "\n".join(receipts[fingerprint].to_json() for fingerprint in stay)
+                self.run.write_bytes(pack_name(stage), lines.encode())
+        self.forget()
+
 
 def remove(folder: Folder, names: Iterable[str]) -> None:
     """Remove files, several at a time where that helps."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(folder.remove, names))
+
+
+def _is_pack(name: str) -> bool:
+    return name.startswith(f"{_FOLDER}/") and name.endswith(".jsonl")
 
 
 def _is_receipt(name: str, stage: str) -> bool:

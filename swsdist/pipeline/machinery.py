@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
@@ -33,7 +34,13 @@ _STOP = ("full", "quota", "read-only")
 
 
 class Machinery:
-    """The machinery of one run."""
+    """The machinery of one run.
+
+    Attributes:
+        heard: is told what the driver's journal is told.
+    """
+
+    heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, outcome: Outcome, config: Config) -> None:
         self.ledger = outcome.ledger
@@ -55,6 +62,9 @@ class Machinery:
             # What it shows is about to change; if this run is killed, no old report is taken for its own.
             self._remove_reports()
             self._journal = DriverJournal(self.ledger.run)
+            self._journal.heard = self.heard
+            if self.heard is not None:
+                self.heard("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
         return self._journal
 
     def _write_config(self) -> None:

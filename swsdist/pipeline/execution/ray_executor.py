@@ -32,7 +32,7 @@ from swsdist.accounts.journal import DriverJournal, Journal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
-from swsdist.pipeline.execution.executor import failure, pause, verdict
+from swsdist.pipeline.execution.executor import failure, note_retry, pause, verdict
 from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
@@ -186,9 +186,11 @@ class RayExecutor:
     def _end_actors(self) -> None:
         """End all actors; they work on nothing."""
         try:
+            for ref, _ in [waiting for slot in self._slots for waiting in slot.flying[1:]]:
+                ray.cancel(ref)  # the run is broken off
             closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
             if closing:
-                ray.wait(closing, num_returns=len(closing), timeout=5)
+                ray.wait(closing, num_returns=len(closing), timeout=5)  # one that is at work closes after its task
             for slot in self._slots:
                 ray.kill(slot.handle)
         except RayError as error:
@@ -292,6 +294,7 @@ class RayExecutor:
                 remedy="install the same version on all nodes",
             )
         slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
+        self._journal.write("up", host=host, pid=pid, journal=journal)
         if host == self._journal.host:
             self._journal.others.add(slot.pid)
         if self.start_seconds is None and all(other.up for other in self._slots):
@@ -316,6 +319,7 @@ class RayExecutor:
         attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
         if what == "fail" or attempts >= self._settings.attempts:
             return failure(task, cause, attempts, str(error))
+        note_retry(self._journal, task, attempts, cause)
         self._later.append((time.monotonic() + pause(attempts), task))
         return None
 
