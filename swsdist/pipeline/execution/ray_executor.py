@@ -33,7 +33,7 @@ from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.executor import failure, note_retry, pause, verdict
-from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
+from swsdist.pipeline.execution.ray_instance import Instance, ask_for, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -58,15 +58,19 @@ class _Actor:
         """
         from importlib.metadata import version
 
+        from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
 
+        self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads)
         return self._journal.host, os.getpid(), version("swsdist"), self._journal.name
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""
-        return self._worker.run(task)
+        receipt = self._worker.run(task)
+        self._metrics.count(receipt)
+        return receipt
 
     def close(self) -> None:
         """End the journal."""
@@ -115,6 +119,13 @@ class RayExecutor:
         wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
         self._journal.move(node_name())
+        self._ask(self._settings.workers or 0)
+
+    def _ask(self, workers: int) -> None:
+        """Where a cluster may grow, let it have room for as many workers as the config wants."""
+        settings = self._settings
+        if self._instance is not None and self._instance.guard is None and settings.workers is not None:
+            ask_for(workers, settings.cpus_per_worker, settings.memory_per_worker_gb)
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
         """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
@@ -178,6 +189,7 @@ class RayExecutor:
             return
         try:
             self._end_actors()
+            self._ask(0)
         finally:
             disconnect(self._instance)
             self._instance = None
