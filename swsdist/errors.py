@@ -12,7 +12,7 @@ code  meaning
 3     broken data: `DataError`
 4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was odd
       that is a warning without it: `OddError`
-130   interrupted; 143 terminated
+130   interrupted; 143 terminated, or cancelled: `CancelledError`
 ====  ==========================================================
 """
 
@@ -146,3 +146,9 @@ class IncompleteError(SwsdistError):
     """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`."""
 
     exit_code = 4
+
+
+class CancelledError(UserError):
+    """Somebody asked for the end of a run (`swsdist cancel`)."""
+
+    exit_code = 143

@@ -21,7 +21,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypedDict, cast
@@ -215,12 +215,24 @@ class Journal:
 
 
 class DriverJournal(Journal):
-    """The driver's journal also accounts for the processes that it started, except those that keep their own."""
+    """The driver's journal also accounts for the processes that it started, except those that keep their own.
+
+    Attributes:
+        heard: is told each event and its values.
+    """
+
+    heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
         self.others: set[int] = set()
         self._daemons: dict[int, float] = {}  # CPU s of processes that it started, those that are gone included
         super().__init__(folder, "driver")
+
+    def write(self, event: str, **values: object) -> None:
+        """Add a line, and tell it."""
+        super().write(event, **values)
+        if self.heard is not None:
+            self.heard(event, values)
 
     def memory(self) -> int:
         """PSS of the driver and of the daemons it started; notes the CPU time of the latter."""

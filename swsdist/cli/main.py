@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,11 @@ from typing import Any
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.errors import SwsdistError, UserError
+from swsdist.errors import CancelledError, SwsdistError, UserError
 from swsdist.redaction import names_secret, redacted
+
+#: Seconds that a process that was told to end may take for it.
+_END_WITHIN = 9.0
 
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
 COMMANDS = {
@@ -39,6 +43,8 @@ COMMANDS = {
     "report": ("running", "report", "Write the report of a run anew."),
     "export": ("running", "export", "Write a run's detections for other programs."),
     "status": ("looking", "status", "What a run is doing, or was doing when it died."),
+    "cancel": ("operating", "cancel", "End a run from any host; what was computed is kept."),
+    "clean": ("operating", "clean", "Remove what no plan of a run, and no state of a store, names."),
     "digest": ("looking", "digest", "One SHA-256 of what a run computed."),
     "phones": ("phones", "phones", "Strings of phones, by a phoneme recogniser of BUT's phnrec."),
     "paper": ("paper", "paper", "Figures and tables that are there in the form that a paper wants."),
@@ -106,7 +112,12 @@ def cli() -> None:
 def main() -> None:
     """The entry point: errors become messages and exit codes (swsdist.errors)."""
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(_run())
+    try:
+        sys.exit(_run())
+    except SystemExit:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # a library may raise another in place of ours
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
 
 
 def _run() -> int:
@@ -124,6 +135,9 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort):
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130
+    except CancelledError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     except SwsdistError as error:
         return _tell(error, error)
     except Exception as error:
@@ -180,8 +194,12 @@ def _reader_may_leave() -> Iterator[None]:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    """End as if interrupted: locks are released, Ray is shut down."""
-    sys.exit(143)
+    """End as if interrupted: locks are released, Ray is shut down; if that takes too long, end nevertheless."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    late = threading.Timer(_END_WITHIN, os._exit, [128 + number])
+    late.daemon = True
+    late.start()
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
+@click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
 @_STRICT
 @_DRY
 @allow_commands
@@ -70,6 +71,7 @@ def run(
     redo_from: str | None,
     only: str | None,
     keep_going: bool,
+    events: str | None,
     strict: bool,
     dry_run: bool,
 ) -> int:
@@ -88,6 +90,7 @@ def run(
         redo_from=redo_from,
         only=only,
         keep_going=keep_going,
+        events=events,
     )
 
 
@@ -178,6 +181,7 @@ def go(
     redo_from: str | None = None,
     only: str | None = None,
     keep_going: bool = False,
+    events: str | None = None,
 ) -> int:
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
@@ -191,8 +195,15 @@ def go(
         return _dry(loaded, choice)
     from swsdist.cli.progress import progress
 
-    result = api.run(loaded, choice=choice, progress=progress())
-    return _tell(result)
+    if events is None:
+        return _tell(api.run(loaded, choice=choice, progress=progress()))
+    from swsdist.cli.eventing import events_to
+    from swsdist.cli.outputs import demand_apart
+    from swsdist.config.section import paths_in
+
+    demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
+    with events_to(events, progress()) as watching:
+        return _tell(api.run(loaded, choice=choice, progress=watching))
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:

@@ -27,6 +27,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
@@ -111,6 +112,18 @@ class Folder:
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
         return Info(details["size"], _identity(details["size"], details["ETag"]))
 
+    def changed(self, name: str) -> float:
+        """When a file was last written, in seconds since 1970.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        local = self.local(name)
+        if local is not None:
+            return local.stat().st_mtime
+        url = self.path(name)
+        return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
+
     def identity(self, name: str) -> str:
         """What changes when the file changes; see `Info`."""
         return self.info(name).identity
@@ -142,19 +155,14 @@ class Folder:
         url = self.path(prefix).rstrip("/")
         bucket, _, key = _key(url).partition("/")
         skip = len(_key(self.root).partition("/")[2])
+        from swsdist.io.remote.pages import pages_below
+
         # A trailing slash, or `runs/a` would also find the file `runs/a`.
-        asked = {"Bucket": bucket, **({"Prefix": f"{key}/"} if key else {})}
-        while True:
-            answer = _ask(self.storage, url, lambda client: client.call_s3("list_objects_v2", **asked))
-            found = cast(_Page, answer)
+        for some in pages_below(lambda **asked: self._listed(bucket, **asked), f"{key}/" if key else ""):
             yield [
                 (one["Key"][skip:].removeprefix("/"), Info(one["Size"], _identity(one["Size"], one["ETag"])))
-                for one in found.get("Contents", ())
-                if not one["Key"].endswith("/")
+                for one in some
             ]
-            if not found.get("IsTruncated"):
-                return
-            asked["ContinuationToken"] = found["NextContinuationToken"]
 
     def files(self) -> Iterator[tuple[str, int]]:
         """Name and size of all files, in no order, a few at a time in memory; as `listing` otherwise.
@@ -229,7 +237,7 @@ class Folder:
         bucket, _, key = _key(url).partition("/")
         etag = None if identity is None else identity.partition(":")[2]
         made = _ask(self.storage, url, lambda client: put_if(client.call_s3, bucket, key, data, etag))
-        return None if made is None else _s3_info({"type": "file", "size": len(data), "ETag": made}).identity
+        return None if made is None else _identity(len(data), made)
 
     def publish(self, local_file: Path, name: str) -> None:
         """Put a finished local file in its place, at once. The local file is used up by it."""
@@ -400,22 +408,7 @@ class _Details(TypedDict):
     type: str
     size: int
     ETag: str
-
-
-class _Listed(TypedDict):
-    """An object of a page."""
-
-    Key: str
-    Size: int
-    ETag: str
-
-
-class _Page(TypedDict, total=False):
-    """The answer to ListObjectsV2."""
-
-    Contents: list[_Listed]
-    IsTruncated: bool
-    NextContinuationToken: str
+    LastModified: datetime
 
 
 class _S3(Protocol):

@@ -23,36 +23,12 @@ from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, point
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
+from swsdist.pipeline.operation.progress import Progress as Progress
+from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of
 from swsdist.pipeline.records.spool import Spool, together
 from swsdist.pipeline.task import Failure, Receipt, Task
-
-
-class Progress:
-    """The driver reports its progress to this class; the base class keeps silent."""
-
-    def before(self, run: str) -> Progress:
-        """Who reports on a run that comes before this one, of that name; called when it begins."""
-        return self
-
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio to go through."""
-
-    def part(self, step: Step, task: Task, part: float) -> None:
-        """A task that runs has done this part of its work, 0 to 1; told a few times a second at most."""
-
-    def task(self, step: Step, outcome: Receipt | Failure) -> None:
-        """A task has come to its end."""
-
-    def end(self, step: Step, wall: float) -> None:
-        """A step has; it took so many seconds."""
-
-    def note(self, text: str) -> None:
-        """Something is worth a line: a lock that is watched, a node that is not used."""
-
-    def close(self) -> None:
-        """The last step has, or the run was broken off."""
 
 
 def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
@@ -96,7 +72,9 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
+            progress = watch = stack.enter_context(watched(outcome, progress))
             machinery = stack.enter_context(machinery_of(outcome, first, progress.note))
+            machinery.heard = watch.heard
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
                 if not choice.keep_going and _waits(name, courses.values()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -233,6 +233,19 @@ class Ledger:
         self._remove(place, [*known.loose, *known.packs])
         self._known[self.folder(place).root, stage] = _Known(Receipts())
 
+    def keep(self, named: Collection[str]) -> None:
+        """Forget the receipts in the run folder of all tasks but these, and pack the others anew."""
+        names = names_of(sorted(named))
+        packs = (_PACK.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
+        for stage in sorted({pack["stage"] for pack in packs if pack is not None}):
+            known = self._of(stage, "")
+            rows = known.receipts.find(names)
+            rows = rows[rows >= 0]
+            if len(rows) < len(known.receipts):
+                self._write("", pack_name(stage), known.receipts.table().take(pa.array(np.sort(rows))))
+                self._remove("", [*known.loose, *(one for one in known.packs if one != pack_name(stage))])
+        self.forget()
+
 
 def remove(folder: Folder, names: Iterable[str]) -> None:
     """Remove files, several at a time where that helps."""
@@ -258,6 +271,9 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
                 receipts.add(receipt)
     return known
 
+
+#: A file of many receipts.
+_PACK = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(\.[0-9a-f]{{32}})?\.(parquet|jsonl)")
 
 #: Names of files that `demand_inside` refuses.
 _ODD = r"(^|/)\.{0,2}(/|$)|\x00"

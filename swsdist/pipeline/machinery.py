@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
@@ -34,7 +35,13 @@ _STOP = ("full", "quota", "read-only")
 
 
 class Machinery:
-    """The machinery of one run; `note` is told what is worth a line."""
+    """The machinery of one run; `note` is told what is worth a line.
+
+    Attributes:
+        heard: is told what the driver's journal is told.
+    """
+
+    heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, outcome: Outcome, config: Config, note: Callable[[str], None]) -> None:
         self.ledger = outcome.ledger
@@ -57,6 +64,9 @@ class Machinery:
             # What it shows is about to change; if this run is killed, no old report is taken for its own.
             self._remove_reports()
             self._journal = DriverJournal(self.ledger.run)
+            self._journal.heard = self.heard
+            if self.heard is not None:
+                self.heard("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
         return self._journal
 
     def _write_config(self) -> None:

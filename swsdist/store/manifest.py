@@ -46,6 +46,9 @@ from swsdist.types import DOCUMENTS, REJECTED
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/3"
 
+#: What the names of a store's own files begin with, but for its manifest.
+PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
+
 #: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
 StoreKind = str
 

@@ -32,6 +32,8 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("corpus", "describe"),
         ("corpus", "describe", "gone.yaml"),
         ("status",),
+        ("cancel",),
+        ("clean",),
         ("sweep",),
         ("sweep", "gone.yaml"),
         ("bench",),
@@ -146,6 +148,9 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
     ("arguments", "complaint"),
     [
         (("status", "corpus"), "not a run folder"),
+        (("status", "corpus", "--follow"), "not a run folder"),
+        (("cancel", "corpus"), "not a run folder"),
+        (("clean", "corpus"), "this is neither a run folder nor a store"),
         (("digest", "corpus"), "not a run folder"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),

@@ -7,9 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypedDict, cast
 
 
-class _Object(TypedDict):
+class Object(TypedDict):
+    """An object of a page."""
+
     Key: str
     Size: int
+    ETag: str
 
 
 class _Prefix(TypedDict):
@@ -19,10 +22,21 @@ class _Prefix(TypedDict):
 class _Page(TypedDict, total=False):
     """An answer of list_objects_v2."""
 
-    Contents: list[_Object]
+    Contents: list[Object]
     CommonPrefixes: list[_Prefix]
     IsTruncated: bool
     NextContinuationToken: str
+
+
+def pages_below(ask: Callable[..., Mapping[str, object]], prefix: str) -> Iterator[list[Object]]:
+    """The objects in the order of their names, a page at a time.
+
+    Args:
+        ask: list_objects_v2 of a bucket, of its further parameters.
+        prefix: ends with `/`, or is empty.
+    """
+    for page in _pages(ask, prefix):
+        yield [one for one in page.get("Contents", ()) if not one["Key"].endswith("/")]
 
 
 def files_below(ask: Callable[..., Mapping[str, object]], prefix: str) -> Iterator[tuple[str, int]]:

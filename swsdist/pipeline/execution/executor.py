@@ -86,6 +86,13 @@ def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Fail
     return Failure(task, reason, message, attempts, traceback)
 
 
+def note_retry(journal: Journal, task: Task, attempt: int, error: Exception) -> None:
+    """Say in the driver's journal that a task will be tried again."""
+    with suppress(StorageError):  # the disk may be full
+        told = {"stage": task.stage, "task": task.fingerprint, "label": task.label}
+        journal.write("retry", **told, attempt=attempt, message=str(error).partition("\n")[0][:500])
+
+
 class Serial:
     """The serial executor runs one task after the other in this process."""
 
@@ -123,6 +130,7 @@ class Serial:
                     self._journal.write("error", fingerprint=task.fingerprint, traceback=text)
                 if what == "fail" or attempt == self._settings.attempts:
                     return failure(task, error, attempt, text)
+                note_retry(self._journal, task, attempt, error)
             time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")
 

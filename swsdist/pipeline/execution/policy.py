@@ -212,6 +212,10 @@ class Policy(Generic[P]):
         self._later.append((now + pause(tried), task))
         return None
 
+    def tried(self, task: P) -> int:
+        """How often a task of this stage was tried in vain."""
+        return self._tried.get(task.fingerprint, 0)
+
     def _try(self, task: P) -> int:
         self._tried[task.fingerprint] = self._tried.get(task.fingerprint, 0) + 1
         return self._tried[task.fingerprint]

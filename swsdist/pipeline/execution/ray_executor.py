@@ -30,9 +30,9 @@ from swsdist.accounts.journal import DriverJournal, Journal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
-from swsdist.pipeline.execution.executor import failure, verdict
+from swsdist.pipeline.execution.executor import failure, note_retry, verdict
 from swsdist.pipeline.execution.policy import Policy
-from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
+from swsdist.pipeline.execution.ray_instance import Instance, ask_for, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -57,15 +57,19 @@ class _Actor:
         """
         from importlib.metadata import version
 
+        from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
 
+        self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads)
         return self._journal.host, os.getpid(), version("swsdist"), self._journal.name
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""
-        return self._worker.run(task)
+        receipt = self._worker.run(task)
+        self._metrics.count(receipt)
+        return receipt
 
     def close(self) -> None:
         """End the journal."""
@@ -117,6 +121,13 @@ class RayExecutor:
         wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
         self._journal.move(node_name())
+        self._ask(self._settings.workers or 0)
+
+    def _ask(self, workers: int) -> None:
+        """Where a cluster may grow, let it have room for as many workers as the config wants."""
+        settings = self._settings
+        if self._instance is not None and self._instance.guard is None and settings.workers is not None:
+            ask_for(workers, settings.cpus_per_worker, settings.memory_per_worker_gb)
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
         """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
@@ -182,6 +193,7 @@ class RayExecutor:
             return
         try:
             self._end_actors()
+            self._ask(0)
         finally:
             disconnect(self._instance)
             self._instance = None
@@ -190,9 +202,11 @@ class RayExecutor:
     def _end_actors(self) -> None:
         """End all actors; they work on nothing."""
         try:
+            for ref, _ in [waiting for slot in self._slots for waiting in slot.flying[1:]]:
+                ray.cancel(ref)  # the run is broken off
             closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
             if closing:
-                ray.wait(closing, num_returns=len(closing), timeout=5)
+                ray.wait(closing, num_returns=len(closing), timeout=5)  # one that is at work closes after its task
             for slot in self._slots:
                 ray.kill(slot.handle)
         except RayError as error:
@@ -285,6 +299,7 @@ class RayExecutor:
             )
         slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
         self._policy.ready(slot.number)
+        self._journal.write("up", host=host, pid=pid, journal=journal)
         if host == self._journal.host:
             self._journal.others.add(slot.pid)
         if self.start_seconds is None and all(other.up for other in self._slots):
@@ -307,7 +322,10 @@ class RayExecutor:
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
         tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
-        return None if tried is None else failure(task, cause, tried, str(error))
+        if tried is not None:
+            return failure(task, cause, tried, str(error))
+        note_retry(self._journal, task, self._policy.tried(task), cause)
+        return None
 
     def _not_ready(self, error: RayTaskError) -> None:
         """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""

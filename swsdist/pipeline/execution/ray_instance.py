@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import ray
 from ray._private import ray_constants
+from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
 from swsdist.errors import UserError
@@ -109,6 +110,12 @@ def connect(address: str | None, cpus: int) -> Instance:
         disconnect(instance)
         raise
     return instance
+
+
+def ask_for(workers: int, cpus: int, memory_gb: float) -> None:
+    """Tell an autoscaler of the cluster, if there is one, for how many workers there should be room."""
+    with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
+        request_resources(bundles=[{"CPU": cpus, "memory": int(memory_gb * 1e9)}] * workers)
 
 
 def disconnect(instance: Instance) -> None:
