@@ -17,6 +17,7 @@ NAMES = (
     "calibration_steps",
     "engine",
     "fixed_point",
+    "forecasts",
     "sweeps",
     "systems",
     "quality",

@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.errors import UserError
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
-from swsdist.pipeline.forecast.costs import StepCost, line_of
+from swsdist.pipeline.forecast.costs import StepCost, informed, line_of
 from swsdist.pipeline.forecast.forecast import forecast, loads_of, measured
 from swsdist.pipeline.forecast.simulator import Simulated, Simulator
 
@@ -134,8 +134,19 @@ def test_a_line_through_receipts() -> None:
 
 def cost(name: str, work: list[float], **values: object) -> StepCost:
     given: dict[str, object] = {
-        "unit": "s", "fixed": 0.0, "per_work": 0.01, "factors": np.ones(1), "bytes_per_work": 0.0, "driver_s": 0.0,
-        "gap_s": 0.0, "cpu_s": 0.0, "in_driver": False, "with_hours": "larger", "with_queries": "same", **values,
+        "unit": "s",
+        "fixed": 0.0,
+        "per_work": 0.01,
+        "factors": np.ones(1),
+        "walls": 0.01 * np.array(work),
+        "bytes_per_work": 0.0,
+        "driver_s": 0.0,
+        "gap_s": 0.0,
+        "cpu_s": 0.0,
+        "in_driver": False,
+        "with_hours": "larger",
+        "with_queries": "same",
+        **values,
     }
     return StepCost(name=name, work=np.array(work), **given)  # type: ignore[arg-type]
 
@@ -163,6 +174,16 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
     assert told.node_hours == pytest.approx(2 * told.wall_s / 3600)
     assert told.price == pytest.approx(3 * told.node_hours)
     assert told.low_s <= told.wall_s <= told.high_s
+
+
+def test_runs_of_two_sizes_tell_what_grows() -> None:
+    """Tasks of 2 s + 0.01 s a unit: one run of equal tasks takes it all for growing, another size tells them apart."""
+    small, large = (
+        cost("reduce", [size] * 2, per_work=2 / size + 0.01, walls=np.full(2, 2 + 0.01 * size))
+        for size in (100.0, 400.0)
+    )
+    assert informed([small])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(30)
+    assert informed([small], [large])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(12)
 
 
 def test_what_cannot_be_foreseen() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -38,7 +38,8 @@ class StepCost:
         unit: of its tasks' work.
         work: of each task, float64 (n,).
         fixed, per_work: s of a task, and s a unit of work.
-        factors: by how much tasks took longer or shorter, float64 (n,); about 1.
+        factors: by how much tasks took longer or shorter, float64; about 1.
+        walls: wall seconds of each task, float64 (n,).
         bytes_per_work: read and written.
         driver_s: between the last task of the step before and its first.
         gap_s: between two tasks of a worker.
@@ -52,6 +53,7 @@ class StepCost:
     fixed: float
     per_work: float
     factors: NDArray[np.float64]
+    walls: NDArray[np.float64]
     bytes_per_work: float
     driver_s: float
     gap_s: float
@@ -65,24 +67,16 @@ class StepCost:
         seconds = (self.fixed + self.per_work * work) * float(self.factors[draw.randrange(len(self.factors))])
         return Job(name, work, seconds, round(self.bytes_per_work * work))
 
-    @property
-    def seconds(self) -> float:
-        """Wall seconds of all its tasks, one after the other."""
-        return float(((self.fixed + self.per_work * self.work) * self.factors).sum())
-
 
 def costs_of(course: Course) -> list[StepCost]:
-    """Of all steps of a run that were done, in their order; a step whose receipts are gone is left out."""
-    planned = course.plan.steps
+    """Of all steps of a run that came to their ends, in their order."""
     found = []
     before: float | None = None
-    for step in (step for step in course.chain.steps if step.name in planned):
-        known = course.ledger.receipts(step.stage.name, course.place(step))
-        receipts = [known[name] for name in planned[step.name].tasks if name in known]
+    for step in course.chain.steps:
+        receipts = course.receipts(step.name)
         if not receipts:
             continue
-        began = min(receipt.started for receipt in receipts)
-        between = 0.0 if before is None else began - before
+        between = 0.0 if before is None else min(receipt.started for receipt in receipts) - before
         found.append(cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0))
         before = max(receipt.finished for receipt in receipts)
     return found
@@ -93,7 +87,6 @@ def cost_of(step: Step, receipts: Sequence[Receipt], driver_s: float = 0.0) -> S
     work = np.array([receipt.work for receipt in receipts], np.float64)
     wall = np.array([receipt.cost.wall for receipt in receipts], np.float64)
     fixed, per_work = line_of(work, wall)
-    told = fixed + per_work * work
     moved = sum(receipt.cost.bytes_read + receipt.cost.bytes_written for receipt in receipts)
     return StepCost(
         name=step.name,
@@ -101,7 +94,8 @@ def cost_of(step: Step, receipts: Sequence[Receipt], driver_s: float = 0.0) -> S
         work=work,
         fixed=fixed,
         per_work=per_work,
-        factors=np.divide(wall, told, out=np.ones_like(wall), where=told > 0),
+        factors=_factors(work, wall, fixed, per_work),
+        walls=wall,
         bytes_per_work=moved / max(1.0, float(work.sum())),
         driver_s=driver_s,
         gap_s=_gap(receipts),
@@ -112,17 +106,40 @@ def cost_of(step: Step, receipts: Sequence[Receipt], driver_s: float = 0.0) -> S
     )
 
 
-def line_of(work: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float]:
+def informed(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
+    """Steps of a run, whose lines go through the receipts of other runs of the same config too, with more or less data.
+
+    One run alone can hardly tell what of a task's time grows with its work: its tasks are much of one size.
+    """
+    found = []
+    for cost in costs:
+        same = [cost, *(one for some in others for one in some if one.name == cost.name)]
+        work = np.concatenate([one.work for one in same])
+        wall = np.concatenate([one.walls for one in same])
+        fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _FITTED_FROM)
+        found.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
+    return found
+
+
+def _factors(
+    work: NDArray[np.float64], wall: NDArray[np.float64], fixed: float, per_work: float
+) -> NDArray[np.float64]:
+    told = fixed + per_work * work
+    return np.divide(wall, told, out=np.ones_like(wall), where=told > 0)
+
+
+def line_of(work: NDArray[np.float64], seconds: NDArray[np.float64], least: int = _FITTED_FROM) -> tuple[float, float]:
     """a and b of a + b work, neither negative, by least squares; a is 0 where works differ too little.
 
     Args:
         work, seconds: of tasks, (n,).
+        least: tasks that it takes.
     """
     total = float(work.sum())
     if total <= 0:
         return float(seconds.mean()), 0.0
     through = float(seconds.sum()) / total
-    if len(work) < _FITTED_FROM or work.max() < _APART * max(work.min(), 1e-9):
+    if len(work) < least or work.max() < _APART * max(work.min(), 1e-9):
         return 0.0, through
     slope, level = np.polyfit(work, seconds, 1)
     if level < 0:

@@ -33,7 +33,7 @@ def as_json(told: Forecast) -> str:
         "node_failures": told.run.failures,
         "lost_s": told.run.lost,
         "failed_tasks": told.run.failed,
-        "steps": [{**asdict(step), "waiting": step.waiting} for step in told.steps],
+        "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in told.steps],
     }
     return json.dumps(_finite(values), indent=1, allow_nan=False)
 
