@@ -112,6 +112,7 @@ def bench(
 @click.option(
     "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with all these; kinds of nodes."
 )
+@click.option("--driver-ms", type=float, default=1.0, show_default=True, help="Milliseconds of the driver a task.")
 @click.option("--until", metavar="STEP", help="The last step to count.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of draws and failures.")
@@ -121,6 +122,7 @@ def forecast(
     hours: float | None,
     queries: float | None,
     cluster: str | None,
+    driver_ms: float,
     until: str | None,
     repeats: int,
     seed: int,
@@ -159,6 +161,7 @@ def forecast(
         queries=queries,
         repeats=repeats,
         seed=seed,
+        driver_task_s=driver_ms / 1000,
     )
     if as_json:
         from swsdist.pipeline.forecast.told import as_json as json_of
@@ -196,17 +199,15 @@ def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
 
 
 def _show(told: Forecast) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from swsdist.report.summary import short, span
+    from swsdist.report.tables import Table, text_lines
 
-    table = Table("step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", "bound by", box=None)
+    rows = []
     for step in told.steps:
         times = (step.wall, step.driver, step.ideal, step.waiting, step.longest)
-        table.add_row(step.name, str(step.tasks), *map(span, times), step.bound)
-    console = Console()
-    console.print(table)
+        rows.append([step.name, str(step.tasks), *map(span, times), step.bound])
+    columns = ["step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", "bound by"]
+    table = Table(f"Forecast of {len(rows)} steps", columns, rows, texts=(0, 7))
     nodes = "1 node" if told.cluster.nodes == 1 else f"{told.cluster.nodes} nodes"
     workers = "1 worker" if told.run.workers == 1 else f"{told.run.workers} workers"
     queries = f" with {short(told.queries)} query examples" if told.queries else ""
@@ -217,9 +218,13 @@ def _show(told: Forecast) -> None:
         f"of the wall: driver alone {told.share('driver'):.1%}, all workers busy {told.share('ideal'):.1%}, "
         f"some waiting {told.share('waiting'):.1%}; workers at tasks that count: {told.efficiency:.1%}",
     ]
+    if told.took is not None:
+        hours, wall, by = told.took
+        lines.append(
+            f"it is told from {short(hours)} hours that took {span(wall)} with {by} worker{'' if by == 1 else 's'}"
+        )
     if told.run.failures:
         lines.append(f"failures of nodes: {told.run.failures}; work lost: {span(told.run.lost)}")
     if told.run.failed:
         lines.append(f"tasks that fail for good: {told.run.failed}; raise executor.actor_restarts or executor.attempts")
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+    print("\n".join([*text_lines(table), "", *lines]))

@@ -80,6 +80,9 @@ def test_dry_run_says_what_is_left(swsdist, place: Path, tmp_path: Path) -> None
 def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Path) -> None:
     ask = ("forecast", "run", "--until", "normalise")
     assert re.search(r"hours with \d+ query examples on 1 node, 1 worker:", swsdist(*ask, cwd=place).out)
+    itself = json.loads(swsdist(*ask, "--start-s", "0", "--json", cwd=place).out)
+    assert itself["took"]["workers"] == 1
+    assert itself["wall_s"] == pytest.approx(itself["took"]["wall_s"], rel=0.25)
     more = ("--hours", "100", "--nodes", "10", "--cpus", "4", "--price", "2")
     told = json.loads(swsdist(*ask, *more, "--json", cwd=place).out)
     assert told["schema"] == "swsdist-forecast/1"

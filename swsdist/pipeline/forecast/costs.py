@@ -45,6 +45,8 @@ class StepCost:
         gap_s: between two tasks of a worker.
         cpu_s: of all tasks.
         in_driver, with_hours, with_queries: as of its stage.
+        span_s: from its first task's beginning to its last one's end.
+        processes: that did its tasks.
     """
 
     name: str
@@ -61,6 +63,8 @@ class StepCost:
     in_driver: bool
     with_hours: Growth
     with_queries: Growth
+    span_s: float = 0.0
+    processes: int = 1
 
     def job(self, name: str, work: float, draw: random.Random) -> Job:
         """A task of so much work."""
@@ -103,6 +107,8 @@ def cost_of(step: Step, receipts: Sequence[Receipt], driver_s: float = 0.0) -> S
         in_driver=step.stage.in_driver,
         with_hours=step.stage.with_hours,
         with_queries=step.stage.with_queries,
+        span_s=max(receipt.finished for receipt in receipts) - min(receipt.started for receipt in receipts),
+        processes=len({(receipt.host, receipt.pid) for receipt in receipts}),
     )
 
 

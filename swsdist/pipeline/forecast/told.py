@@ -21,6 +21,7 @@ def as_json(told: Forecast) -> str:
         "cluster": asdict(told.cluster),
         "hours": told.hours,
         "query_examples": told.queries,
+        "took": None if told.took is None else dict(zip(("hours", "wall_s", "workers"), told.took, strict=True)),
         "wall_s": told.wall_s,
         "low_s": told.low_s,
         "high_s": told.high_s,
