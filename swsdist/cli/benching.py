@@ -112,7 +112,9 @@ def bench(
 @click.option(
     "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with all these; kinds of nodes."
 )
-@click.option("--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Milliseconds of the driver a task.")
+@click.option(
+    "--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Milliseconds of the driver a task."
+)
 @click.option("--until", metavar="STEP", help="The last step to count.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of draws and failures.")
