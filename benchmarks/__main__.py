@@ -18,6 +18,7 @@ NAMES = (
     "engine",
     "fixed_point",
     "journals",
+    "forecasts",
     "sweeps",
     "systems",
     "quality",

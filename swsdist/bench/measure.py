@@ -15,13 +15,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swsdist.audio.commands import are_permitted
 from swsdist.bench.points import Point
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.errors import IncompleteError, UserError
-from swsdist.pipeline.course import Course, recorded
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Course
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
 from swsdist.pipeline.forecast.costs import costs_of
 from swsdist.pipeline.forecast.forecast import forecast, measured, rules_of
+from swsdist.pipeline.inspection.recorded import remains
 
 #: Runs a config, whose file this is, to its report.
 Runs = Callable[[Path], None]
@@ -69,7 +72,8 @@ def in_a_process(path: Path) -> None:
     Raises:
         IncompleteError: it did not come to its end.
     """
-    command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path)]
+    allowed = ["--allow-commands"] if are_permitted() else []
+    command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path), *allowed]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         raise IncompleteError(
@@ -119,7 +123,7 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
         "run_s": resources["wall_s"],
     }
     figures |= {"start_s": resources["ray_start_s"], "stop_s": resources["ray_stop_s"]}
-    course = recorded(config)
+    course = remains(Folder(config.run))
     figures |= _walls(course)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
     whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
@@ -134,11 +138,8 @@ def _walls(course: Course) -> dict[str, float | None]:
     """Wall seconds of index, search and both together, from first task to last."""
     spans: dict[str, list[tuple[float, float]]] = {phase: [] for phase in PHASES}
     tasks = 0
-    for step in course.chain.steps:
-        if step.phase in spans and step.name in course.plan.steps:
-            known = course.ledger.receipts(step.stage.name, course.place(step))
-            names = course.plan.steps[step.name].tasks
-            spans[step.phase] += [(known[name].started, known[name].finished) for name in names if name in known]
+    for step in (step for step in course.chain.steps if step.phase in spans):
+        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in course.receipts(step.name)]
     found: dict[str, float | None] = {}
     for phase, some in spans.items():
         tasks += len(some)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 from swsdist.bench.results import FIGURES, Results
@@ -22,14 +23,14 @@ _NAMES = {
     "pmu_search_gb": "PMU search, GB",
     "pl": "PL",
 }
+#: Colours and dashes of lines; that of the ideal one is no other's.
+_KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
+_GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:5] + FIGURES[7:], "Peak memory": FIGURES[5:7]}
 
 
 def bench_tables(results: Results) -> list[Table]:
     """Figures of each point; strong and weak scaling; forecasts beside measurements."""
-    by_figure = {figure: results.estimates(figure) for figure in FIGURES}
-    points = sorted({key for found in by_figure.values() for key in found}, key=lambda key: (key[1], key[0]))
-    rows = [[str(w), str(x), *(_interval(by_figure[figure].get((w, x))) for figure in FIGURES)] for w, x in points]
-    tables = [Table("Points", ["workers", "times", *(_NAMES[figure] for figure in FIGURES)], rows)]
+    tables = [_points(results, caption, figures) for caption, figures in _GROUPS.items()]
     walls = results.values("wall_s")
     head = ["workers", "times", "speedup", "efficiency"]
     for name, some in (
@@ -46,6 +47,13 @@ def bench_tables(results: Results) -> list[Table]:
         columns = ["workers", "times", "measured, s", "foreseen, s", "foreseen / measured"]
         tables.append(Table("Forecasts from the first point, beside measurements", columns, checked))
     return tables
+
+
+def _points(results: Results, caption: str, figures: Sequence[str]) -> Table:
+    by_figure = {figure: results.estimates(figure) for figure in figures}
+    points = sorted({key for found in by_figure.values() for key in found}, key=lambda key: (key[1], key[0]))
+    rows = [[str(w), str(x), *(_interval(by_figure[figure].get((w, x))) for figure in figures)] for w, x in points]
+    return Table(caption, ["workers", "times", *(_NAMES[figure] for figure in figures)], rows)
 
 
 def _forecasts(results: Results) -> list[list[str]]:
@@ -75,7 +83,8 @@ def bench_figures(results: Results) -> list[tuple[str, str]]:
     if some:
         found.append(
             (
-                "Strong scaling: how many times faster the same data are done; dashed: as many times as there are workers.",
+                "Strong scaling: how many times faster the same data are done, with 95 % intervals; "
+                "ideal: as many times as there are workers.",
                 _curves(some, {one.workers: min(w for w, x in walls if x == one.times) for one in some}),
             )
         )
@@ -104,7 +113,7 @@ def bench_figures(results: Results) -> list[tuple[str, str]]:
 
 def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
     series = []
-    for k, times in enumerate(sorted({one.times for one in some})):
+    for times, k in zip(sorted({one.times for one in some}), cycle(_KINDS), strict=False):
         mine = [one for one in some if one.times == times]
         base = least[mine[0].workers]
         x = [base, *(one.workers for one in mine)]
@@ -113,7 +122,7 @@ def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
             y = [1.0, *(getattr(one.speedup, edge) or one.speedup.value for one in mine)]
             series.append(Series("", x, y, k, thin=True))
     low, high = min(least.values()), max(one.workers for one in some)
-    series.append(Series("ideal", [low, high], [1.0, high / low], 1))
+    series.append(Series("ideal", [low, high], [1.0, high / low], _IDEAL))
     return lines_svg(series, Axes("workers", "speedup"), title="Strong scaling")
 
 

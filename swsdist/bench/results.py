@@ -115,6 +115,7 @@ def go(
         UserError: the folder holds a benchmark of other settings, or a point cannot be.
         IncompleteError: a run did not come to its end.
     """
+    folder = folder.resolve()  # paths in a config are relative to its file
     settings = settings_of(config)
     points = points_of(plan.workers, plan.times, plan.repeats, plan.seed)
     configs = {point: config_at(config, point, folder) for point in points}  # what cannot be is told first

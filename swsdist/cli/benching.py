@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from swsdist.cli.options import allow_commands
+
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.cluster import Cluster
     from swsdist.pipeline.forecast.forecast import Forecast
@@ -37,6 +39,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     "--compare", nargs=2, metavar="A B", type=click.Path(exists=True), help="Compare two results; run nothing."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@allow_commands
 def bench(
     config: str | None,
     sets: tuple[str, ...],
@@ -93,7 +96,7 @@ def bench(
 
 
 @click.command()
-@click.argument("run", metavar="RUN", type=click.Path(exists=True, file_okay=False))
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours of documents; default: as in RUN.")
 @click.option("--queries", type=click.FloatRange(0, min_open=True), help="Query examples; default: as in RUN.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes; default: 1.")
@@ -109,15 +112,19 @@ def bench(
 @click.option(
     "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with all these; kinds of nodes."
 )
+@click.option(
+    "--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Milliseconds of the driver a task."
+)
 @click.option("--until", metavar="STEP", help="The last step to count.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of draws and failures.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def forecast(
-    run: str,
+    runs: tuple[str, ...],
     hours: float | None,
     queries: float | None,
     cluster: str | None,
+    driver_ms: float,
     until: str | None,
     repeats: int,
     seed: int,
@@ -126,22 +133,23 @@ def forecast(
 ) -> int:
     """Foresee how long a run like RUN would take with more hours, queries and machines, and what it would cost.
 
-    Tasks take what those of RUN took, by their receipts. A simulator hands them out as a run does.
+    Tasks take what those of RUN took, by their receipts. A simulator hands them out as a run does. Further runs of the same
+    config, with more or less data, tell better what of a task's time grows with its work.
 
     \b
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
     """
-    from swsdist.chains.search.report.finished import run_config
-    from swsdist.pipeline.course import recorded
-    from swsdist.pipeline.forecast.costs import costs_of
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.forecast.costs import costs_of, informed
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
+    from swsdist.pipeline.inspection.recorded import remains
 
-    config = run_config(run)
-    course = recorded(config)
+    course, *others = (remains(Folder(run)) for run in runs)
+    config = course.config
     if until is not None:
         course.chain.step(until)
-    costs = costs_of(course)
+    costs = informed(costs_of(course), *map(costs_of, others))
     names = [step.name for step in course.chain.steps]
     if until is not None:
         costs = [one for one in costs if names.index(one.name) <= names.index(until)]
@@ -155,6 +163,7 @@ def forecast(
         queries=queries,
         repeats=repeats,
         seed=seed,
+        driver_task_s=driver_ms / 1000,
     )
     if as_json:
         from swsdist.pipeline.forecast.told import as_json as json_of
@@ -192,29 +201,32 @@ def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
 
 
 def _show(told: Forecast) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from swsdist.report.summary import short, span
+    from swsdist.report.tables import Table, text_lines
 
-    table = Table("step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", box=None)
+    rows = []
     for step in told.steps:
         times = (step.wall, step.driver, step.ideal, step.waiting, step.longest)
-        table.add_row(step.name, str(step.tasks), *map(span, times))
-    console = Console()
-    console.print(table)
+        rows.append([step.name, str(step.tasks), *map(span, times), step.bound])
+    columns = ["step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", "bound by"]
+    table = Table(f"Forecast of {len(rows)} steps", columns, rows, texts=(0, 7))
     nodes = "1 node" if told.cluster.nodes == 1 else f"{told.cluster.nodes} nodes"
+    workers = "1 worker" if told.run.workers == 1 else f"{told.run.workers} workers"
     queries = f" with {short(told.queries)} query examples" if told.queries else ""
     lines = [
-        f"{short(told.hours)} hours{queries} on {nodes}, {told.run.workers} workers:",
+        f"{short(told.hours)} hours{queries} on {nodes}, {workers}:",
         f"wall: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)})",
         f"node hours: {short(told.node_hours)}" + (f"; cost: {short(told.price)}" if told.cluster.price else ""),
         f"of the wall: driver alone {told.share('driver'):.1%}, all workers busy {told.share('ideal'):.1%}, "
         f"some waiting {told.share('waiting'):.1%}; workers at tasks that count: {told.efficiency:.1%}",
     ]
+    if told.took is not None:
+        hours, wall, by = told.took
+        lines.append(
+            f"it is told from {short(hours)} hours that took {span(wall)} with {by} worker{'' if by == 1 else 's'}"
+        )
     if told.run.failures:
         lines.append(f"failures of nodes: {told.run.failures}; work lost: {span(told.run.lost)}")
     if told.run.failed:
         lines.append(f"tasks that fail for good: {told.run.failed}; raise executor.actor_restarts or executor.attempts")
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+    print("\n".join([*text_lines(table), "", *lines]))

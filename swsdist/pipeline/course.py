@@ -246,18 +246,6 @@ def look(config: Config) -> Outcome:
     return Outcome(ledger, {ONLY: course}, time.time())
 
 
-def recorded(config: Config) -> Course:
-    """A run as its plan says, without looking at its inputs, which may be gone.
-
-    Raises:
-        StoreError: nothing was run in its folder.
-    """
-    ledger = Ledger(Folder(config.run, config.storage))
-    course = begin(ONLY, config, ledger, Choice())
-    course.plan = load_plans(ledger.run)[ONLY]
-    return course
-
-
 @dataclass(frozen=True)
 class Round:
     """A round of a step in a plan.

@@ -40,7 +40,6 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("bench", "gone.yaml"),
         ("bench", "--compare", "gone", "gone"),
         ("forecast",),
-        ("forecast", "gone"),
         ("forecast", ".", "--hours", "0"),
     ],
     ids=" ".join,

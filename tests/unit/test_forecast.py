@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.errors import UserError
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
-from swsdist.pipeline.forecast.costs import StepCost, line_of
+from swsdist.pipeline.forecast.costs import StepCost, informed, line_of
 from swsdist.pipeline.forecast.forecast import forecast, loads_of, measured
 from swsdist.pipeline.forecast.simulator import Simulated, Simulator
 
@@ -138,6 +138,7 @@ def cost(name: str, work: list[float], **values: object) -> StepCost:
         "fixed": 0.0,
         "per_work": 0.01,
         "factors": np.ones(1),
+        "walls": 0.01 * np.array(work),
         "bytes_per_work": 0.0,
         "driver_s": 0.0,
         "gap_s": 0.0,
@@ -173,6 +174,16 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
     assert told.node_hours == pytest.approx(2 * told.wall_s / 3600)
     assert told.price == pytest.approx(3 * told.node_hours)
     assert told.low_s <= told.wall_s <= told.high_s
+
+
+def test_runs_of_two_sizes_tell_what_grows() -> None:
+    """Tasks of 2 s + 0.01 s a unit: one run of equal tasks takes it all for growing, another size tells them apart."""
+    small, large = (
+        cost("reduce", [size] * 2, per_work=2 / size + 0.01, walls=np.full(2, 2 + 0.01 * size))
+        for size in (100.0, 400.0)
+    )
+    assert informed([small])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(30)
+    assert informed([small], [large])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(12)
 
 
 def test_what_cannot_be_foreseen() -> None:

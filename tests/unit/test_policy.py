@@ -54,7 +54,6 @@ def test_what_may_pass_comes_back_after_a_pause() -> None:
     mine.begin([task("a")])
     mine.hand_out(0.0)
     assert mine.raised(1, task("a"), True, 10.0) is None
-    assert mine.wake() == 10.5
     assert mine.hand_out(10.4) == []
     assert names(mine.hand_out(10.5)) == [(1, "a")]
     assert mine.raised(1, task("a"), True, 11.0) == 2

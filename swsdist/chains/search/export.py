@@ -52,7 +52,7 @@ class Export(Stage):
             query_ids,
             inputs.config.system,
             label=", ".join(kinds),
-            work=len(scored),
+            work=sum(part.rows for part in inputs.parts("scored")),
             payload={
                 "scored": scored,
                 "trials": trials,

@@ -96,16 +96,7 @@ class Policy(Generic[P]):
     @property
     def left(self) -> int:
         """Tasks that have not come to their ends."""
-        return self.queued + self._out
-
-    @property
-    def queued(self) -> int:
-        """Tasks that are in no worker's hands."""
-        return len(self._queue) + len(self._suspects) + len(self._later)
-
-    def wake(self) -> float | None:
-        """When the next task comes back from its pause, on the clock of `hand_out`; None if none does."""
-        return min((at for at, _ in self._later), default=None)
+        return len(self._queue) + len(self._suspects) + len(self._later) + self._out
 
     # -- workers --------------------------------------------------------------------------------------------------
 

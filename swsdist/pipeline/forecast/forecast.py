@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 from typing import Literal
@@ -33,6 +33,7 @@ class Forecast:
         steps: of the run whose wall is the median.
         run: that run.
         seconds: of all tasks, on one worker of speed 1.
+        took: hours, wall seconds and workers of the run that it is told from.
     """
 
     cluster: Cluster
@@ -43,6 +44,7 @@ class Forecast:
     high_s: float
     run: Simulated
     seconds: float
+    took: tuple[float, float, int] | None = None
 
     @property
     def steps(self) -> Sequence[StepTime]:
@@ -97,13 +99,21 @@ def measured(costs: Sequence[StepCost]) -> tuple[float, float]:
     return max(heard) / 3600, max(asked, default=0.0)
 
 
-def loads_of(costs: Sequence[StepCost], hours: float, queries: float, kept: float, seed: int) -> list[Load]:
+def loads_of(
+    costs: Sequence[StepCost],
+    hours: float,
+    queries: float,
+    kept: float,
+    seed: int,
+    driver_task_s: float = DRIVER_TASK_S,
+) -> list[Load]:
     """The steps with so many times the hours and queries.
 
     Args:
         costs: of the steps of a run.
         hours, queries, kept: factors, 1 for as many hours, queries, and detections kept of a query as in that run.
         seed: of the draws.
+        driver_task_s: that the driver takes before a step for each task more than in that run.
     """
     draw = random.Random(seed)
     loads = []
@@ -117,7 +127,7 @@ def loads_of(costs: Sequence[StepCost], hours: float, queries: float, kept: floa
         works = _works(cost, more, larger)
         jobs = [cost.job(f"{cost.name}-{k}", work, draw) for k, work in enumerate(works)]
         # In a step of its own, the driver plans, commits and packs by the task.
-        driver_s = cost.driver_s + DRIVER_TASK_S * max(0, len(jobs) - len(cost.work))
+        driver_s = cost.driver_s + driver_task_s * max(0, len(jobs) - len(cost.work))
         loads.append(Load(cost.name, jobs, cost.in_driver, driver_s, cost.gap_s))
     return loads
 
@@ -153,7 +163,7 @@ def forecast(
         queries: examples; None: as many.
         repeats: simulated runs, each with other draws and failures.
         seed: of the first.
-        driver_task_s: that the driver takes for the answer of each task.
+        driver_task_s: that the driver takes for the answer of each task, and before a step for each task more.
 
     Raises:
         UserError: no worker fits into a node; the run had no hours or no queries, or those wanted are none.
@@ -166,8 +176,10 @@ def forecast(
     by_hours = 1.0 if hours is None else hours / had_hours
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
-    several = [loads_of(costs, by_hours, by_queries, kept, seed + k) for k in range(max(1, repeats))]
-    return simulated(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
+    several = [loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s) for k in range(max(1, repeats))]
+    told = simulated(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
+    took = sum(cost.driver_s + cost.span_s for cost in costs)
+    return replace(told, took=(had_hours, took, max(cost.processes for cost in costs)))
 
 
 def simulated(

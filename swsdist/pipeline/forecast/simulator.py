@@ -46,6 +46,14 @@ class StepTime:
         """In which some workers waited: for the last tasks, for others to start, for the driver."""
         return max(0.0, self.wall - self.driver - self.ideal)
 
+    @property
+    def bound(self) -> str:
+        """What half of its wall or more is taken by: the driver, the work, the longest task, or none of them."""
+        for name, seconds in (("driver", self.driver), ("work", self.ideal), ("longest task", self.longest)):
+            if seconds >= self.wall / 2:
+                return name
+        return "waiting"
+
 
 @dataclass
 class Simulated:

@@ -21,6 +21,7 @@ def as_json(told: Forecast) -> str:
         "cluster": asdict(told.cluster),
         "hours": told.hours,
         "query_examples": told.queries,
+        "took": None if told.took is None else dict(zip(("hours", "wall_s", "workers"), told.took, strict=True)),
         "wall_s": told.wall_s,
         "low_s": told.low_s,
         "high_s": told.high_s,
@@ -33,7 +34,7 @@ def as_json(told: Forecast) -> str:
         "node_failures": told.run.failures,
         "lost_s": told.run.lost,
         "failed_tasks": told.run.failed,
-        "steps": [{**asdict(step), "waiting": step.waiting} for step in told.steps],
+        "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in told.steps],
     }
     return json.dumps(_finite(values), indent=1, allow_nan=False)
 
