@@ -406,7 +406,7 @@ class SearchInputs(ChainInputs):
         columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
         there = pa.array(list(state.files), pa.string())
         tables = {name: store.documents(columns=columns, track=name) for name in kept}
-        tables = {name: table.filter(pc.is_in(table["shard"], there)) for name, table in tables.items()}
+        tables = {name: _of_shards(table, there) for name, table in tables.items()}
         state.tables = tables
         if not state.left:  # else who rejected them may have been a track that is no longer wanted
             state.rejected = store.rejected()
@@ -416,3 +416,9 @@ class SearchInputs(ChainInputs):
         """The store in the state that `index` has left."""
         assert self.manifest is not None  # index has come to its end
         return Store(self.store, self.manifest)
+
+
+def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:
+    """The documents of some shards; no copy where these are all."""
+    mask = pc.is_in(table["shard"], shards)
+    return table if pc.all(mask).as_py() else table.filter(mask)
