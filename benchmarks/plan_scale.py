@@ -259,6 +259,7 @@ def measured(part: str, folder: Path, run: str, storage: dict[str, Any]) -> dict
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    say(f"{part}: {found['s']:.1f} s, CPU {found['cpu']:.1f} s, {found['mb']:.0f} MB: {found['counts']}")
     return found
 
 

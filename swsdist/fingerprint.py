@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
+from copy import copy
 
 
 def fingerprint(*parts: object) -> str:
@@ -24,6 +26,18 @@ class Naming:
 
     def __init__(self, *parts: object) -> None:
         self._begun = hashlib.sha256(_text(parts)[:-1].encode())
+
+    def listing(self, pieces: Iterable[list[str]]) -> Naming:
+        """The same with one more part, a list of strings that comes in pieces."""
+        more = copy(self)
+        more._begun = self._begun.copy()
+        separator = ",["
+        for piece in pieces:
+            if piece:
+                more._begun.update(f"{separator}{_text(tuple(piece))[1:-1]}".encode())
+                separator = ","
+        more._begun.update(b"]" if separator == "," else b",[]")
+        return more
 
     def __call__(self, *parts: object) -> str:
         """The fingerprint, with some more parts."""

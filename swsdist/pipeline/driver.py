@@ -297,6 +297,9 @@ def _begin(
         hours = work / 3600
     else:
         hours = next(iter(courses.values())).chain.own.hours * (work / whole if whole else 0.0)
+    for key, tasks in todo.items():
+        if tasks:
+            courses[key].chain.step(step.name).stage.begin(courses[key].inputs(step))
     progress.stage(step, left, count - left, work, hours)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,8 +10,8 @@ from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.fingerprint import Naming, fingerprint
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.records.chosen import Parts, ReceiptList
-from swsdist.pipeline.task import Part, Receipt, Task, Told, Values
+from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
+from swsdist.pipeline.task import Receipt, Task, Told, Values
 
 T = TypeVar("T", bound=Told)
 Own = TypeVar("Own")
@@ -35,7 +35,8 @@ class Made(NamedTuple):
     @property
     def parts(self) -> Parts:
         """Its files; `name` is as `Context.place` takes it."""
-        return self.receipts.parts(self.table, self.root)
+        found = self.receipts.parts(self.table)
+        return found.under(self.root) if self.root else found
 
 
 @dataclass
@@ -98,10 +99,9 @@ class Inputs:
         """The same, each with what its task told."""
         return [(receipt, receipt.tells(kind)) for receipt in self.receipts(word)]
 
-    def parts(self, word: str) -> Sequence[Part]:
+    def parts(self, word: str) -> Parts:
         """Files of a table; `name` is as `Context.place` takes it."""
-        found = [made.parts for made in self.made.get(word, ())]
-        return found[0] if len(found) == 1 else [part for parts in found for part in parts]
+        return together([made.parts for made in self.made.get(word, ())])
 
     def task(self, *matters: Any, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
         """A task of this step.

@@ -176,6 +176,9 @@ class Stage(ABC):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
 
+    def begin(self, inputs: Inputs) -> None:  # noqa: B027 (most stages' tasks hold all that they need)
+        """Some of its tasks are about to be done: write what these read besides tables that stages have made."""
+
     @abstractmethod
     def run(self, task: Task, context: Context) -> Done:
         """Do one."""

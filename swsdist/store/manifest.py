@@ -25,6 +25,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -209,7 +210,11 @@ class Manifest:
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
-        return next(shard for shard in self.shards if shard.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Shard]:
+        return {shard.name: shard for shard in self.shards}
 
     @property
     def of_queries(self) -> bool:

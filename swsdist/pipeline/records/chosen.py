@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -13,64 +13,66 @@ from numpy.typing import NDArray
 
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Part, Receipt, Told
+from swsdist.types import OUTPUT
 
 T = TypeVar("T", bound=Told)
 
 #: Receipts of a list that are kept as objects once they were made.
 _KEPT = 1024
+#: Names that are made into strings at a time.
+_PIECE = 1 << 16
 
 
 class Parts(Sequence[Part]):
     """Files of a table, in columns; as a sequence, of `Part`.
 
     Args:
-        table: of which stage's table they are files.
-        columns: a struct array with the fields of `RECEIPTS.outputs`.
-        root: of the folder that they lie in, where names are to be whole paths.
+        columns: a struct array, `swsdist.types.OUTPUT`; its names as `Context.place` takes them.
     """
 
-    def __init__(self, columns: pa.StructArray, root: str = "") -> None:
-        self._columns = columns
-        self._root = root
+    def __init__(self, columns: pa.StructArray) -> None:
+        self.columns = columns
 
     @property
     def names(self) -> pa.Array:
-        """Names, as `Context.place` takes them: strings."""
-        names = self._columns.field("name")
-        return pc.binary_join_element_wise(self._root, names, "/") if self._root else names
+        """Names, strings."""
+        return self.columns.field("name")
+
+    def pieces(self) -> Iterator[list[str]]:
+        """Names, some at a time."""
+        for first in range(0, len(self), _PIECE):
+            yield self.names.slice(first, _PIECE).to_pylist()
 
     def column(self, name: str) -> NDArray[np.int64]:
         """`size`, `rows`, `first_slot` or `last_slot` of each."""
-        found: NDArray[np.int64] = self._columns.field(name).to_numpy(zero_copy_only=False)
+        found: NDArray[np.int64] = self.columns.field(name).to_numpy(zero_copy_only=False)
         return found
 
     def meeting(self, slots: range) -> Parts:
         """Those that may hold rows of these slots; in their order."""
-        mask = (self.column("first_slot") <= slots[-1]) & (slots[0] <= self.column("last_slot"))
-        return self.where(mask)
+        return self.where((self.column("first_slot") <= slots[-1]) & (slots[0] <= self.column("last_slot")))
 
     def where(self, mask: NDArray[np.bool_]) -> Parts:
         """Some of them."""
-        return Parts(self._columns.filter(pa.array(mask)), self._root)
+        return Parts(self.columns.filter(pa.array(mask)))
 
     def by_name(self) -> Parts:
         """In the order of their names."""
-        order = pc.sort_indices(self._columns.field("name"))
-        return Parts(self._columns.take(order), self._root)
+        return Parts(self.columns.take(pc.sort_indices(self.names)))
 
     def under(self, root: str) -> Parts:
-        """The same with whole paths as names."""
-        return Parts(self._columns, root)
+        """The same with whole paths as names, below a folder."""
+        arrays = [self.columns.field(name) for name in OUTPUT.names]
+        arrays[OUTPUT.get_field_index("name")] = pc.binary_join_element_wise(root, self.names, "/")
+        return Parts(pa.StructArray.from_arrays(arrays, fields=list(OUTPUT)))
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self.columns)
 
     def __iter__(self) -> Iterator[Part]:
         for first in range(0, len(self), _KEPT):
-            for values in self._columns.slice(first, _KEPT).to_pylist():
+            for values in self.columns.slice(first, _KEPT).to_pylist():
                 slots = values.pop("first_slot"), values.pop("last_slot")
-                if self._root:
-                    values["name"] = f"{self._root}/{values['name']}"
                 yield Part(**values, slots=slots)
 
     @overload
@@ -80,7 +82,12 @@ class Parts(Sequence[Part]):
     def __getitem__(self, place: int | slice) -> Part | Sequence[Part]:
         if isinstance(place, slice):
             return list(self)[place]
-        return next(iter(Parts(self._columns.slice(range(len(self))[place], 1), self._root)))
+        return next(iter(Parts(self.columns.slice(range(len(self))[place], 1))))
+
+
+def together(several: Sequence[Parts]) -> Parts:
+    """All files of several."""
+    return Parts(pa.concat_arrays([pa.array([], OUTPUT), *(one.columns for one in several)]))
 
 
 class ReceiptList(Sequence[Receipt]):
@@ -154,13 +161,13 @@ class ReceiptList(Sequence[Receipt]):
         """What the tasks told, as values of their stage's type."""
         return [kind(**json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
 
-    def parts(self, table: str, root: str = "") -> Parts:
-        """The outputs that are files of a table, receipt after receipt; `root` goes before their names."""
-        pieces: list[Any] = []
+    def parts(self, table: str) -> Parts:
+        """The outputs that are files of a table, receipt after receipt."""
+        pieces = []
         for found, rows in self._of:
             some = outputs_of(found.table().select(["outputs"]).take(pa.array(rows)))[1]
-            pieces.append(some.filter(pc.equal(some.field("table"), table)))
-        return Parts(pa.concat_arrays(pieces) if pieces else outputs_of(Receipts().table())[1], root)
+            pieces.append(Parts(some.filter(pc.equal(some.field("table"), table))))
+        return together(pieces)
 
 
 def _nothing() -> pa.ChunkedArray:
