@@ -25,6 +25,7 @@ NAMES = (
     "lower_bounds",
     "memory",
     "phnrec",
+    "plan_scale",
     "proposers",
     "ray_cost",
     "roofline",

@@ -26,7 +26,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +40,7 @@ from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.libraries import with_these
+from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
 from swsdist.types import DOCUMENTS, REJECTED
 
@@ -58,9 +58,6 @@ GROUPS = "groups:"
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
-
-#: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
-_MOST_GROUPS = 4096
 
 
 @dataclass(frozen=True)
@@ -399,7 +396,7 @@ def commit(
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
-        parquet.publish(folder, track.documents, _by_shard(one.documents), DOCUMENTS)
+        parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
@@ -446,12 +443,3 @@ def _track(one: Made, state: str, place: int) -> Track:
     columns = tuple(one.columns) if one.columns is not None else tuple(f"c{k}" for k in range(one.dimension))
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
     return Track(one.name, one.recipe, recipe_fingerprint(one.recipe), one.dimension, columns, one.kind, table)
-
-
-def _by_shard(documents: pa.Table) -> list[pa.Table]:
-    """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
-    names = documents["shard"].to_pylist()
-    borders = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
-    every = -(-len(borders) // _MOST_GROUPS)
-    borders = [*borders[:-1:every], len(names)]
-    return [documents.slice(first, last - first) for first, last in pairwise(borders)]
