@@ -109,16 +109,16 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a worker finds it by then: the next run plans with it."""
-    from swsdist.chains.search.inputs import known
+    from swsdist.chains.search.inputs import wanted
 
-    real = known.identities
+    real = wanted.identities
     with monkeypatch.context() as patch:
         patch.setattr(
-            known,
+            wanted,
             "identities",
-            lambda paths, storage: [
+            lambda paths, *given: [
                 "missing" if path.endswith("d003.flac") else found
-                for path, found in zip(paths, real(paths, storage), strict=True)
+                for path, found in zip(paths, real(paths, *given), strict=True)
             ],
         )
         scene.run(SHARDS)
