@@ -111,7 +111,6 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
         f"#!/bin/sh\necho \"$@\"\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
     )
     (tools / "chromium").write_text("#!/bin/sh\n")
-    (tools / "ip").write_text("#!/bin/sh\n")  # namespaces are allowed
     for tool in tools.iterdir():
         tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
@@ -121,4 +120,3 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout
     assert done.stdout.startswith("test PYTEST=--durations=20\n")
-    assert ("\ntest-cluster PYTEST=--durations=20\n" in done.stdout) == (code == 0)
