@@ -35,7 +35,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
-from swsdist.io.remote.details import details_of as _details_of
+from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 from swsdist.redaction import is_signed
 
@@ -108,7 +108,7 @@ class Folder:
             if local.is_dir():
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(local.stat())
-        details = _ask(self.storage, url, lambda client: _details_of(client, _key(url)))
+        details = _ask(self.storage, url, lambda client: details_of(client, _key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
         return Info(details["size"], _identity(details["size"], details["ETag"]))

@@ -179,6 +179,22 @@ class Scene:
 
         return read_journals(Folder(str(self.folder / run)))
 
+    def move_to_s3(self, s3: Any, storage: dict[str, Any]) -> None:
+        """Let its corpus be a copy on a server, and its runs, too, with these options for s3fs; `base["run"]` says where."""
+        from swsdist.io.filesystem import Folder
+
+        place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
+        target = Folder(f"{place}/corpus", s3.storage)
+        for path in sorted(self.corpus.rglob("*")):
+            if path.is_file():
+                target.write_bytes(path.relative_to(self.corpus).as_posix(), path.read_bytes())
+        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+        self.base = {
+            "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
+            "run": f"{place}/run",
+            "storage": storage,
+        }
+
     def wait(self, what: Callable[[], Any], process: Any = None, seconds: float = 120.0) -> Any:
         """Wait until something is true; fail if the driver ends before that."""
         deadline = time.monotonic() + seconds

@@ -29,17 +29,7 @@ from swsdist.store.reading import Store
 @pytest.fixture
 def on_s3(scene: Any, s3: Any) -> Any:
     """The scene with its corpus on S3; `scene.base["run"]` is there too."""
-    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
-    target = Folder(f"{place}/corpus", s3.storage)
-    for path in sorted(scene.corpus.rglob("*")):
-        if path.is_file():
-            target.write_bytes(path.relative_to(scene.corpus).as_posix(), path.read_bytes())
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    scene.base = {
-        "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
-        "run": f"{place}/run",
-        "storage": s3.storage,
-    }
+    scene.move_to_s3(s3, s3.storage)
     return scene
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,8 @@ def disturbed(scene: Any, s3: Any, proxy: FaultProxy, monkeypatch: pytest.Monkey
     monkeypatch.setattr(again, "pause", lambda attempt: 0.0)
     monkeypatch.setattr(executor, "pause", lambda attempt: 0.0)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0.0)
-    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
-    target = Folder(f"{place}/corpus", s3.storage)
-    for path in sorted(scene.corpus.rglob("*")):
-        if path.is_file():
-            target.write_bytes(path.relative_to(scene.corpus).as_posix(), path.read_bytes())
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    scene.base = {
-        "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
-        "run": f"{place}/run",
-        "storage": {**s3.storage, "endpoint_url": proxy.endpoint, "config_kwargs": {"read_timeout": 1}},
-    }
+    storage = {**s3.storage, "endpoint_url": proxy.endpoint, "config_kwargs": {"read_timeout": 1}}
+    scene.move_to_s3(s3, storage)
     return scene
 
 

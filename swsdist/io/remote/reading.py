@@ -12,7 +12,7 @@ import errno
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 import s3fs
 from fsspec.asyn import sync
@@ -28,14 +28,12 @@ SLOWEST = 20_000
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
 
-class _Stream:
+class _Stream(Protocol):
     """What is used of a body."""
 
-    async def read(self) -> bytes:
-        raise NotImplementedError
+    async def read(self) -> bytes: ...
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def close(self) -> None: ...
 
 
 class _Answer(TypedDict, total=False):
