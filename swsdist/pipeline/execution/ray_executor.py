@@ -8,8 +8,8 @@ A private instance outlives a driver that is killed by a second or two; then `sw
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
 numba does not heed). A bounded number of tasks is in flight to each. If a process dies, what it had ended is done, by
 its receipts: an answer may be lost, or come later than the news of the death. The task that it worked on is tried again, alone,
-on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its process is recorded
-as failed.
+on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its process, or that
+runs out of memory, is recorded as failed. Nodes come and go while a stage goes on: `swsdist.pipeline.execution.nodes`.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -22,18 +22,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
-from swsdist.accounts.journal import DriverJournal, Journal, last_part
+from swsdist.accounts.hardware import versions
+from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
+from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, pause, verdict
-from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
+from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.execution.ray_instance import Instance, alive_nodes, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -42,48 +44,6 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 _READY_WITHIN = 300.0
 #: Actors that may fail to start while none is up.
 _STARTS = 3
-
-
-class _Actor:
-    """Runs in its own process, for the whole run."""
-
-    def __init__(self, context: Context, threads: int) -> None:
-        self._context = context
-        self._threads = threads
-
-    def ready(self) -> tuple[str, int, str, str]:
-        """Get ready, and tell node, process, version and the name of its journal.
-
-        Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
-        """
-        from importlib.metadata import version
-
-        from swsdist.pipeline.execution.worker import Worker
-
-        self._journal = Journal(self._context.run, "worker", node_name())
-        self._worker = Worker(self._context, self._journal, self._threads)
-        return self._journal.host, os.getpid(), version("swsdist"), self._journal.name
-
-    def run(self, task: Task) -> Receipt:
-        """Do a task."""
-        return self._worker.run(task)
-
-    def close(self) -> None:
-        """End the journal."""
-        self._journal.close()
-
-
-@dataclass
-class _Slot:
-    """An actor and the tasks in flight to it, oldest first: it works on the oldest."""
-
-    handle: Any
-    started: float
-    up: bool = False
-    host: str = ""
-    pid: int = 0
-    journal: str = ""
-    flying: list[tuple[Any, Task]] = field(default_factory=list)
 
 
 class RayExecutor:
@@ -102,10 +62,14 @@ class RayExecutor:
         self._settings = settings
         self._note = note
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._restarts = 0
         self._told_at = 0.0
         self._unready = 0  # actors that could not get ready
+        self._noted: set[str] = set()  # what was told of nodes
+        self._avoided = Avoided()
+        self._look_at = 0.0  # when to look at the nodes again
+        self._bare_since: float | None = None  # no node with room for a worker
         self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
         self._instance: Instance | None = None
@@ -130,9 +94,57 @@ class RayExecutor:
         if any(getattr(self._needs, name) < getattr(fitting[0], name) for name in ("cpus", "memory_gb", "gpus")):
             self._end_actors()
             self._needs = fitting[0]
-        fit = self._fit(self._needs)
-        for _ in range(len(self._slots), max(1, min(self._settings.workers or fit, fit, tasks))):
+        used = sum(not slot.held for slot in self._slots)
+        for _ in range((self._wanted(tasks) or not self._slots) - used):
             self._new_slot()
+
+    def _wanted(self, tasks: int) -> int:
+        """Actors that could work on so many tasks; one that is not used keeps its place."""
+        fit = self._fit(self._needs)
+        return min(self._settings.workers or fit, fit - sum(bool(slot.held) for slot in self._slots), tasks)
+
+    def _look_at_nodes(self, tasks: int) -> None:
+        """Use nodes that came, try again where a worker could not start, and do not wait for ever if there is no node left.
+
+        Raises:
+            UserError: no worker can be had.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        alive = alive_nodes() if any(slot.held for slot in self._slots) else set()
+        for slot in [slot for slot in self._slots if slot.held]:
+            if slot.again <= now or (slot.node and slot.node not in alive):
+                self._slots.remove(slot)
+                ray.kill(slot.handle)
+        used = sum(not slot.held for slot in self._slots)
+        for _ in range(self._wanted(tasks) - used if self._restarts <= self._settings.actor_restarts else 0):
+            self._new_slot()
+            used += 1
+        if used:
+            self._bare_since = None
+            return
+        if self._slots and self.start_seconds is None:
+            raise UserError(
+                f"no worker can be used: {self._slots[0].held}",
+                where="executor.address",
+                remedy="install the same versions on all nodes, or see what the others lack",
+            )
+        self._bare_since = self._bare_since or now
+        self._tell_once(f"no node is left: waiting {_READY_WITHIN:.0f} s for one")
+        if now - self._bare_since > _READY_WITHIN:
+            raise UserError(
+                "no node is left on which a worker fits",
+                where="executor",
+                remedy="start nodes, and run again: what was computed is kept",
+            )
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self._journal.write("note", message=text)
+            self._note(text)
 
     def _at_least(self, needs: Needs) -> Needs:
         """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
@@ -159,9 +171,9 @@ class RayExecutor:
             f"{'set search.device, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
         )
 
-    def _new_slot(self) -> _Slot:
+    def _new_slot(self) -> Slot:
         needs = self._needs
-        made = ray.remote(_Actor).options(
+        made = ray.remote(Actor).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
             memory=int(needs.memory_gb * 1e9),
@@ -169,7 +181,7 @@ class RayExecutor:
             max_task_retries=0,
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
-        slot = _Slot(handle, time.monotonic())
+        slot = Slot(handle, time.monotonic())
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
         return slot
@@ -219,6 +231,7 @@ class RayExecutor:
             now = time.monotonic()
             queue.extend(task for at, task in self._later if at <= now)
             self._later = [(at, task) for at, task in self._later if at > now]
+            self._look_at_nodes(waiting)
             self._hand_out(queue, suspects)
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:
@@ -236,16 +249,20 @@ class RayExecutor:
                     value = ray.get(ref, timeout=10)
                 except RayTaskError as error:
                     if task is _READY:
-                        self._not_ready(error)
-                        for lost, outcome in self._died(slot, error, queue, suspects, tried):
-                            waiting -= 1
-                            yield lost, outcome
+                        self._not_ready(slot, error)
                         continue
-                    slot.flying.remove((ref, task))
-                    outcome_or_none = self._raised(task, error, tried)
-                    if outcome_or_none is not None:
+                    if not isinstance(error.cause, MemoryError):
+                        slot.flying.remove((ref, task))
+                        outcome_or_none = self._raised(slot, task, error, tried)
+                        if outcome_or_none is not None:
+                            waiting -= 1
+                            yield task, outcome_or_none
+                        continue
+                    for lost, outcome in self._died(
+                        slot, error, queue, suspects, tried
+                    ):  # what it holds is not given back
                         waiting -= 1
-                        yield task, outcome_or_none
+                        yield lost, outcome
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
                     for lost, outcome in self._died(slot, error, queue, suspects, tried):
@@ -256,11 +273,12 @@ class RayExecutor:
                 if task is _READY:
                     self._came_up(slot, value, clock)
                     continue
+                slot.misses = 0
                 waiting -= 1
                 yield task, value
 
     def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
-        up = [slot for slot in self._slots if slot.up]
+        up = working(self._slots)
         for slot in up:
             if suspects and not slot.flying:  # alone, so that it is known who was at work
                 self._send(slot, suspects.popleft())
@@ -269,7 +287,10 @@ class RayExecutor:
             for slot in up:
                 alone = len(slot.flying) == 1 and slot.flying[0][1].fingerprint in self._alone
                 if queue and len(slot.flying) == level and not alone:
-                    self._send(slot, queue.popleft())
+                    chosen = next((task for task in queue if self._avoided.may(task, slot, up)), None)
+                    if chosen is not None:
+                        queue.remove(chosen)
+                        self._send(slot, chosen)
 
     def _tell(self, told: Parts) -> None:
         """Pass on what the workers' journals say of the tasks that they work on; they are written once a second."""
@@ -281,27 +302,28 @@ class RayExecutor:
             if said is not None and said[0] == slot.flying[0][1].fingerprint:
                 told(slot.flying[0][1], said[1])
 
-    def _send(self, slot: _Slot, task: Task) -> None:
+    def _send(self, slot: Slot, task: Task) -> None:
         slot.flying.append((slot.handle.run.remote(task), task))
 
-    def _came_up(self, slot: _Slot, value: tuple[str, int, str, str], clock: float) -> None:
-        from importlib.metadata import version
-
-        host, pid, there, journal = value
-        if there != version("swsdist"):
-            raise UserError(
-                f"{host} has swsdist {there}, this is {version('swsdist')}",
-                where="executor.address",
-                remedy="install the same version on all nodes",
-            )
-        slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
-        if host == self._journal.host:
+    def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
+        slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
+        other = differing(value.versions, versions())
+        if other:
+            slot.hold(f"{slot.host} has {', '.join(other)}", float("inf"))
+            self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
+            return
+        slot.up = True
+        if slot.host == self._journal.host:
             self._journal.others.add(slot.pid)
-        if self.start_seconds is None and all(other.up for other in self._slots):
+        if self.start_seconds is None and all(one.up or one.held for one in self._slots):
             self.start_seconds = time.perf_counter() - clock
 
     def _check_starting(self) -> None:
-        late = [slot for slot in self._slots if not slot.up and time.monotonic() - slot.started > _READY_WITHIN]
+        late = [
+            slot
+            for slot in self._slots
+            if not slot.up and not slot.held and time.monotonic() - slot.started > _READY_WITHIN
+        ]
         if late and not any(slot.up for slot in self._slots):
             raise UserError(
                 f"no worker came up within {_READY_WITHIN:.0f} s",
@@ -309,35 +331,55 @@ class RayExecutor:
                 remedy="look at `ray status`: the cluster may be full",
             )
 
-    def _raised(self, task: Task, error: RayTaskError, tried: dict[str, int]) -> Failure | None:
+    def _raised(self, slot: Slot, task: Task, error: RayTaskError, tried: dict[str, int]) -> Failure | None:
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
         if what == "stop":
             raise cause
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
+        self._avoided.add(task, slot, cause)
+        if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
+            self._tell_once(f"{slot.host} gets no tasks for a minute: {cause}")
         attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
         if what == "fail" or attempts >= self._settings.attempts:
             return failure(task, cause, attempts, str(error))
         self._later.append((time.monotonic() + pause(attempts), task))
         return None
 
-    def _not_ready(self, error: RayTaskError) -> None:
+    def _not_ready(self, slot: Slot, error: RayTaskError) -> None:
         """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._unready += 1
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        if isinstance(cause, UserError) or (self._unready >= _STARTS and not any(slot.up for slot in self._slots)):
+        slot.hold(f"a worker could not start: {cause}", REST)
+        self._tell_once(f"{slot.held}; the others go on")
+        if isinstance(cause, UserError) or not any(not one.held for one in self._slots):
             raise cause
 
     def _died(
-        self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
+        self, slot: Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
     ) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
+        taken = bool(getattr(error, "preempted", False))  # its node was drained: no task's fault
+        gone = taken or (bool(slot.node) and slot.node not in alive_nodes())
+        if slot.up:
+            self._restarts += not gone
+            self._look_at = 0.0
+        else:  # its process died before it was ready: where it was is not known
+            self._unready += 1
+            self._look_at = time.monotonic() + min(REST, pause(self._unready))
+            self._tell_once(f"a worker could not start: {str(error)[-300:]}")
+            if self._unready >= _STARTS and not any(not one.held for one in self._slots):
+                raise UserError(
+                    f"no worker can start: {str(error)[-500:]}",
+                    where="executor",
+                    remedy="look at the nodes: is swsdist installed there, for the same Python?",
+                )
         flying = [task for _, task in slot.flying if task is not _READY]
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
@@ -345,7 +387,9 @@ class RayExecutor:
         lost = [task for task in flying if task.fingerprint not in ended]
         self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
         queue.extendleft(reversed(lost[1:]))
-        if lost:
+        if lost and taken:
+            queue.appendleft(lost[0])
+        elif lost:
             task = lost[0]
             attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
             if attempts >= self._settings.attempts:
@@ -354,10 +398,7 @@ class RayExecutor:
             else:
                 self._alone.add(task.fingerprint)
                 suspects.append(task)
-        self._restarts += 1
-        if self._restarts <= self._settings.actor_restarts:
-            self._new_slot()
-        elif not self._slots:
+        if self._restarts > self._settings.actor_restarts and not any(not one.held for one in self._slots):
             message = f"no worker is left after {self._restarts} died"
             for task in [*suspects, *queue, *(task for _, task in self._later)]:
                 outcomes.append((task, Failure(task, "killed", message, tried.get(task.fingerprint, 0))))
@@ -366,7 +407,7 @@ class RayExecutor:
             self._later.clear()
         return outcomes
 
-    def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:
+    def _left_by(self, slot: Slot, task: Task) -> Receipt | None:
         """The receipt that this very process wrote of a task: one of an earlier run may be there whose outputs are gone."""
         folder = self._context.folder(task)
         try:

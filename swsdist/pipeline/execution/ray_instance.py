@@ -31,7 +31,7 @@ class Instance(NamedTuple):
 
 def node_name() -> str:
     """The name of the node that this process is on; see above."""
-    mine = ray.get_runtime_context().get_node_id()
+    mine = node_number()
     nodes = ray.nodes()
     host, address = next(
         ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
@@ -39,6 +39,16 @@ def node_name() -> str:
     )
     same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
     return f"{host}@{address}" if len(same) > 1 else str(host)
+
+
+def node_number() -> str:
+    """Ray's name of the node that this process is on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def alive_nodes() -> set[str]:
+    """Ray's names of the nodes that live."""
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
 def connect(address: str | None, cpus: int) -> Instance:
