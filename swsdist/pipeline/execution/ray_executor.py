@@ -35,7 +35,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, pause, verdict
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
-from swsdist.pipeline.execution.ray_instance import Instance, alive_nodes, connect, disconnect, node_name
+from swsdist.pipeline.execution.ray_instance import Head, Instance, alive_nodes, connect, disconnect, node_name
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -73,6 +73,7 @@ class RayExecutor:
         self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
         self._instance: Instance | None = None
+        self._head: Head | None = None
         self.start_seconds: float | None = None
         self.stop_seconds: float | None = None
 
@@ -81,6 +82,7 @@ class RayExecutor:
     def _connect(self) -> None:
         wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._head = Head()
         self._journal.move(node_name())
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
@@ -107,12 +109,14 @@ class RayExecutor:
         """Use nodes that came, try again where a worker could not start, and do not wait for ever if there is no node left.
 
         Raises:
-            UserError: no worker can be had.
+            UserError: no worker can be had, or the head is gone.
         """
         now = time.monotonic()
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY
+        if self._head is None or not self._head.answers():
+            return
         alive = alive_nodes() if any(slot.held for slot in self._slots) else set()
         for slot in [slot for slot in self._slots if slot.held]:
             if slot.again <= now or (slot.node and slot.node not in alive):
@@ -190,6 +194,9 @@ class RayExecutor:
         """End the actors; shut a private instance down and remove its folder."""
         clock = time.perf_counter()
         if self._instance is None:
+            return
+        if self._head is not None and self._head.gone and self._instance.guard is None:
+            self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
             self._end_actors()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ from swsdist.pipeline.execution import guard
 
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
+
+#: The variable with the seconds for which Ray waits for its head.
+_GIVES_UP = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
 class Instance(NamedTuple):
@@ -39,6 +43,42 @@ def node_name() -> str:
     )
     same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
     return f"{host}@{address}" if len(same) > 1 else str(host)
+
+
+class Head:
+    """Ray's head, which is asked now and then whether it is there: Ray's own calls wait for it, and then end the process."""
+
+    def __init__(self) -> None:
+        self._address = str(ray.get_runtime_context().gcs_address)
+        self._silent_since: float | None = None
+        # Before Ray itself gives up, in which case it ends this process without a word.
+        self._patience = 0.5 * float(os.environ.get(_GIVES_UP, "60"))
+
+    def answers(self) -> bool:
+        """Whether somebody listens there.
+
+        Raises:
+            UserError: nobody has for too long.
+        """
+        try:
+            _knock(self._address, 2.0)
+        except OSError as error:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > self._patience:
+                raise UserError(
+                    f"the head of the Ray cluster is gone ({error})",
+                    where=f"executor.address: {self._address}",
+                    remedy="start it anew, and run again: what was computed is kept",
+                ) from None
+            return False
+        self._silent_since = None
+        return True
+
+    @property
+    def gone(self) -> bool:
+        """Whether it did not answer when it was last asked."""
+        return self._silent_since is not None
 
 
 def node_number() -> str:
@@ -104,11 +144,11 @@ def disconnect(instance: Instance) -> None:
             instance.guard.communicate(timeout=30)
 
 
-def _knock(address: str) -> None:
+def _knock(address: str, seconds: float = 10.0) -> None:
     """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=10).close()
+        socket.create_connection((host, int(port)), timeout=seconds).close()
 
 
 @contextmanager

@@ -52,6 +52,14 @@ class Host:
         """Numbers of its processes."""
         return [int(pid) for pid in ip("netns", "pids", self.name, check=False).split()]
 
+    def has(self, name: str) -> bool:
+        """Whether a process of a name, 15 letters of it at most, runs there."""
+        for pid in self.processes():
+            with suppress(OSError):  # it ended meanwhile
+                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                    return True
+        return False
+
     def kill(self) -> None:
         """The host dies: all its processes at once."""
         while found := self.processes():
