@@ -55,7 +55,7 @@ class RayExecutor:
     """
 
     def __init__(
-        self, context: Context, journal: DriverJournal, settings: Settings, note: Callable[[str], None]
+        self, context: Context, journal: DriverJournal, settings: Settings, note: Callable[[str], None] = lambda _: None
     ) -> None:
         self._context = context
         self._journal = journal

@@ -7,6 +7,7 @@ a token of its own, which its drivers need (`Cluster.env`).
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -55,8 +56,10 @@ class Cluster:
         endpoint = f"http://{network.gateway}:{_S3_PORT}"
         self.storage = {"endpoint_url": endpoint, "key": "testing", "secret": "testing"}
         self.bucket = f"s3://{_BUCKET}"
+        server = [sys.executable, "-m", "moto.server", "-H", network.gateway, "-p", str(_S3_PORT)]
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", network.gateway, "-p", str(_S3_PORT)],
+            # Ends with this process, however that ends.
+            ["setpriv", "--pdeathsig", "TERM", *server] if shutil.which("setpriv") else server,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

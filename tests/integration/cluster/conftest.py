@@ -131,14 +131,16 @@ class OnCluster:
         self.drivers.append(process)
         return process
 
-    def end(self, process: subprocess.Popen[str], code: int = 0, seconds: float = 120.0) -> str:
+    def end(self, process: subprocess.Popen[str], code: int = 0, seconds: float = 300.0) -> str:
         """Wait for a driver's end, of which the code is known; gives what it said."""
         _, err = process.communicate(timeout=seconds)
         assert process.returncode == code, err
         assert "Traceback" not in err
         return err
 
-    def wait(self, what: Callable[[], Any], process: subprocess.Popen[str] | None = None, seconds: float = 90.0) -> Any:
+    def wait(
+        self, what: Callable[[], Any], process: subprocess.Popen[str] | None = None, seconds: float = 240.0
+    ) -> Any:
         """Wait until something is true; fail if the driver ends before that."""
         deadline = time.monotonic() + seconds
         while not (value := what()):

@@ -22,7 +22,7 @@ def test_a_full_disk_and_another_version(on_cluster: Any, tmp_path: Path) -> Non
     (other / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
     full.kill()
     old.kill()
-    full.disk = "64k"
+    full.disk = "16k"  # less than a piece takes
     try:
         hosts.start_workers(full)
         hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
