@@ -26,6 +26,7 @@ from swsdist.testing.cluster.network import Host, Network, run
 _BUCKET = "cluster"
 _S3_PORT = 5000
 _RAY_PORT = 6379
+_STARTS = 3
 #: A dead host is noticed within seconds, not half a minute; a driver gives a dead head up after ten.
 _QUICK = {
     "RAY_health_check_initial_delay_ms": "2000",
@@ -113,7 +114,14 @@ class Cluster:
         ray = str(Path(sys.executable).with_name("ray"))
         size = ["--memory=3000000000", "--object-store-memory=80000000", f"--temp-dir={host.folder}/ray"]
         words = [ray, "start", *role, f"--node-ip-address={host.address}", *size, "--disable-usage-stats"]
-        run(host, words, {**self.env, **env})
+        for attempt in range(_STARTS):
+            try:
+                run(host, words, {**self.env, **env})
+                return
+            except UserError:  # Ray gives itself half a minute, which is too little where the machine has much to do
+                if attempt == _STARTS - 1:
+                    raise
+                host.kill()
 
     def put(self, files: Path, place: str) -> str:
         """Copy a folder to the S3 server; gives its url."""
