@@ -31,6 +31,7 @@ from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
+from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, pause, verdict
@@ -347,7 +348,7 @@ class RayExecutor:
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
         self._avoided.add(task, slot, cause)
         if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
-            self._tell_once(f"{slot.host} gets no tasks for a minute: {cause}")
+            self._tell_once(f"{slot.host} gets no tasks for a minute: {_line(cause)}")
         attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
         if what == "fail" or attempts >= self._settings.attempts:
             return failure(task, cause, attempts, str(error))
@@ -359,7 +360,7 @@ class RayExecutor:
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._unready += 1
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        slot.hold(f"a worker could not start: {cause}", REST)
+        slot.hold(f"a worker could not start: {_line(cause)}", REST)
         self._tell_once(f"{slot.held}; the others go on")
         if isinstance(cause, UserError) or not any(not one.held for one in self._slots):
             raise cause
@@ -380,10 +381,10 @@ class RayExecutor:
         else:  # its process died before it was ready: where it was is not known
             self._unready += 1
             self._look_at = time.monotonic() + min(REST, pause(self._unready))
-            self._tell_once(f"a worker could not start: {str(error)[-300:]}")
+            self._tell_once(f"a worker could not start: {_line(error)}")
             if self._unready >= _STARTS and not any(not one.held for one in self._slots):
                 raise UserError(
-                    f"no worker can start: {str(error)[-500:]}",
+                    f"no worker can start: {_line(error)}",
                     where="executor",
                     remedy="look at the nodes: is swsdist installed there, for the same Python?",
                 )
@@ -423,6 +424,12 @@ class RayExecutor:
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
         return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+
+
+def _line(error: BaseException) -> str:
+    """What an error says, on one line: the end of it, where Ray tells what happened on a node."""
+    told = explain(error)
+    return told.message if told is not None else " ".join(str(error).split())[-300:]
 
 
 #: Stands for an actor's first answer in its list of calls.
