@@ -319,11 +319,12 @@ class RayExecutor:
         if other:
             slot.hold(f"{slot.host} has {', '.join(other)}", float("inf"))
             self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
-            return
-        slot.up = True
-        if slot.host == self._journal.host:
-            self._journal.others.add(slot.pid)
-        if self.start_seconds is None and all(one.up or one.held for one in self._slots):
+        else:
+            slot.up = True
+            if slot.host == self._journal.host:
+                self._journal.others.add(slot.pid)
+        whole = all(one.up or one.held for one in self._slots) and any(one.up for one in self._slots)
+        if self.start_seconds is None and whole:
             self.start_seconds = time.perf_counter() - clock
 
     def _check_starting(self) -> None:
