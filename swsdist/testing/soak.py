@@ -94,7 +94,9 @@ class Soak:
         config = self.folder / "config.yaml"
         tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         corpus = {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()}
-        config.write_text(json.dumps({"run": run.root, "corpus": corpus, "storage": dict(run.storage)}))
+        config.write_text(
+            json.dumps({"run": run.root, "system": "soak", "corpus": corpus, "storage": dict(run.storage)})
+        )
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
         for one in (*_SETS, *(self.hosts.sets if self.hosts is not None else ("executor.kind=ray",))):
             words += ["--set", one]
@@ -223,7 +225,9 @@ def _made(hosts: int, folder: Path) -> Iterator[tuple[str, Cluster | None, dict[
     config = folder / "serial.yaml"
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
     corpus = {name: str(folder / "corpus" / f"{table}.csv") for name, table in tables.items()}
-    config.write_text(json.dumps({"run": str(folder / "serial"), "corpus": corpus, "executor": {"kind": "serial"}}))
+    config.write_text(
+        json.dumps({"run": str(folder / "serial"), "system": "soak", "corpus": corpus, "executor": {"kind": "serial"}})
+    )
     swsdist.run(config)
     digests = swsdist.digest(str(folder / "serial"))
     with ExitStack() as stack:

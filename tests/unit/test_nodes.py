@@ -9,6 +9,7 @@ import time
 import pytest
 
 from swsdist.accounts.hardware import versions
+from swsdist.audio.clips import write_silence
 from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, differing, working
 from swsdist.pipeline.task import Task
 from swsdist.testing.cluster.faults import Fault, page
@@ -71,3 +72,8 @@ def test_the_table_of_faults(same: bool | None, word: str) -> None:
     text = page([Fault("a host dies", "in mid-search", 2.04, "all was done", "it goes on", same)])
     assert f"| a host dies | in mid-search | 2.0 | all was done | it goes on | {word} |\n" in text
     assert "Measured on" in text
+
+
+def test_a_full_disk_is_told_when_a_worker_warms_up() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        write_silence("/dev/full", 16000)
