@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-fast test-cluster faults lint bench docs notebooks environment environment-dev clean
+.PHONY: help demo test test-fast test-cluster faults lint lock bench docs notebooks environment environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
@@ -37,6 +37,7 @@ help:
 	@echo "make test-cluster  those of several hosts (network namespaces: Linux, root)"
 	@echo "make faults     the same; writes the table of faults, docs/reference/faults.md"
 	@echo "make lint       ruff and mypy"
+	@echo "make lock       write the image's locked requirements anew from pyproject.toml"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
 	@echo "make docs       write the generated pages anew, and run what the docs show"
 	@echo "make notebooks  run the notebooks, and write what they show anew"
@@ -63,6 +64,9 @@ lint: $(dev)
 	"$(bin)/ruff" check .
 	"$(bin)/ruff" format --check .
 	"$(bin)/mypy" -p swsdist
+
+lock: $(base)
+	"$(bin)/python" deploy/lock.py
 
 bench: $(dev)
 	"$(bin)/python" -m benchmarks

@@ -32,7 +32,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice, begin
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.stage import Context
@@ -138,7 +138,7 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
 def _do(executor: Executor, tasks: Sequence[Task]) -> tuple[list[Receipt], float]:
     """Receipts of all tasks, and when the first of them began, on the clock of `perf_counter`."""
     found: dict[str, Receipt] = {}
-    for task, outcome in executor.run(tasks, [Needs()]):
+    for task, outcome in executor.run(tasks, [Needs()], lambda task, part: None):
         if not isinstance(outcome, Receipt):
             raise RuntimeError(f"a task failed: {outcome.message}")
         found[task.fingerprint] = outcome
@@ -180,7 +180,9 @@ class Halves:
             pipe.recv()
         self.start_seconds = time.perf_counter() - clock
 
-    def run(self, tasks: Sequence[Task], needs: Sequence[Needs]) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(
+        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+    ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks."""
         if not self._processes:
             self._start()

@@ -1,6 +1,7 @@
 """Every error that swsdist raises on purpose.
 
-Each says what was wrong, where, and what to do about it. The class fixes the exit code of the command line:
+Each says what was wrong, where, and what to do about it, and no secret (`swsdist.redaction`). The class fixes the exit code of
+the command line:
 
 ====  ==========================================================
 code  meaning
@@ -11,11 +12,13 @@ code  meaning
 3     broken data: `DataError`
 4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was odd
       that is a warning without it: `OddError`
-130   interrupted; 143 terminated
+130   interrupted; 143 terminated, or cancelled: `CancelledError`
 ====  ==========================================================
 """
 
 from __future__ import annotations
+
+from swsdist.redaction import redacted
 
 
 class SwsdistError(Exception):
@@ -30,10 +33,10 @@ class SwsdistError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.where = where
-        self.remedy = remedy
+        self.message = redacted(message)
+        self.where = where and redacted(where)
+        self.remedy = remedy and redacted(remedy)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
@@ -143,3 +146,9 @@ class IncompleteError(SwsdistError):
     """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`."""
 
     exit_code = 4
+
+
+class CancelledError(UserError):
+    """Somebody asked for the end of a run (`swsdist cancel`)."""
+
+    exit_code = 143

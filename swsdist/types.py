@@ -237,3 +237,83 @@ EXCERPTS = pa.schema(
 
 #: What a term list asks for. A list's own attributes of a term follow as further string columns.
 TERMS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("term", pa.string(), False)])
+
+#: A file that a task made. `first_slot` to `last_slot` are the slots of its rows' partition key.
+OUTPUT = pa.struct(
+    [
+        pa.field("table", pa.string(), False),
+        pa.field("name", pa.string(), False),
+        pa.field("size", pa.int64(), False),
+        pa.field("sha256", pa.string(), False),
+        pa.field("rows", pa.int64(), False),
+        pa.field("first_slot", pa.int32(), False),
+        pa.field("last_slot", pa.int32(), False),
+    ]
+)
+
+#: The receipts of a stage, packed: a row a task. `told` and `rejected` are JSON.
+RECEIPTS = pa.schema(
+    [
+        pa.field("stage", pa.string(), False),
+        pa.field("version", pa.int64(), False),
+        pa.field("fingerprint", pa.string(), False),
+        pa.field("label", pa.string(), False),
+        pa.field("work", pa.float64(), False),
+        pa.field("outputs", pa.list_(pa.field("item", OUTPUT, False)), False),
+        pa.field("told", pa.string(), False),
+        pa.field("rejected", pa.string(), False),
+        pa.field("cpu_user", pa.float64(), False),
+        pa.field("cpu_system", pa.float64(), False),
+        pa.field("wall", pa.float64(), False),
+        pa.field("peak_bytes", pa.int64(), False),
+        pa.field("bytes_read", pa.int64(), False),
+        pa.field("bytes_written", pa.int64(), False),
+        pa.field("cells", pa.int64(), False),
+        pa.field("host", pa.string(), False),
+        pa.field("pid", pa.int64(), False),
+        pa.field("started", pa.float64(), False),
+        pa.field("finished", pa.float64(), False),
+    ]
+)
+
+#: What processes of a run wrote down of themselves, a row a line of a journal. `more` holds what has no column, as JSON.
+ACCOUNTS = pa.schema(
+    [
+        pa.field("journal", pa.string(), False),
+        pa.field("host", pa.string(), False),
+        pa.field("pid", pa.int64(), False),
+        pa.field("role", pa.string(), False),
+        pa.field("t", pa.float64(), False),
+        pa.field("event", pa.string(), False),
+        pa.field("cpu", pa.float64(), False),
+        pa.field("stage", pa.string()),
+        pa.field("phase", pa.string()),
+        pa.field("fingerprint", pa.string()),
+        pa.field("part", pa.float64()),
+        pa.field("pss", pa.int64()),
+        pa.field("gpu", pa.int64()),
+        pa.field("daemons", pa.float64()),
+        pa.field("spent", pa.float64()),
+        pa.field("earlier", pa.float64()),
+        pa.field("more", pa.string()),
+    ]
+)
+
+#: What the work cost, a row a node and stage, and a row a node as a whole, whose stage is null.
+NODES = pa.schema(
+    [
+        pa.field("node", pa.string(), False),
+        pa.field("type", pa.string(), False),
+        pa.field("stage", pa.string()),
+        pa.field("tasks", pa.int64(), False),
+        pa.field("useful_cpu_s", pa.float64(), False),
+        pa.field("repeated_cpu_s", pa.float64(), False),
+        pa.field("warm_up_cpu_s", pa.float64(), False),
+        pa.field("other_cpu_s", pa.float64(), False),
+        pa.field("idle_s", pa.float64(), False),
+        pa.field("peak_bytes", pa.int64()),
+        pa.field("gpu_peak_bytes", pa.int64()),
+        pa.field("bytes_read", pa.int64(), False),
+        pa.field("bytes_written", pa.int64(), False),
+    ]
+)

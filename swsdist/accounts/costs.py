@@ -1,21 +1,37 @@
-"""Journals tell more than receipts do: the peaks of nodes, warm-up, and lost attempts."""
+"""Journals tell more than receipts do: the peaks of nodes, warm-up, and lost attempts.
+
+One pass over the records of a run, a process at a time; what stays is a few numbers a node and stage.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
 
 from swsdist.accounts.hardware import Description
-from swsdist.accounts.journal import Line
+from swsdist.accounts.processes import TICKS, Bar, Process, bars_of, process_of, sampled
+from swsdist.accounts.seconds import Seconds
+from swsdist.types import NODES
 
 GB = 1e9
+
+#: Processes, stretches of a process, and moments of a node that a timeline shows at most.
+_SHOWN, _BARS, _MOMENTS = 48, 400, 400
 
 
 class _Spent(Protocol):
     @property
     def cpu(self) -> float: ...
+
+    @property
+    def bytes_read(self) -> int: ...
+
+    @property
+    def bytes_written(self) -> int: ...
 
 
 class Charged(Protocol):
@@ -24,6 +40,16 @@ class Charged(Protocol):
     @property
     def fingerprint(self) -> str:
         """Of the task."""
+        ...
+
+    @property
+    def stage(self) -> str:
+        """Of the task."""
+        ...
+
+    @property
+    def work(self) -> float:
+        """How much it was, in the stage's unit."""
         ...
 
     @property
@@ -43,7 +69,7 @@ class Charged(Protocol):
 
     @property
     def cost(self) -> _Spent:
-        """CPU seconds."""
+        """CPU seconds and bytes."""
         ...
 
 
@@ -56,55 +82,151 @@ class NodeCost(NamedTuple):
     peaks: dict[str, int]
 
 
+class Worked(NamedTuple):
+    """What a process worked on, for a timeline."""
+
+    host: str
+    pid: int
+    role: str
+    bars: tuple[Bar, ...]
+
+
+class Timeline(NamedTuple):
+    """Who worked on what, and the memory of nodes, over time (s since 1970, bytes).
+
+    Attributes:
+        processes: those that are shown.
+        left_out: how many are not.
+        memory: by node, highest sums of stretches of time.
+    """
+
+    processes: tuple[Worked, ...]
+    left_out: int
+    memory: dict[str, list[tuple[float, int]]]
+
+
+class Done(NamedTuple):
+    """What stands by receipts of a stage on some node: tasks, CPU s, work in the stage's unit, bytes."""
+
+    tasks: int = 0
+    cpu: float = 0.0
+    work: float = 0.0
+    read: int = 0
+    written: int = 0
+
+
+class _Node:
+    """What is summed up of a node; times in ticks."""
+
+    def __init__(self) -> None:
+        self.seconds = Seconds()
+        self.worked: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self.warm: Counter[str] = Counter()
+        self.tried: Counter[str] = Counter()
+        self.starting = 0
+        self.other = 0
+        self.idle = 0.0
+        self.phases: dict[str, int] = {}
+        self.stages: dict[str, tuple[int | None, int | None]] = {}
+        self.whole: tuple[int | None, int | None] = None, None
+        self.memory: list[tuple[float, int]] = []
+        self.settled = False
+
+    def settle(self) -> None:
+        """No more process comes: peaks are known, and the seconds go."""
+        if self.settled:
+            return
+        self.settled = True
+        by_phase: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        by_stage: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for (stage, phase), spans in self.worked.items():
+            by_phase[phase] += spans
+            by_stage[stage] += spans
+        for phase, spans in by_phase.items():
+            if (peak := self.seconds.peak(spans)) is not None:
+                self.phases[phase] = peak
+        for stage, spans in by_stage.items():
+            self.stages[stage] = self.seconds.peak(spans), self.seconds.gpu_peak(spans)
+        whole = [(min(a for a, _ in spans), max(b for _, b in spans)) for spans in by_phase.values()]
+        # Seconds between tasks belong to the node's whole, too, but not those of another run in the folder.
+        whole = whole or self.seconds.whole
+        self.whole = self.seconds.peak(whole), self.seconds.gpu_peak(whole)
+        self.memory = self.seconds.drawn(_MOMENTS)
+        self.seconds = Seconds()
+        self.worked.clear()
+
+
 class Costs:
     """The costs of one run.
 
     Args:
-        journals: `accounts.journal.read_journals`.
+        journals: `accounts.records.records`, in its order.
         receipts: of all tasks of the present plan.
+        driver: number and present CPU s of a driver that has closed its journal and still works: on the report.
     """
 
-    def __init__(self, journals: list[list[Line]], receipts: Sequence[Charged]) -> None:
-        self._journals = journals
+    def __init__(
+        self, journals: Iterable[pa.Table], receipts: Sequence[Charged], driver: tuple[int, float] | None = None
+    ) -> None:
         self._receipts = receipts
+        self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
+        self._kinds: dict[str, tuple[Description, set[str]]] = {}
+        self._warm_up = 0
+        self._tried: list[int] = []
+        #: The attempt whose receipt stands: of those that its process ended, the one that began when the receipt says.
+        self._kept: dict[str, tuple[float, int, str, str]] = {}
+        self._shown: list[Worked] = []
+        self._left_out = 0
+        self._after: tuple[float, int, str] | None = None  # of the driver's last journal: end, ticks, host
+        standing = {(r.fingerprint, r.host, r.pid): r.started for r in receipts}
+        planned = {receipt.fingerprint for receipt in receipts}
+        before: str | None = None
+        for record in journals:
+            process = process_of(record, planned)
+            if process.role != "driver" and process.host != before:
+                if before is not None:
+                    self._nodes[before].settle()
+                before = process.host
+            self._add(process, record, standing)
+            if driver is not None and process.role == "driver" and process.pid == driver[0]:
+                self._after = max(self._after or (0.0, 0, ""), (record["t"][-1].as_py(), process.last, process.host))
+        for node in self._nodes.values():
+            node.settle()
+        if self._after is not None and driver is not None:
+            self._nodes[self._after[2]].other += max(0, round(driver[1] * TICKS) - self._after[1])
+        self._done = _done(receipts)
+
+    def _add(self, process: Process, record: pa.Table, standing: Mapping[tuple[str, str, int], float]) -> None:
+        node = self._nodes[process.host]
+        described = process.hardware
+        self._kinds.setdefault(type_of(described), (described, set()))[1].add(process.host)
+        sampled(record, node.seconds)
+        for key, spans in process.worked.items():
+            node.worked[key] += spans
+        warm = process.starting + sum(process.warm.values())
+        if process.touched:
+            self._warm_up += warm
+            node.starting += process.starting
+            node.warm.update(process.warm)
+        if process.touched or process.role == "driver":
+            node.other += max(0, process.total - process.at_work - (warm if process.touched else 0))
+        if process.touched and process.role != "driver":
+            node.idle += max(0.0, process.life - process.busy)
+        for one in process.attempts:
+            self._tried.append(one.ticks)
+            node.tried[one.stage] += one.ticks
+            started = standing.get((one.fingerprint, process.host, process.pid))
+            if one.ended and started is not None:
+                found = (abs(one.began - started), one.ticks, process.host, one.stage)
+                self._kept[one.fingerprint] = min(found, self._kept.get(one.fingerprint, found))
+        if process.touched and len(self._shown) < _SHOWN:
+            self._shown.append(Worked(process.host, process.pid, process.role, bars_of(process, _BARS)))
+        elif process.touched:
+            self._left_out += 1
 
     def peaks(self, phase: str) -> dict[str, int]:
         """Bytes by host: the highest sum of PSS over the run's processes there, second by second."""
-        found: dict[str, int] = {}
-        seconds: dict[tuple[str, int], dict[int, int]] = {}
-        for k, lines in enumerate(self._journals):
-            host = lines[0]["host"]
-            # A process counts in every second of its life with what it last said.
-            last: tuple[int, int] | None = None
-            for line in (line for line in lines if line["event"] == "sample"):
-                now = int(line["t"])
-                if last is not None:
-                    for second in range(last[0] + 1, min(now, last[0] + 5)):
-                        seconds.setdefault((host, second), {})[k] = last[1]
-                here = seconds.setdefault((host, now), {})
-                here[k] = max(here.get(k, 0), line["pss"])
-                last = (now, line["pss"])
-        during = self._seconds_of(phase)
-        for (host, second), by_process in seconds.items():
-            if second in during.get(host, ()):
-                found[host] = max(found.get(host, 0), sum(by_process.values()))
-        return found
-
-    def _seconds_of(self, phase: str) -> dict[str, set[int]]:
-        """Seconds in which some process of a host worked on a phase, at tasks of the present plan."""
-        planned = {receipt.fingerprint for receipt in self._receipts}
-        found: dict[str, set[int]] = {}
-        for lines in self._journals:
-            begun: Line | None = None
-            for line in lines:
-                if line["event"] == "begin":
-                    begun = line
-                elif line["event"] in ("end", "failed") and begun is not None:
-                    if begun["fingerprint"] in planned and begun["phase"] == phase:
-                        worked = range(int(begun["t"]), int(line["t"]) + 1)
-                        found.setdefault(lines[0]["host"], set()).update(worked)
-                    begun = None
-        return found
+        return {host: node.phases[phase] for host, node in self._nodes.items() if phase in node.phases}
 
     def pmu(self, phase: str) -> float | None:
         """PMU in GB: the highest over nodes."""
@@ -113,74 +235,103 @@ class Costs:
 
     def warm_up(self) -> float:
         """CPU s of starting: until a process's first line, and what stages load before their first task."""
-        planned = {receipt.fingerprint for receipt in self._receipts}
-        return math.fsum(
-            line["cpu"] - line.get("earlier", 0.0) if line["event"] == "open" else line["spent"]
-            for lines in self._journals
-            if any(line.get("fingerprint") in planned for line in lines)
-            for line in lines
-            if line["event"] in ("open", "warm")
-        )
+        return self._warm_up / TICKS
 
     def repeated(self) -> float:
         """CPU s of attempts at the present plan's tasks that were killed, failed, or done again."""
-        standing = {(r.fingerprint, r.host, r.pid): r.started for r in self._receipts}
-        planned = {receipt.fingerprint for receipt in self._receipts}
-        spent: list[float] = []
-        # The attempt whose receipt stands: of those that its process ended, the one that began when the receipt says.
-        kept: dict[str, tuple[float, float]] = {}
-        for lines in self._journals:
-            for one in _attempts(lines):
-                if one.fingerprint not in planned:
-                    continue
-                spent.append(one.cpu)
-                started = standing.get((one.fingerprint, lines[0]["host"], lines[0]["pid"]))
-                if one.ended and started is not None:
-                    found = (abs(one.began - started), one.cpu)
-                    kept[one.fingerprint] = min(found, kept.get(one.fingerprint, found))
-        return max(0.0, math.fsum(spent) - math.fsum(cpu for _, cpu in kept.values()))
+        return max(0, sum(self._tried) - sum(spent for _, spent, _, _ in self._kept.values())) / TICKS
 
     def hardware(self) -> list[tuple[Description, int]]:
         """Types of nodes, as `accounts.hardware.describe` gives them, and how many there are of each."""
-        kinds: dict[str, tuple[Description, set[str]]] = {}
-        for lines in self._journals:
-            described = lines[0]["hardware"]
-            key = repr([described["brand"], described["cpu"], described["cores"], described["ram_gb"], described["os"]])
-            kinds.setdefault(key, (described, set()))[1].add(lines[0]["host"])
-        return [(described, len(hosts)) for _, (described, hosts) in sorted(kinds.items())]
+        return [(described, len(hosts)) for _, (described, hosts) in sorted(self._kinds.items())]
+
+    def types(self) -> dict[str, tuple[Description, list[str]]]:
+        """Types of nodes by their short names, with the names of the nodes."""
+        return {name: (described, sorted(hosts)) for name, (described, hosts) in sorted(self._kinds.items())}
+
+    def done(self) -> dict[tuple[str, str], Done]:
+        """What stands by receipts, by host and stage."""
+        return dict(self._done)
 
     def nodes(self, phases: Sequence[str]) -> list[NodeCost]:
         """One a host, with its peaks in these phases."""
-        peaks = {phase: self.peaks(phase) for phase in phases}
-        tasks: Counter[str] = Counter()
-        cpu: defaultdict[str, float] = defaultdict(float)
-        for receipt in self._receipts:
-            tasks[receipt.host] += 1
-            cpu[receipt.host] += receipt.cost.cpu
-        hosts = sorted({*tasks, *(host for found in peaks.values() for host in found)})
-        return [
-            NodeCost(host, tasks[host], cpu[host], {p: found[host] for p, found in peaks.items() if host in found})
-            for host in hosts
-        ]
+        found = []
+        for host in self._hosts(phases):
+            mine = [done for (name, _), done in self._done.items() if name == host]
+            peaks = {phase: self._nodes[host].phases[phase] for phase in phases if phase in self._nodes[host].phases}
+            found.append(NodeCost(host, sum(d.tasks for d in mine), math.fsum(d.cpu for d in mine), peaks))
+        return found
+
+    def _hosts(self, phases: Sequence[str]) -> list[str]:
+        worked = {host for host, node in self._nodes.items() if any(phase in node.phases for phase in phases)}
+        return sorted({*worked, *(host for host, _ in self._done)})
+
+    def timeline(self) -> Timeline:
+        """Who worked on what and when."""
+        memory = {host: node.memory for host, node in sorted(self._nodes.items()) if node.memory}
+        return Timeline(tuple(self._shown), self._left_out, memory)
+
+    def table(self) -> pa.Table:
+        """Table NODES."""
+        kept: defaultdict[tuple[str, str], int] = defaultdict(int)
+        for _, spent, host, stage in self._kept.values():
+            kept[host, stage] += spent
+        type_by_host = {host: name for name, (_, hosts) in self._kinds.items() for host in hosts}
+        rows: list[dict[str, Any]] = []
+        for host in sorted({*self._nodes, *(host for host, _ in self._done)}):
+            node, first = self._nodes[host], len(rows)
+            stages = sorted({*node.warm, *node.tried, *(stage for name, stage in self._done if name == host)})
+            # What a receipt holds is a little less than its attempt took: the receipt itself is written after it.
+            about = node.other / TICKS
+            for stage in stages:
+                done = self._done.get((host, stage), Done())
+                stands = kept.get((host, stage), 0)
+                about += max(0.0, stands / TICKS - done.cpu) if stands else 0.0
+                peak, gpu = node.stages.get(stage, (None, None))
+                rows.append(
+                    {
+                        "stage": stage,
+                        "tasks": done.tasks,
+                        "useful_cpu_s": done.cpu,
+                        "repeated_cpu_s": max(0, node.tried[stage] - stands) / TICKS,
+                        "warm_up_cpu_s": node.warm[stage] / TICKS,
+                        "peak_bytes": peak,
+                        "gpu_peak_bytes": gpu,
+                        "bytes_read": done.read,
+                        "bytes_written": done.written,
+                    }
+                )
+            sums = {name: sum(row[name] for row in rows[first:]) for name in _ADD}
+            sums["warm_up_cpu_s"] += node.starting / TICKS
+            peak, gpu = node.whole
+            whole = {"other_cpu_s": about, "idle_s": node.idle, "peak_bytes": peak, "gpu_peak_bytes": gpu}
+            rows.append({"stage": None, **sums, **whole})
+            for row in rows[first:]:
+                row |= {"node": host, "type": type_by_host.get(host, "unknown")}
+                row.setdefault("other_cpu_s", 0.0)
+                row.setdefault("idle_s", 0.0)
+        return pa.Table.from_pylist(rows, NODES)
 
 
-class _Attempt(NamedTuple):
-    """At a task: when it began, what it cost in CPU s, and whether it came to its end."""
-
-    fingerprint: str
-    began: float
-    cpu: float
-    ended: bool
+_ADD = ("tasks", "useful_cpu_s", "repeated_cpu_s", "warm_up_cpu_s", "bytes_read", "bytes_written")
 
 
-def _attempts(lines: list[Line]) -> Iterator[_Attempt]:
-    """The attempts that a process made."""
-    begun: Line | None = None
-    for line in lines:
-        if line["event"] == "begin":
-            begun = line
-        elif line["event"] in ("end", "failed") and begun is not None:
-            yield _Attempt(begun["fingerprint"], begun["t"], line["cpu"] - begun["cpu"], line["event"] == "end")
-            begun = None
-    if begun is not None:  # killed at work: what is known is what it had used when it last wrote
-        yield _Attempt(begun["fingerprint"], begun["t"], lines[-1]["cpu"] - begun["cpu"], False)
+def type_of(described: Description) -> str:
+    """The short name of a type of node: nodes that are alike have the same."""
+    gpu = f", {described['gpu']}" if described.get("gpu") else ""
+    brand = "" if described["brand"] == "unknown" else f"{described['brand']}, "
+    return f"{brand}{described['cpu']}, {described['cores']} cores, {described['ram_gb']:g} GB{gpu}, {described['os']}"
+
+
+def _done(receipts: Sequence[Charged]) -> dict[tuple[str, str], Done]:
+    found: dict[tuple[str, str], Done] = {}
+    for one in receipts:
+        sums, cost = found.get((one.host, one.stage), Done()), one.cost
+        found[one.host, one.stage] = Done(
+            sums.tasks + 1,
+            sums.cpu + cost.cpu,
+            sums.work + one.work,
+            sums.read + cost.bytes_read,
+            sums.written + cost.bytes_written,
+        )
+    return found

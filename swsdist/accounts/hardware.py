@@ -19,6 +19,7 @@ class Description(TypedDict):
     clock_ghz: float | None
     ram_gb: float
     os: str
+    gpu: str | None
 
 
 def _first_line(path: str) -> str | None:
@@ -48,7 +49,20 @@ def describe() -> Description:
         "clock_ghz": clock,
         "ram_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "os": f"{platform.system()} {platform.release()}",
+        "gpu": _gpus(),
     }
+
+
+def _gpus() -> str | None:
+    """Models of the GPUs, as the NVIDIA driver tells them; None where there is none."""
+    models = []
+    for place in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        for line in (_first_line(str(place)) or "").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "Model":
+                models.append(value.strip())
+    models = models[: gpus_here()] or ["NVIDIA GPU"] * gpus_here()
+    return ", ".join(f"{models.count(one)} x {one}" for one in dict.fromkeys(models)) or None
 
 
 @cache

@@ -7,8 +7,9 @@ would start at the parent's peak and never fall. Memory of a node: every process
 pages count in parts, so the sum over processes counts them once) to its journal once a second.
 
 The journal is append-only, one file a process, flushed line by line: an attempt that was killed has a beginning, samples, and
-no end, and what it had used is known to within the last second. On S3, which cannot append, the file is put again every few
-seconds and at every end.
+no end, and what it had used is known to within the last second. S3 cannot append. There the journal is a row of objects: the
+last one is put again every ten seconds until it has 32 KiB, then another begins. So what is put grows as the journal does, each
+line some twelve times, and what was used is known to within ten seconds.
 """
 
 from __future__ import annotations
@@ -20,17 +21,23 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import IO, TypedDict, cast
 
+from swsdist.accounts.gpu import gpu_bytes
 from swsdist.accounts.hardware import Description
 from swsdist.errors import StorageError
 from swsdist.io.failures import explained
 from swsdist.io.filesystem import Folder
+from swsdist.redaction import redacted
 
+#: Seconds between two puts of a journal on S3; what matters to others is put at once.
 _PUT_EVERY = 10.0
+_AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray", "close"})
+#: Bytes after which another object begins.
+_SEGMENT = 1 << 15
 #: Bytes at the end of a journal that hold its last sample.
 _TAIL = 4096
 
@@ -52,6 +59,8 @@ class Line(TypedDict, total=False):
     tasks: int
     done: int
     pss: int
+    gpu: int
+    daemons: float
     spent: float
     part: float
 
@@ -96,7 +105,9 @@ _said: dict[int, float] = {}
 
 
 class Journal:
-    """A journal is the append-only record of one process, at `accounts/<host>-<pid>-<n>.jsonl` in the run folder.
+    """A journal is the append-only record of one process, at `accounts/<role>-<host>-<pid>-<n>.jsonl` in the run folder.
+
+    On S3 the names end in `.<number>.jsonl`, an object each.
 
     Args:
         folder: the run.
@@ -107,10 +118,12 @@ class Journal:
     def __init__(self, folder: Folder, role: str, host: str | None = None) -> None:
         self._folder = folder
         self.host = host or socket.gethostname()
-        self.name = f"accounts/{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        self._stem = f"accounts/{role}-{self.host}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.name = f"{self._stem}.jsonl"
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._text: list[str] = []
+        self._text = ""  # of the object that is not full
+        self._segment = 0
         self._put_at = 0.0
         self._file: IO[str] | None = None
         local = folder.local(self.name)
@@ -132,18 +145,23 @@ class Journal:
     def write(self, event: str, **values: object) -> None:
         """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
         _said[os.getpid()] = cpu = round(sum(cpu_seconds()), 4)
-        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **values})
+        told = {name: redacted(value) if isinstance(value, str) else value for name, value in values.items()}
+        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **told})
         with self._lock:
             if self._file is not None:
                 with explained(self._folder.path(self.name)):
                     self._file.write(line + "\n")
                     self._file.flush()
                 return
-            self._text.append(line)
-            if event == "sample" and time.monotonic() - self._put_at < _PUT_EVERY:
-                return
-            self._put_at = time.monotonic()
-            self._folder.write_bytes(self.name, ("\n".join(self._text) + "\n").encode())
+            self._text += line + "\n"
+            if event in _AT_ONCE or time.monotonic() - self._put_at >= _PUT_EVERY:
+                self._put()
+
+    def _put(self) -> None:
+        self._put_at = time.monotonic()
+        self._folder.write_bytes(f"{self._stem}.{self._segment:05d}.jsonl", self._text.encode())
+        if len(self._text) >= _SEGMENT:
+            self._segment, self._text = self._segment + 1, ""
 
     def move(self, host: str) -> None:
         """From now on the node has this name: it is known only once the process has joined a cluster."""
@@ -163,7 +181,12 @@ class Journal:
     def _take(self) -> None:
         told = self.part  # of another thread
         done = {} if told is None else {"fingerprint": told[0], "part": round(told[1], 4)}
-        self.write("sample", phase=self._phase, pss=self.memory(), **done)
+        self.write("sample", phase=self._phase, pss=self.memory(), **self._beside(), **done)
+
+    def _beside(self) -> dict[str, float | int]:
+        """What else a sample says."""
+        used = gpu_bytes()
+        return {} if used is None else {"gpu": used}
 
     def memory(self) -> int:
         """Bytes that this process accounts for."""
@@ -192,18 +215,51 @@ class Journal:
 
 
 class DriverJournal(Journal):
-    """The driver's journal also accounts for the processes that it started, except those that keep their own."""
+    """The driver's journal also accounts for the processes that it started, except those that keep their own.
+
+    Attributes:
+        heard: is told each event and its values.
+    """
+
+    heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
         self.others: set[int] = set()
+        self._daemons: dict[int, float] = {}  # CPU s of processes that it started, those that are gone included
         super().__init__(folder, "driver")
 
+    def write(self, event: str, **values: object) -> None:
+        """Add a line, and tell it."""
+        super().write(event, **values)
+        if self.heard is not None:
+            self.heard(event, values)
+
     def memory(self) -> int:
-        """PSS of the driver and of the daemons it started."""
+        """PSS of the driver and of the daemons it started; notes the CPU time of the latter."""
         import psutil
 
-        pids = {child.pid for child in psutil.Process().children(recursive=True)} - self.others
-        return pss_bytes() + sum(pss_bytes(pid) for pid in pids)
+        total = pss_bytes()
+        for child in psutil.Process().children(recursive=True):
+            if child.pid not in self.others:
+                total += pss_bytes(child.pid)
+                with suppress(psutil.Error):
+                    times = child.cpu_times()
+                    self._daemons[child.pid] = times.user + times.system
+        return total
+
+    def _beside(self) -> dict[str, float | int]:
+        spent = sum(cpu for pid, cpu in list(self._daemons.items()) if pid not in self.others)
+        return {**super()._beside(), **({"daemons": round(spent, 4)} if self._started_ray else {})}
+
+    def stop(self) -> None:
+        """Ray is about to be ended; then the CPU time of its processes becomes the driver's own."""
+        self._take()
+        self.write("stop")
+
+    @property
+    def _started_ray(self) -> bool:
+        """A child of a serial run, ffmpeg say, is in the driver's own CPU time when it has ended."""
+        return bool(self.others)
 
 
 def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
@@ -227,18 +283,10 @@ def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
 
 
 def read_journals(folder: Folder) -> list[list[Line]]:
-    """All journals of a run, each as its lines; a last line that was cut off is left out."""
-    journals = []
-    for name in folder.listing("accounts"):
-        lines: list[Line] = []
-        for text in folder.read_bytes(name).decode("utf-8", "replace").splitlines():
-            try:
-                lines.append(json.loads(text))
-            except ValueError:
-                break  # the process died while it wrote this line
-        if lines and lines[0]["event"] == "open":
-            for line in lines:
-                if line["event"] == "node":
-                    lines[0]["host"] = line["host"]
-            journals.append(lines)
-    return journals
+    """All journals of a run, each as its lines, all in memory; a last line that was cut off is left out.
+
+    `swsdist.accounts.records` reads them one at a time.
+    """
+    from swsdist.accounts.records import lines_of, records
+
+    return [cast("list[Line]", lines_of(table)) for table in records(folder)]

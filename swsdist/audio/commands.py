@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from swsdist.errors import AudioError
 from swsdist.fingerprint import fingerprint
+from swsdist.io.remote.scratch import scratch
 
 #: Seconds that a command may take.
 LONGEST = 3600.0
@@ -110,7 +111,7 @@ def _forget() -> None:
 
 def _run(command: str) -> Any:
     """Run it; its output lies in a temporary file, which is removed when it is closed."""
-    file = tempfile.NamedTemporaryFile(prefix="swsdist-", suffix=".sound")  # noqa: SIM115 - it is kept
+    file = tempfile.NamedTemporaryFile(dir=scratch(), suffix=".sound")  # noqa: SIM115 - it is kept
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
             ["/bin/sh", "-c", command.removesuffix("|")],

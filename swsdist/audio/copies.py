@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from swsdist.io.remote.scratch import scratch
+
 #: Bytes of each end.
 ENDS = 4 << 20
 
@@ -28,7 +30,7 @@ def copy_of(file: BinaryIO, ends: int | None = None) -> Iterator[str]:
     """
     size = file.seek(0, 2)
     file.seek(0)
-    with tempfile.NamedTemporaryFile(prefix="swsdist-") as copy:
+    with tempfile.NamedTemporaryFile(dir=scratch()) as copy:
         if ends is None or size <= 2 * ends:
             shutil.copyfileobj(file, copy, _PIECE)
         else:

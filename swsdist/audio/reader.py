@@ -18,7 +18,6 @@ through, so that the task is tried again. Samples that are not finite, and trunc
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,6 +35,7 @@ from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.formats.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
 from swsdist.audio.formats.mpeg import is_mpeg, listening
+from swsdist.audio.streams import Digest, Sequential, Watched, digesting, passing
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
@@ -150,11 +150,20 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
     Raises:
         AudioError: the file is missing or could not be read.
     """
-    digest = hashlib.sha256()
     with _opened(path, storage) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return Digest(path).of(file)
+
+
+def digested(digest: Digest, storage: Mapping[str, object] | None = None) -> str:
+    """The same of a remote file that was read meanwhile (`streams.digesting`); only what was not read of it is fetched.
+
+    Raises:
+        AudioError: the file is missing or could not be read.
+    """
+    if digest.all_passed:
+        return digest.hexadecimal()
+    with digesting(digest), _opened(digest.path, storage) as file:
+        return digest.of(file)
 
 
 def _resampled(
@@ -303,14 +312,14 @@ def _decoding(
 
 @contextmanager
 def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
-    file = _Watched(raw)
+    file = Watched(raw)
     head = check_bytes(path, raw)
     # A path decodes a little faster than Python's file object does.
     plain_path = not commands.is_command(path) and archives.split(path)[1] is None and not is_remote(path)
     source = path if plain_path else file
     try:
         with listening(path, is_mpeg(head)):
-            sound = _Sequential(source)
+            sound = Sequential(source)
     except soundfile.LibsndfileError as error:
         file.check()
         raise not_opened(path, head, error) from error
@@ -385,7 +394,7 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
                 remedy="name a file in it" if folder else "remove it: a recording is a file",
             )
         with open_path(path, storage, ahead) as file:
-            yield file
+            yield passing(path, file) if is_remote(path) else file
     except FileNotFoundError as error:
         raise AudioError(
             "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
@@ -403,48 +412,3 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
             reason="unreadable",
             remedy="look at its permissions and at the disk or network it lies on",
         ) from error
-
-
-class _Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
-    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
-
-    def seekable(self) -> bool:
-        return False
-
-
-class _Watched:
-    """A file that remembers an error in reading: from inside of libsndfile it would be taken for the file's end."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._error: Exception | None = None
-
-    def readinto(self, buffer: memoryview) -> int:
-        try:
-            data = self._file.read(len(buffer))
-        except Exception as error:
-            self._error = error
-            return 0
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def size(self) -> int:
-        """Bytes of the file; it is left where it stands."""
-        here = self._file.tell()
-        end = self._file.seek(0, 2)
-        self._file.seek(here)
-        return end
-
-    def write(self, data: bytes) -> int:
-        raise OSError("open for reading only")
-
-    def check(self) -> None:
-        """Raise that error, if there was one."""
-        if self._error is not None:
-            raise self._error

@@ -32,7 +32,7 @@ from swsdist.calibrate.coding import coded
 from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point, Step, scores_of
-from swsdist.calibrate.threshold import Calibration, by_fold, decide, folds_of
+from swsdist.calibrate.threshold import Calibration, by_fold, decide, demand_folds, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.registries import CALIBRATION
@@ -334,7 +334,12 @@ def fit_procedure(
 
 def fit_models(parts: Parts, procedure: Procedure, *, folds: int, trained_on: Mapping[str, object]) -> Procedure:
     """Fit steps, but no threshold; arguments as of `fit_procedure`."""
-    queries = sum(pc.count_distinct(table["query_id"]).as_py() for table in parts())
+    queries, true = 0, set[str]()
+    for table in parts():
+        queries += pc.count_distinct(table["query_id"]).as_py()
+        true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
+    if any(CALIBRATION[step.name].fits for step in procedure.steps):
+        demand_folds(true, folds)
     models: list[tuple[Json, ...]] = []
     for number, step in enumerate(procedure.steps):
         if CALIBRATION[step.name].fits:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -91,6 +91,28 @@ class Calibration:
 def fold_of(query_id: str, folds: int) -> int:
     """The fold of a query: a stable hash, so that it never depends on the other queries."""
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
+
+
+def demand_folds(queries: Collection[str], folds: int) -> None:
+    """Make sure that each fold can be fitted on others.
+
+    Args:
+        queries: ids of those that truly occur, each once.
+        folds: how many; 1 fits on all.
+
+    Raises:
+        UserError: none occurs, or all that do are in one fold.
+    """
+    if not queries:
+        raise UserError("no query has a true occurrence to fit on", remedy="give references, or a fitted file")
+    if folds > 1 and len({fold_of(query, folds) for query in queries}) < 2:
+        several = (
+            f"the {len(queries)} queries that truly occur are in one" if len(queries) > 1 else "one query truly occurs"
+        )
+        raise UserError(
+            f"crossfit fits each of {folds} folds of queries on the others, and {several}: there is nothing to fit on",
+            remedy="give references of more queries, or fit by oracle or a file of other data (calibrate.fit, --fit)",
+        )
 
 
 def folds_of(table: pa.Table, folds: int) -> NDArray[np.int64]:

@@ -8,50 +8,42 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import Status
 
 
 @click.command()
 @click.argument("folder", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(folder: str, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow each event, a line each.")
+@click.option("--follow", is_flag=True, help="Go on until the run ends, and tell what changes.")
+@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option("--endpoint-url", metavar="URL", help="Server of an s3:// run, where the environment does not name it.")
+def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
     """What RUN (a run folder) is doing, or was doing when it died."""
     from dataclasses import asdict
 
+    from swsdist.cli.following import follow_run, show
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import status as look
-    from swsdist.report.summary import span
 
-    found = look(Folder(folder))
+    run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
+    if follow:
+        follow_run(run, as_json, every)
+        return
+    found = look(run)
     if as_json:
         print(json.dumps(asdict(found), indent=1))
         return
-    holder = f" ({found.holder})" if found.holder else ""
-    print(f"{found.state}{holder}")
-    for stage in found.stages:
-        if stage.tasks:
-            print(f"  {stage.stage:<10} {stage.done:>6} of {stage.tasks} tasks")
-        else:
-            print(f"  {stage.stage:<10} nothing was left to do")
-    for process in found.processes:
-        doing = f"{process.stage} for {span(process.busy_s)}" if process.stage else "idle"
-        doing += f" ({process.part:.0%} of the task)" if process.part is not None else ""
-        print(
-            f"  {process.role} {process.pid} on {process.host}: {doing}, "
-            f"CPU {span(process.cpu_s)}, {process.memory_gb:.2f} GB"
-        )
-    if found.eta_s is not None:
-        print(f"  this stage ends in about {span(found.eta_s)}")
-    if found.state in ("died", "incomplete"):
-        print(f"  {_next(folder, found)}")
+    show(found)
+    if found.state in ("died", "incomplete", "cancelled"):
+        print(f"  {_next(run, folder, found)}")
 
 
-def _next(folder: str, found: Status) -> str:
+def _next(run: Folder, folder: str, found: Status) -> str:
     """What there is to do with a run that has not come to its end."""
-    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.plan import load_plans
 
-    configs = [plan.config for plan in load_plans(Folder(folder)).values()]
+    configs = [plan.config for plan in load_plans(run).values()]
     whole = bool(found.stages) and all(stage.done == stage.tasks for stage in found.stages)
     if not whole or any(config.get("corpus", {}).get("queries") is not None for config in configs):
         return "run the same config again to go on"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import re
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -15,7 +18,11 @@ from typing import Any
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.errors import SwsdistError
+from swsdist.errors import CancelledError, SwsdistError, UserError
+from swsdist.redaction import names_secret, redacted
+
+#: Seconds that a process that was told to end may take for it.
+_END_WITHIN = 9.0
 
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
 COMMANDS = {
@@ -31,9 +38,13 @@ COMMANDS = {
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
     "resources": ("comparing", "resources", "ISF, SSF, PMU and PL of a run, or from numbers by hand."),
     "sweep": ("sweeping", "sweep", "Run a config at many points, or score lists at many: table, tests, page."),
+    "bench": ("benching", "bench", "Time a config at many numbers of workers and sizes of data."),
+    "forecast": ("benching", "forecast", "How long a run would take with more hours, queries and machines."),
     "report": ("running", "report", "Write the report of a run anew."),
     "export": ("running", "export", "Write a run's detections for other programs."),
     "status": ("looking", "status", "What a run is doing, or was doing when it died."),
+    "cancel": ("operating", "cancel", "End a run from any host; what was computed is kept."),
+    "clean": ("operating", "clean", "Remove what no plan of a run, and no state of a store, names."),
     "digest": ("looking", "digest", "One SHA-256 of what a run computed."),
     "phones": ("phones", "phones", "Strings of phones, by a phoneme recogniser of BUT's phnrec."),
     "paper": ("paper", "paper", "Figures and tables that are there in the form that a paper wants."),
@@ -42,6 +53,8 @@ COMMANDS = {
     "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),
     "demo": ("start", "demo", "Make a small corpus and run everything on it."),
 }
+#: A key in a mapping, as it stands on the command line.
+_KEY = re.compile(r"(\w+)[\"']?\s*:")
 
 
 class Lazy(click.Group):
@@ -59,10 +72,13 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
         return command
 
-    def make_context(self, *args: Any, **values: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """Whoever reads the help may stop before its end."""
+        _demand_no_secret(args)
         with _reader_may_leave():
-            return super().make_context(*args, **values)
+            return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Whoever reads what a command prints may stop before its end, as `head` does."""
@@ -96,7 +112,12 @@ def cli() -> None:
 def main() -> None:
     """The entry point: errors become messages and exit codes (swsdist.errors)."""
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(_run())
+    try:
+        sys.exit(_run())
+    except SystemExit:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # a library may raise another in place of ours
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
 
 
 def _run() -> int:
@@ -107,11 +128,16 @@ def _run() -> int:
     except click.exceptions.Exit as error:
         return int(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        print(redacted(said.getvalue()), end="", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, click.Abort):
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130
+    except CancelledError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     except SwsdistError as error:
         return _tell(error, error)
     except Exception as error:
@@ -120,17 +146,41 @@ def _run() -> int:
         told = explain(error)
         if told is not None:
             return _tell(told, error)
-        traceback.print_exc()
+        _print_traceback(error)
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _demand_no_secret(words: Sequence[str]) -> None:
+    """That no key of the storage is on the command line, which every user of the machine can read, and Ray keeps.
+
+    Raises:
+        UserError: there is one.
+    """
+    for word in words:
+        key, _, value = word.removeprefix("--set=").partition("=")
+        if key.partition(".")[0] != "storage":
+            continue
+        for name in (key.rpartition(".")[2], *_KEY.findall(value)):
+            if names_secret(name):
+                raise UserError(
+                    "this is a secret: every user of the machine can read it on the command line (ps)",
+                    where=f"--set {key}, {name}",
+                    remedy="take it for lost; give the next one in the environment (AWS_SECRET_ACCESS_KEY), or in the "
+                    f"config as {name}: ${{VARIABLE}}",
+                )
 
 
 def _tell(told: SwsdistError, error: Exception) -> int:
     """Say what is wrong, and where in the program it was met to whoever asks for that (SWSDIST_TRACEBACK=1)."""
     if os.environ.get("SWSDIST_TRACEBACK", "0") not in ("", "0"):
-        traceback.print_exception(error)
+        _print_traceback(error)
     print(f"error: {told}", file=sys.stderr)
     return told.exit_code
+
+
+def _print_traceback(error: Exception) -> None:
+    print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 @contextmanager
@@ -144,8 +194,12 @@ def _reader_may_leave() -> Iterator[None]:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    """End as if interrupted: locks are released, Ray is shut down."""
-    sys.exit(143)
+    """End as if interrupted: locks are released, Ray is shut down; if that takes too long, end nevertheless."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    late = threading.Timer(_END_WITHIN, os._exit, [128 + number])
+    late.daemon = True
+    late.start()
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

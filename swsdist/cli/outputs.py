@@ -12,12 +12,14 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from swsdist.errors import UserError
+from swsdist.io.filesystem import is_remote
 from swsdist.report.pictures import demand_converter
 
 
@@ -52,6 +54,7 @@ class _Written(click.Path):
         """
         path = str(value)
         if not (self.allow_dash and path == "-"):
+            demand_local(path)
             check_ending(path, self.endings)
             check_place(path)
             if ".svg" in self.endings:
@@ -80,6 +83,7 @@ class _WrittenFolder(click.Path):
         Raises:
             UserError: it is a file, or it cannot be written to.
         """
+        demand_local(str(value))
         path = Path(str(value)).absolute()
         there = next(one for one in (path, *path.parents) if one.exists())
         if not there.is_dir():
@@ -115,7 +119,8 @@ class Writing(click.Command):
         """
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # the shell completes a command
-            demand_apart(ctx, _named(ctx))
+            named = list(_named(ctx)) if next(_outputs(ctx), None) is not None else []
+            demand_apart(ctx, [*named, *_of_runs(named)])
         return rest
 
 
@@ -144,9 +149,11 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
             else:
                 continue
             raise UserError(told, where=f"{name} {path}", remedy="name another file to write")
-    for k, (name, path, _) in enumerate(outputs):
-        for other, same, _ in outputs[:k]:
-            if _is_same(Path(path), Path(same)) and (not Path(path).exists() or Path(path).is_file()):
+    for k, (name, path, kind) in enumerate(outputs):
+        for other, same, its in outputs[:k]:
+            one, two = Path(path), Path(same)
+            meet = _is_same(one, two) or kind.hits(two, one) or its.hits(one, two)
+            if meet and (not one.exists() or one.is_file() or two.is_file() or not two.exists()):
                 raise UserError(f"this is the file of {other} too", where=f"{name} {path}", remedy="name two files")
 
 
@@ -170,6 +177,20 @@ def _named(context: click.Context) -> Iterator[str]:
                 yield text.partition("=")[2]
 
 
+def _of_runs(named: Iterable[str]) -> Iterator[str]:
+    """Paths in the configs of those that are folders of runs, or stores in them."""
+    from swsdist.config import load_config
+    from swsdist.config.section import paths_in
+
+    folders = [Path(one) for one in named if _exists(one) and Path(one).is_dir()]
+    for file in dict.fromkeys(
+        place / "config.yaml" for folder in folders for place in (folder, folder.absolute().parent)
+    ):
+        if file.is_file():
+            with suppress(UserError):  # of another version: who reads it says so
+                yield from paths_in(load_config(str(file)))
+
+
 def _shown(param: click.Parameter) -> str:
     return max(param.opts, key=len) if isinstance(param, click.Option) else (param.name or "").upper()
 
@@ -189,7 +210,12 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 #: What lies in the folder of a run or of a store, beside folders.
-_OWN = frozenset({"plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"})
+_OWN = frozenset(
+    {
+        *("plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"),
+        *("accounts.parquet", "nodes.parquet", "system-description.md", "system-description.tex"),
+    }
+)
 
 
 def _is_of(folder: Path, out: Path) -> bool:
@@ -198,6 +224,20 @@ def _is_of(folder: Path, out: Path) -> bool:
         return False
     root, place = folder.resolve(), out.resolve()
     return place.is_relative_to(root) and (place.parent != root or place.name in _OWN)
+
+
+def demand_local(path: str) -> None:
+    """Whether a path to write to is one of a disk.
+
+    Raises:
+        UserError: it is a url.
+    """
+    if is_remote(path):
+        raise UserError(
+            "what a command writes besides a run or a store goes to a disk",
+            where=path,
+            remedy="name a local file or folder, and copy it: aws s3 cp",
+        )
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:

@@ -59,6 +59,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
+@click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
 @_STRICT
 @_DRY
 @allow_commands
@@ -70,6 +71,7 @@ def run(
     redo_from: str | None,
     only: str | None,
     keep_going: bool,
+    events: str | None,
     strict: bool,
     dry_run: bool,
 ) -> int:
@@ -88,6 +90,7 @@ def run(
         redo_from=redo_from,
         only=only,
         keep_going=keep_going,
+        events=events,
     )
 
 
@@ -178,6 +181,7 @@ def go(
     redo_from: str | None = None,
     only: str | None = None,
     keep_going: bool = False,
+    events: str | None = None,
 ) -> int:
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
@@ -191,8 +195,15 @@ def go(
         return _dry(loaded, choice)
     from swsdist.cli.progress import progress
 
-    result = api.run(loaded, choice=choice, progress=progress())
-    return _tell(result)
+    if events is None:
+        return _tell(api.run(loaded, choice=choice, progress=progress()))
+    from swsdist.cli.eventing import events_to
+    from swsdist.cli.outputs import demand_apart
+    from swsdist.config.section import paths_in
+
+    demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
+    with events_to(events, progress()) as watching:
+        return _tell(api.run(loaded, choice=choice, progress=watching))
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:
@@ -211,7 +222,12 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     own = Path(loaded.run) / "config.yaml"
     if is_remote(loaded.run) or not own.exists() or not own.samefile(path):
         return
-    if Path(path).read_text("utf-8-sig") != dump_config(load_config(path)):
+    # What a run writes has no comments; another version wrote other keys.
+    text = Path(path).read_text("utf-8-sig")
+    by_run = (Path(loaded.run) / "plan.json").exists() and not any(
+        line.lstrip().startswith("#") for line in text.split("\n")
+    )
+    if not by_run and text != dump_config(load_config(path)):
         raise UserError(
             f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",
             where=path,
@@ -222,8 +238,8 @@ def _demand_own_config(path: str, loaded: Config) -> None:
 def _dry(config: Config, choice: Choice) -> int:
     from rich.table import Table
 
-    from swsdist.pipeline.inspection.estimate import estimates
-    from swsdist.report.summary import short
+    from swsdist.pipeline.inspection.estimate import estimates, foreseen
+    from swsdist.report.summary import short, span
 
     rows = estimates(config, choice)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
@@ -236,6 +252,11 @@ def _dry(config: Config, choice: Choice) -> int:
     known = [row.cpu_s for row in rows if row.cpu_s is not None]
     note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
     console.print(f"estimate: {short(sum(known) / 3600)} CPU hours{note}. Nothing was done.", highlight=False)
+    told = foreseen(config, rows)
+    if told is not None:
+        workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"
+        said = f"forecast: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)}) with {workers}"
+        console.print(f"{said}, start and planning included, the report not", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -58,6 +58,7 @@ class _Scored(TaskOptions):
 @click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
 @allow_commands
 @task_options
+@click.pass_context
 @click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table of detections, Kaldi's results.")
 @click.option("--as-run", is_flag=True, help="sws2012 with the limits that its command line had.")
 @click.option("-S", "--similarity", "tolerance", type=float, help="Tolerance of the mid-point rule, s.")
@@ -97,7 +98,15 @@ class _Scored(TaskOptions):
     "-a", "--alignment", type=_TABLE, help="Write what was paired with what, in KWSEval's columns: as --per-term."
 )
 @click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
-def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool, **options: Unpack[_Scored]) -> int:
+def score(
+    context: click.Context,
+    /,
+    config: str | None,
+    sets: tuple[str, ...],
+    dry_run: bool,
+    strict: bool,
+    **options: Unpack[_Scored],
+) -> int:
     """Score.
 
     With CONFIG: align, decide and score the run of that config, and write its report.
@@ -107,10 +116,13 @@ def score(config: str | None, sets: tuple[str, ...], dry_run: bool, strict: bool
       swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
     """
     if config is not None:
-        names = ("ecf", "rttm", "ctm", "references", "terms", "system")
-        known = {name for name, value in options.items() if value}
-        if given := [name for name in names if name in known]:
-            raise click.UsageError(f"CONFIG and --{given[0]} do not go together.")
+        given = [param for param in context.command.params if options.get(param.name or "")]
+        if given:
+            shown = max(given[0].opts, key=len)
+            raise click.UsageError(
+                f"CONFIG and {shown} do not go together: {shown} is for a list (--system); of a config set keys "
+                "(--set score.beta=10), and `swsdist report RUN` writes tables and figures."
+            )
         from swsdist.cli.running import go
 
         return go(config, sets, strict, dry_run, until="score")

@@ -160,7 +160,7 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
     opened = _opened(folder)
     frames = opened.features(doc_id, channel, track)
     if npy is not None:
-        np.save(npy, frames)
+        np.save(npy, frames, allow_pickle=False)
     if htk is not None:
         write_parameters(frames, opened.manifest.shift, Path(htk))
     if npy is not None or htk is not None:
@@ -175,19 +175,23 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
 def compact(folder: str, hours: float) -> None:
     """Rewrite STORE into shards of about the same size, without what was removed.
 
-    Not while a run searches it: what that run reads would be removed.
+    While a run reads it, the old shards stay: swsdist clean removes them later.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
+    from swsdist.pipeline.operation.readers import living
     from swsdist.store.maintaining import compact as rewrite
 
     where = Folder(folder)
     with locked(where):
         _opened(folder)
-        done = rewrite(where, hours)
+        read = bool(living(where))
+        done = rewrite(where, hours, read=read)
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
+    if read:
+        print(f"a run reads the store, so the old shards are still there; later: swsdist clean {folder}")
 
 
 @store.command()

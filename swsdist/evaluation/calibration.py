@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.logistic import Labelled, Logistics, fit_logistics
 from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.seen import ENTRY, fit_of_file, occurrences
 from swsdist.calibrate.threshold import Calibration, by_fold, decide
 from swsdist.calibrate.threshold import fit as fit_thresholds
 from swsdist.calibrate.thresholding import ALPHA, Thresholding
@@ -164,7 +165,7 @@ def calibrate(
     fitter = _Fitter(system, request, task)
     if request.method == "threshold":
         calibration = fitter.threshold()
-        lines.append(f"threshold: {calibration.fit}, {_thresholds(calibration.thresholds)}")
+        lines.append(f"threshold: {_named(calibration.fit)}, {_thresholds(calibration.thresholds)}")
         return _finished(decide(detections, calibration), calibration.to_json(), lines)
 
     given, logistics = detections["score"], None
@@ -223,7 +224,8 @@ class _Fitter:
 
     def logistics(self) -> Logistics:
         if (file := self._file()) is not None:
-            return Logistics.from_json(file.read_bytes(), str(file))
+            logistics = Logistics.from_json(file.read_bytes(), str(file))
+            return replace(logistics, fit=fit_of_file(logistics.trained_on, self._references()))
         folds, aligned = self._folds(), self._aligned()
         labelled = {fold: Labelled.of(rows) for fold, rows in by_fold(aligned, folds)}
         return fit_logistics(labelled, folds, trained_on=self._trained_on(aligned), prior=self.request.prior)
@@ -232,12 +234,16 @@ class _Fitter:
         if self.request.fit == "none":
             raise UserError("a threshold that is neither fitted nor read", remedy="give --fit crossfit, or a file")
         if (file := self._file()) is not None:
-            return Calibration.from_json(file.read_bytes(), str(file))
+            calibration = Calibration.from_json(file.read_bytes(), str(file))
+            return replace(calibration, fit=fit_of_file(calibration.trained_on, self._references()))
         folds, aligned = self._folds(), self._aligned()
         assert self.task is not None  # _aligned has seen to it
         counts = {fold: Counts.of(rows) for fold, rows in by_fold(aligned, folds)}
         trained_on = self._trained_on(aligned)
         return fit_thresholds(counts, folds, trials=self.task.trials, beta=self.task.beta, trained_on=trained_on)
+
+    def _references(self) -> pa.Table | None:
+        return None if self.task is None else self.task.references
 
     def _file(self) -> Path | None:
         fit = self.request.fit
@@ -279,6 +285,7 @@ class _Fitter:
             "aligned": fingerprint(columns),
             "queries": pc.count_distinct(aligned["query_id"]).as_py(),
             "true": self.task.references.num_rows,
+            ENTRY: occurrences(self.task.references),
             "protocol": self.task.protocol.name,
             "trials": self.task.trials,
             "beta": self.task.beta,

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.fusion import Missing
 from swsdist.calibrate.joined import keys_of, parts_of, places_in_common, tell_of_apart, with_parts_of
 from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, make_steps
+from swsdist.calibrate.seen import ENTRY, fit_of_file, occurrences
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.errors import ConfigError, UserError
@@ -112,6 +113,12 @@ def fuse_lists(
     notices = Notices() if notices is None else notices
     _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
+        if task is not None and any(len(system.detections) for system in systems.values()):
+            raise UserError(
+                "the lists have no detection of a term that is scored",
+                where=", ".join(lists),
+                remedy="look at the terms and references: they name other queries, or none",
+            )
         raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
     places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
     given = parts_of(places)[2]
@@ -200,7 +207,9 @@ def _procedure(
     point = None if settled is None else Point(settled.trials, settled.beta)
     own = request.threshold == "own"
     if fit not in ("crossfit", "oracle"):
-        return _read(fit, steps, table, point, own)
+        fitted = _read(fit, steps, table, point, own)
+        references = None if task is None else task.references
+        return replace(fitted, fit=fit_of_file(fitted.trained_on, references))
     if task is None or point is None:
         raise UserError(
             f"a fusion is fitted on true occurrences, and none are given (--fit {fit})",
@@ -218,6 +227,7 @@ def _procedure(
             [list(keys_of(aligned)), aligned["score"].to_pylist(), aligned["ref_start"].to_pylist()]
         ),
         "true": task.references.num_rows,
+        ENTRY: occurrences(task.references),
         "protocol": task.protocol.name,
     }
     folds = 1 if fit == "oracle" else request.folds

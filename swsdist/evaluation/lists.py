@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -66,7 +66,11 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for given in arguments:
         name, equals, path = given.partition("=")
-        if not equals or "/" in name:
+        if equals and not name:
+            raise UserError(
+                "the system has no name", where=given, remedy=f"name it: one={path}; or give the path alone"
+            )
+        if not equals or "/" in name or (Path(given).exists() and not Path(path).exists()):
             last, path = PurePosixPath(given.rstrip("/")), given
             while last.suffix.lower() in _ENDINGS:
                 last = last.with_suffix("")

@@ -19,6 +19,7 @@ They stand in a sweep's file (`swsdist.chains.sweep.reading`), tasks by name, la
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from pydantic import Field, PositiveFloat
 from swsdist.calibrate.logistic import Labelled, Logistics, fit_logistics
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
+from swsdist.calibrate.seen import fit_of_file
 from swsdist.calibrate.threshold import by_fold
 from swsdist.config.section import Section
 from swsdist.errors import UserError
@@ -94,7 +96,7 @@ def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str
     aligned = aligned_list(task, read_system(path, conventions=task.conventions, notices=task.notices))
     mode = fit or ("none" if are_probabilities(aligned["score"]) else "crossfit")
     if mode != "none":
-        logistics = _logistics(mode, aligned, folds, path)
+        logistics = _logistics(mode, aligned, folds, path, task.references)
         mode = logistics.fit
         aligned = logistics.apply(aligned)
     tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
@@ -102,7 +104,7 @@ def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str
     return Entry(name, task_name, found, task.trials, task.beta, mode)
 
 
-def _logistics(mode: str, aligned: pa.Table, folds: int, path: str) -> Logistics:
+def _logistics(mode: str, aligned: pa.Table, folds: int, path: str, references: pa.Table) -> Logistics:
     if mode not in ("crossfit", "oracle"):
         if not Path(mode).is_file():
             raise UserError(
@@ -110,7 +112,8 @@ def _logistics(mode: str, aligned: pa.Table, folds: int, path: str) -> Logistics
                 where=f"--fit {mode}",
                 remedy="give none, crossfit, oracle, a fitted file, or the folder of a finished run",
             )
-        return Logistics.from_json(Path(mode).read_bytes(), mode)
+        logistics = Logistics.from_json(Path(mode).read_bytes(), mode)
+        return replace(logistics, fit=fit_of_file(logistics.trained_on, references))
     if folds < 2:
         raise UserError(f"{folds} folds", remedy="cross-fitting takes two folds or more")
     parts = 1 if mode == "oracle" else folds

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError, DataError
 from swsdist.io.filesystem import Folder, locate
+from swsdist.io.frames.numpy_files import demand_bounded, demand_whole
+from swsdist.io.remote.copies import local_file
 
 T = TypeVar("T")
 
@@ -96,6 +98,9 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
             f"the model cannot be read ({error.strerror or error})", where=where, remedy="name a file that can be read"
         ) from None
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            demand_bounded(archive)
+            demand_whole(archive, archive.namelist())
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {each: np.asarray(file[each]) for each in file.files}
         header = json.loads(arrays.pop(_SETTINGS).tobytes())
@@ -121,7 +126,9 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
         ConfigError: there is no file, it is damaged, or `read` refuses it.
     """
     try:
-        return read(load_model(*locate(path)))
+        return read(load_model(*locate(str(local_file(path)))))
+    except FileNotFoundError:
+        raise ConfigError("the model is missing", where=where, remedy="look at the url, or fit it again") from None
     except DataError as error:
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None
 

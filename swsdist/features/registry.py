@@ -36,6 +36,7 @@ from swsdist.features.interface import (
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.fingerprint import fingerprint
+from swsdist.io.remote.copies import local_file
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
 
@@ -101,12 +102,25 @@ def create(
         return kept[0]
     extractor: Extractor | Given = _build(FEATURES, name, options, where)
     if transforms:
-        place = f"{where}.transforms"
-        extractor = transformed(extractor, [_build(TRANSFORMS, one, of, f"{place}: {one}") for one, of in transforms])
+        extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
     _made[key] = extractor, _looked_at(extractor)
     while len(_made) > _KEPT:
         _made.popitem(last=False)
     return extractor
+
+
+def create_transform(name: str, options: dict[str, object], where: str = "features") -> Any:
+    """The transform of a name and options.
+
+    Args:
+        name: a registered one.
+        options: by name, what is not given has its default.
+        where: the extractor that it stands behind, for errors.
+
+    Raises:
+        ConfigError: it does not take these options.
+    """
+    return _build(TRANSFORMS, name, options, f"{where}.transforms: {name}")
 
 
 def _build(registry: Registry[Entry], name: str, options: dict[str, object], where: str) -> Any:
@@ -115,7 +129,8 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     try:
         return entry.load()(**options)
     except ValidationError as error:
-        first = error.errors()[0]
+        # What was given and is wrong comes before what lacks: a wrong name is often both.
+        first = min(error.errors(), key=lambda one: one["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
         raise ConfigError(
             first["msg"].removeprefix("Value error, "), where=place, remedy=f"see the options of {name} in docs/"
@@ -193,7 +208,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
     """
     if not isinstance(value, str):
         return None
-    path = Path(value)
+    path = local_file(value) if value.startswith("s3://") else Path(value)
     if str(path) in contents:
         return contents[str(path)]
     inside = {file: sha for file, sha in contents.items() if path.is_absolute() and Path(file).is_relative_to(path)}
@@ -252,7 +267,15 @@ def demand(extractor: Extractor | Given, wanted: str) -> None:
 def _looked_at(one: Framed | Transform) -> list[_Seen]:
     """Its files as they are now."""
     seen = []
-    for path in files_of(one):
+    try:
+        paths = files_of(one)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "there is no such object",
+            where=f"features.options of {one.name}: {error.filename}",
+            remedy="look at the url",
+        ) from error
+    for path in paths:
         try:
             status = Path(path).stat()
         except OSError as error:

@@ -31,6 +31,7 @@ from swsdist.features.fitting.warps import WarpRounds, likelihoods
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.model import Model, read_model
 from swsdist.features.threads import one_thread
+from swsdist.io.remote.copies import local_file
 
 #: Where the straight lines meet, in parts of the highest frequency.
 _CORNER = 0.8
@@ -141,7 +142,7 @@ class Vtln(BaseModel):
 
     def files(self) -> list[Path]:
         """The model."""
-        return [] if self.model is None else [Path(self.model)]
+        return [] if self.model is None else [local_file(self.model)]
 
     # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
 

@@ -123,6 +123,7 @@ _S3_THROTTLED = _Kind("throttled", "the S3 server asks for fewer requests", f"ta
 _S3_BUCKET = _Kind("no-bucket", "there is no such bucket", "create it, or look at its spelling and the endpoint")
 _S3_REGION = _Kind("region", "the bucket is in another region", "set storage.client_kwargs.region_name, or AWS_REGION")
 _S3_SERVER = _Kind("server", "the S3 server failed", _AGAIN, True)
+_S3_CUT = _Kind("cut-off", "what was sent to or by the S3 server was cut off or damaged", _SERVER, True)
 _S3_FULL = _Kind("full", "there is no space left on the S3 server", "make room, or ask for more", True)
 
 _CODES = {
@@ -147,6 +148,8 @@ _CODES = {
     **dict.fromkeys(("InternalError", "500", "502", "504", "XMinioServerNotInitialized"), _S3_SERVER),
     **dict.fromkeys(("PermanentRedirect", "AuthorizationHeaderMalformed", "301"), _S3_REGION),
     **dict.fromkeys(("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"), _S3_FULL),
+    # An upload in parts that is gone was aborted, or is complete and its answer was lost: both go when it is done again.
+    **dict.fromkeys(("XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload"), _S3_CUT),
     "NoSuchBucket": _S3_BUCKET,
     "KeyTooLongError": _LONG,
     "RequestTimeout": _TIMED_OUT,
@@ -168,6 +171,9 @@ _BOTO = {
     "UnauthorizedSSOTokenError": _S3_EXPIRED,
     "SSOTokenLoadError": _S3_EXPIRED,
     "ProfileNotFound": _Kind("credentials", "there is no such profile of AWS", "look at AWS_PROFILE and ~/.aws/config"),
+    "ChecksumError": _S3_CUT,
+    "FlexibleChecksumError": _S3_CUT,
+    "ResponseParserError": _S3_CUT,
     "ConnectionError": _UNREACHABLE,
     "HTTPClientError": _UNREACHABLE,
     "ParamValidationError": _Kind("wrong-name", "S3 does not take this name", "look at bucket and key"),
@@ -233,8 +239,8 @@ def _kind(error: BaseException) -> _Kind | None:
     package = type(error).__module__.partition(".")[0]
     if package in ("botocore", "aiobotocore"):
         return next((_BOTO[one.__name__] for one in type(error).__mro__ if one.__name__ in _BOTO), None)
-    if package == "aiohttp":
-        return _UNREACHABLE
+    if package == "aiohttp":  # what botocore reads itself, a listing say, broke off; or there was no connection
+        return _S3_CUT if type(error).__name__ == "ClientPayloadError" else _UNREACHABLE
     if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
         return None
     if isinstance(error, FileNotFoundError) and "bucket does not exist" in str(error):

@@ -1,4 +1,4 @@
-"""Local folders and `s3://` behind one small class: the only file that knows fsspec and s3fs.
+"""Local folders and `s3://` behind one small class.
 
 A file appears under its name whole or not at all. It is finished in a local temporary file and then put in its place
 by one rename (local) or one put (S3). Nothing is ever written through an open remote file: s3fs publishes what was
@@ -9,8 +9,8 @@ so it is off; and an s3fs instance owns an event-loop thread which does not surv
 process. `Folder` itself is a plain value that can be pickled and hashed; it holds no connection.
 
 `storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); `endpoint_url` may stand in it,
-else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. Transient S3
-errors are retried by s3fs.
+else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. What passes is tried
+again, and what is read is checked (`swsdist.io.remote`).
 
 What goes wrong in writing, and all that S3 answers, is a `StorageError` (swsdist.io.failures); a local file that cannot be read
 is the OSError that the system gives, since its reader knows best what that means.
@@ -19,8 +19,7 @@ is the OSError that the system gives, since its reader knows best what that mean
 from __future__ import annotations
 
 import errno
-import functools
-import json
+import itertools
 import os
 import shutil
 import tempfile
@@ -28,19 +27,27 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import UnsupportedOperation
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
+from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.errors import UserError
-from swsdist.io.failures import OF_WRITING, TEMPORARY, answered, explain, explained
+from swsdist.inside import demand_no_detour
+from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.io.remote.scratch import scratch
+from swsdist.redaction import is_signed
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
 
-#: What S3 answers to a conditional write: the file is another than was thought; it does not know such writes.
-_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409", "404")
-_NOT_KNOWN = ("NotImplemented", "InvalidArgument", "InvalidRequest", "501")
+T = TypeVar("T")
+
+# Options for s3fs, by bucket: what an extractor names has none beside it.
+_known: dict[str, Mapping[str, object]] = {}
+
+# Files of twice this and more go up in parts of this size, so many at once, each of them in memory; S3 takes 10 000 of a file.
+_PART, _PARTS_AT_ONCE, _MOST_PARTS = 32 << 20, 2, 10_000
 
 
 class Info(NamedTuple):
@@ -66,6 +73,8 @@ class Folder:
         root = str(self.root)
         if is_remote(root):
             root = root.rstrip("/")
+            if self.storage:
+                _known[_key(root).partition("/")[0]] = self.storage
         else:
             root = str(Path(root).absolute())
         object.__setattr__(self, "root", root)
@@ -98,11 +107,22 @@ class Folder:
             if local.is_dir():
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(local.stat())
-        with explained(url):
-            details = _s3(self.storage).info(_key(url))
+        details = _ask(self.storage, url, lambda client: client.info(_key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
-        return _s3_info(details)
+        return Info(details["size"], _identity(details["size"], details["ETag"]))
+
+    def changed(self, name: str) -> float:
+        """When a file was last written, in seconds since 1970.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        local = self.local(name)
+        if local is not None:
+            return local.stat().st_mtime
+        url = self.path(name)
+        return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
 
     def identity(self, name: str) -> str:
         """What changes when the file changes; see `Info`."""
@@ -118,23 +138,48 @@ class Folder:
             unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
                 default the former is an error.
         """
+        return dict(sorted(one for page in self.pages(prefix, unreadable) for one in page))
+
+    def pages(
+        self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None
+    ) -> Iterator[list[tuple[str, Info]]]:
+        """The same as pages of at most a thousand names, so that a folder of millions takes no memory: on S3 in the order of
+        their names, on a disk in any.
+        """
         start = self.local(prefix)
         if start is not None:
-            found = dict(_walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable))
-        else:
-            url = self.path(prefix).rstrip("/")
-            with explained(url):
-                filesystem = _s3(self.storage)
-                filesystem.invalidate_cache()
-                # A trailing slash, or `runs/a` would also find the file `runs/a`.
-                details = filesystem.find(_key(url) + "/", detail=True)
-            skip = len(_key(self.root)) + 1
-            found = {
-                key[skip:]: _s3_info(entry)
-                for key, entry in details.items()
-                if entry["type"] == "file" and not key.endswith("/")
-            }
-        return dict(sorted(found.items()))
+            names = _walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable)
+            while page := list(itertools.islice(names, 1000)):
+                yield page
+            return
+        url = self.path(prefix).rstrip("/")
+        bucket, _, key = _key(url).partition("/")
+        skip = len(_key(self.root).partition("/")[2])
+        from swsdist.io.remote.pages import pages_below
+
+        # A trailing slash, or `runs/a` would also find the file `runs/a`.
+        for some in pages_below(lambda **asked: self._listed(bucket, **asked), f"{key}/" if key else ""):
+            yield [
+                (one["Key"][skip:].removeprefix("/"), Info(one["Size"], _identity(one["Size"], one["ETag"])))
+                for one in some
+            ]
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Name and size of all files, in no order, a few at a time in memory; as `listing` otherwise.
+
+        On S3 the prefixes of two levels are listed side by side.
+        """
+        start = self.local()
+        if start is not None:
+            yield from ((name, info.size) for name, info in _walk(start, "", frozenset(), None))
+            return
+        from swsdist.io.remote.pages import files_below
+
+        bucket, _, prefix = _key(self.path().rstrip("/") + "/").partition("/")
+        yield from files_below(lambda **asked: self._listed(bucket, **asked), prefix)
+
+    def _listed(self, bucket: str, **asked: str) -> Mapping[str, object]:
+        return _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **asked))
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file to read from; on S3 it fetches `ahead` bytes beyond what is asked for.
@@ -145,8 +190,9 @@ class Folder:
         local = self.local(name)
         if local is not None:
             return local.open("rb")
-        with explained(self.path(name)):
-            return _s3(self.storage).open(_key(self.path(name)), "rb", block_size=ahead)
+        from swsdist.io.remote.reading import open_checked
+
+        return cast(BinaryIO, open_checked(self.storage, self.path(name), ahead))
 
     def read_bytes(self, name: str) -> bytes:
         """The whole file.
@@ -160,16 +206,17 @@ class Folder:
                 return local.read_bytes()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
-        with explained(self.path(name)):
-            return _s3(self.storage).cat_file(_key(self.path(name)))
+        from swsdist.io.remote.reading import read_whole
+
+        return read_whole(self.storage, self.path(name))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Publish `data` under a name."""
+        url = self.path(name)
         if self.local(name) is None:
-            with explained(self.path(name)):
-                _s3(self.storage).pipe_file(_key(self.path(name)), data)
+            _ask(self.storage, url, lambda client: client.pipe_file(_key(url), data, chunksize=_PART))
             return
-        with explained(self.path(name)), self.temporary() as file:
+        with explained(url), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
 
@@ -184,28 +231,27 @@ class Folder:
         """
         if self.local(name) is not None:
             raise UnsupportedOperation("conditional writes are for S3")
+        from swsdist.io.remote.conditional import put_if
+
         url = self.path(name)
-        still = {"IfNoneMatch": "*"} if identity is None else {"IfMatch": identity.partition(":")[2]}
-        with explained(url):
-            try:
-                answer = _s3(self.storage).call_s3("put_object", **_bucket_and_key(url), Body=data, **still)
-            except Exception as error:
-                code = answered(error)
-                if code in _CHANGED:
-                    return None
-                if code in _NOT_KNOWN:
-                    raise UnsupportedOperation(f"the server does not know conditional writes ({error})") from None
-                raise
-        return _s3_info({"type": "file", "size": len(data), "ETag": str(answer["ETag"])}).identity
+        bucket, _, key = _key(url).partition("/")
+        etag = None if identity is None else identity.partition(":")[2]
+        made = _ask(self.storage, url, lambda client: put_if(client.call_s3, bucket, key, data, etag))
+        return None if made is None else _identity(len(data), made)
 
     def publish(self, local_file: Path, name: str) -> None:
         """Put a finished local file in its place, at once. The local file is used up by it."""
         target = self.local(name)
         if target is None:
-            with explained(self.path(name)):
-                _s3(self.storage).put_file(str(local_file), _key(self.path(name)))
+            key, part = _key(self.path(name)), max(_PART, -(-local_file.stat().st_size // _MOST_PARTS))
+            _ask(
+                self.storage,
+                self.path(name),
+                lambda client: client.put_file(str(local_file), key, chunksize=part, max_concurrency=_PARTS_AT_ONCE),
+            )
             local_file.unlink()
             return
+        demand_no_detour(Path(self.root), name)
         with explained(self.path(name)):
             target.parent.mkdir(parents=True, exist_ok=True)
             _flush_to_disk(local_file)
@@ -227,16 +273,16 @@ class Folder:
             with explained(self.path(name)):
                 local.unlink(missing_ok=True)
             return
-        with explained(self.path(name)):
-            _s3(self.storage).call_s3("delete_object", **_bucket_and_key(self.path(name)))
+        url = self.path(name)
+        _ask(self.storage, url, lambda client: client.call_s3("delete_object", **_bucket_and_key(url)))
 
     @contextmanager
     def temporary(self, suffix: str = "") -> Iterator[Path]:
         """A local path to write a file to that will be published; what is left of it afterwards is removed.
 
-        For a local folder it lies in `.tmp` there, for S3 in the system's temporary folder.
+        For a local folder it lies in `.tmp` there, for S3 in this process's temporary folder (`swsdist.io.remote.scratch`).
         """
-        place = self.local(TEMPORARY) or Path(tempfile.gettempdir())
+        place = self.local(TEMPORARY) or scratch()
         with explained(self.path()):
             try:
                 place.mkdir(parents=True, exist_ok=True)
@@ -251,7 +297,11 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            told = explain(error, str(place.parent if self.local() else place)) if error.errno in OF_WRITING else None
+            told = (
+                explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
+                if error.errno in OF_WRITING
+                else None
+            )
             if told is None:
                 raise
             raise told from error
@@ -275,6 +325,12 @@ def is_remote(path: str) -> bool:
         raise UserError(
             f"cannot read or write {scheme}://", where=path, remedy="give a local path, or an s3://bucket/name url"
         )
+    if is_signed(path):
+        raise UserError(
+            "this url is signed: whoever reads it in a store or a report may use it",
+            where=path,
+            remedy="name s3://bucket/name alone, with keys in the environment (AWS_ACCESS_KEY_ID, ...)",
+        )
     return True
 
 
@@ -282,6 +338,11 @@ def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Fold
     """The folder a file lies in, and its name there."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
+
+
+def known_storage(path: str) -> Mapping[str, object]:
+    """The options with which this process opened a folder of a url's bucket last; none where there are none."""
+    return _known.get(_key(path).partition("/")[0], {})
 
 
 def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
@@ -347,31 +408,24 @@ class _Details(TypedDict):
     type: str
     size: int
     ETag: str
+    LastModified: datetime
 
 
 class _S3(Protocol):
-    """What is used of s3fs."""
+    """What is used of s3fs here."""
 
     def info(self, path: str) -> _Details: ...
 
-    def invalidate_cache(self) -> None: ...
+    def pipe_file(self, path: str, value: bytes, *, chunksize: int) -> None: ...
 
-    def find(self, path: str, *, detail: Literal[True]) -> dict[str, _Details]: ...
-
-    def open(self, path: str, mode: str, *, block_size: int) -> BinaryIO: ...
-
-    def cat_file(self, path: str) -> bytes: ...
-
-    def pipe_file(self, path: str, value: bytes) -> None: ...
-
-    def put_file(self, lpath: str, rpath: str) -> None: ...
+    def put_file(self, lpath: str, rpath: str, *, chunksize: int, max_concurrency: int) -> None: ...
 
     def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
 
 
-def _s3_info(details: _Details) -> Info:
-    etag = details["ETag"].strip('"')
-    return Info(details["size"], f"{details['size']}:{etag}")
+def _identity(size: int, etag: str) -> str:
+    bare = etag.strip('"')
+    return f"{size}:{bare}"
 
 
 def _flush_to_disk(file: Path) -> None:
@@ -388,22 +442,8 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _s3(storage: Mapping[str, object]) -> _S3:
-    # A client keeps what it found in the environment, so another environment needs another client.
-    environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-    return _connect(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment)
+def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
+    """Ask S3, and again where that helps."""
+    from swsdist.io.remote.again import again
 
-
-@functools.lru_cache(maxsize=8)
-def _connect(options: str, process: int, environment: tuple[tuple[str, str], ...]) -> _S3:
-    """The s3fs filesystem of one process for one set of options (JSON); `process` is only there to tell forks apart."""
-    import s3fs
-
-    settings: dict[str, object] = json.loads(options)
-    found = dict(environment)
-    endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
-    clients = settings.get("client_kwargs", {})
-    if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
-        settings["endpoint_url"] = endpoint
-    made: _S3 = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
-    return made
+    return again(storage, url, do)

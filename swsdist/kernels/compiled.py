@@ -5,7 +5,9 @@ put together from several files, so here the folder is named by what all of `sws
 Python, numba and LLVM: another version of the package never meets code of this one.
 
 The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` where that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>` (~/.cache),
-else one in the folder for temporary files, where the home cannot be written; there only one that nobody else can write to.
+else one in the folder for temporary files, where the home cannot be written. What lies there is unpickled and run, so a folder
+is taken only where it is this user's and closed to all others (mode 0700), and nobody else can put another in its place; else
+a new one is made, which only this process knows.
 The package's own folder is never written to, so it may be read-only. Processes that start at once each compile,
 and replace files whole: no one reads half of one.
 """
@@ -86,8 +88,7 @@ def folder() -> Path:
     for wish in wishes:
         try:
             wish.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Anybody may make a folder of that name among the temporary files; its code would be run.
-            if wish.parent == Path(tempfile.gettempdir()) and not _own(wish):
+            if not _own(wish):
                 continue
             with tempfile.TemporaryFile(dir=wish):
                 return wish
@@ -97,9 +98,12 @@ def folder() -> Path:
 
 
 def _own(place: Path) -> bool:
-    """Whether a folder is this user's, and nobody else can write to it; a link is not."""
+    """Whether a folder is this user's alone, and no link; and no folder above lets all users replace what lies in it."""
     found = place.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        return False
+    above = (folder.stat().st_mode for folder in place.resolve().parents)
+    return all(not mode & stat.S_IWOTH or mode & stat.S_ISVTX for mode in above)
 
 
 def _home() -> Path:

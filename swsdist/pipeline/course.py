@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.config import Config, without_secrets
 from swsdist.fingerprint import fingerprint
@@ -18,13 +21,19 @@ from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.inputs import Inputs, Made
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY, Plan, load_plans
+from swsdist.pipeline.records.chosen import Parts, ReceiptList
+from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, names_of
+from swsdist.pipeline.records.spool import Spool
 from swsdist.pipeline.stage import Stage
-from swsdist.pipeline.task import Failure, Part, Receipt, Task, Told, Values
+from swsdist.pipeline.task import Failure, Told, Values
 from swsdist.registries import CHAINS
 from swsdist.store import parquet
 from swsdist.types import REJECTED
 
 T = TypeVar("T", bound=Told)
+
+#: Tasks that are looked up together.
+_BATCH = 8192
 
 
 @dataclass(frozen=True)
@@ -117,15 +126,15 @@ class Course:
         stage = step.stage
         return stage.place(Inputs(self.config, self.ledger, self.chain.own, (stage.name, stage.version)))
 
-    def receipts(self, step: str) -> list[Receipt]:
+    def receipts(self, step: str) -> ReceiptList:
         """Of a step's tasks; none if it has not run."""
-        return self.ended[step].receipts if step in self.ended else []
+        return self.ended[step].receipts if step in self.ended else ReceiptList()
 
     def told(self, step: str, kind: type[T]) -> list[T]:
         """What a step's tasks told."""
-        return [receipt.tells(kind) for receipt in self.receipts(step)]
+        return self.receipts(step).tells(kind)
 
-    def parts(self, step: str, table: str) -> list[Part]:
+    def parts(self, step: str, table: str) -> Parts:
         """Files of a table in the folder that the step writes to.
 
         Raises:
@@ -133,7 +142,7 @@ class Course:
         """
         if table not in (tables := self.chain.step(step).stage.tables):
             raise KeyError(f"{step} makes no table {table!r}; it makes {', '.join(tables)}")
-        return [part for receipt in self.receipts(step) for part in receipt.parts(table)]
+        return self.receipts(step).parts(table)
 
     def notices(self) -> list[str]:
         """Warnings about what was made."""
@@ -231,46 +240,75 @@ def look(config: Config) -> Outcome:
         ended = course.ended[step.name] = Ended()
         for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
             ended.receipts += one.done
-            ended.failures += [Failure(task, "not done", "it is not done", 0) for task in one.left]
+            left = (replace(task, payload={}, common={}) for task in one.left)
+            ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
     return Outcome(ledger, {ONLY: course}, time.time())
 
 
-class Round(NamedTuple):
-    """A round of a step in a plan: its tasks, and the receipts of those that are done."""
+@dataclass(frozen=True)
+class Round:
+    """A round of a step in a plan.
 
-    tasks: list[Task]
-    receipts: dict[str, Receipt]
+    Attributes:
+        receipts: of its stage.
+        place: root of the folder that it writes to.
+        names, work: of its tasks, in their order.
+        rows: of those that are done, in `receipts`; -1 of others.
+        left: those that are not done, each once.
+    """
+
+    receipts: Receipts
+    place: str
+    names: Digits
+    work: NDArray[np.float64]
+    rows: Rows
+    left: Spool
 
     @property
-    def done(self) -> list[Receipt]:
-        """Of its tasks that are done, in their order."""
-        return [self.receipts[task.fingerprint] for task in self.tasks if task.fingerprint in self.receipts]
-
-    @property
-    def left(self) -> list[Task]:
-        """Those that are not done."""
-        return [task for task in self.tasks if task.fingerprint not in self.receipts]
+    def done(self) -> ReceiptList:
+        """Receipts of its tasks that are done, in their order."""
+        found = ReceiptList()
+        found.extend(self.receipts, self.rows[self.rows >= 0])
+        return found
 
 
 def rounds(course: Course, step: Step, points: tuple[Values, ...]) -> Iterator[Round]:
-    """The rounds of a step, each with its tasks and the receipts of those that are done.
+    """The rounds of a step. What is done is only counted; what is left waits in a file.
 
     The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
     the first that has a task left to do. `points` are the plan's, of `points_of`.
     """
     for number in range(1_000_000):
-        tasks = list(step.stage.plan(course.inputs(step, number, points)))
-        receipts: dict[str, Receipt] = {}
-        if step.name not in course.redo:
-            for task in tasks:
-                receipt = course.ledger.receipt(task)
-                if receipt is not None:
-                    receipts[task.fingerprint] = receipt
-        if tasks or number == 0:
-            yield Round(tasks, receipts)
-        if not tasks or not step.stage.rounds or course.ended[step.name].failures:
+        one = _round(course, step, course.inputs(step, number, points))
+        if len(one.names) or number == 0:
+            yield one
+        if not len(one.names) or not step.stage.rounds or course.ended[step.name].failures:
             return
+
+
+def _round(course: Course, step: Step, inputs: Inputs) -> Round:
+    stage, left = step.stage, Spool()
+    names, work, rows = [np.empty(0, "S32")], [np.empty(0)], [np.empty(0, np.int64)]
+    planned = iter(stage.plan(inputs))
+    while tasks := list(islice(planned, _BATCH)):
+        digits = names_of(task.fingerprint for task in tasks)
+        if step.name in course.redo:
+            known = np.full(len(tasks), -1, np.int64)
+        else:
+            known = course.ledger.rows(stage.name, inputs.place, digits)
+        for k in np.flatnonzero(known < 0):
+            left.put(tasks[k])
+        names.append(digits)
+        work.append(np.array([task.work for task in tasks], np.float64))
+        rows.append(known)
+    whole, found = np.concatenate(names), np.concatenate(rows)
+    open_names = whole[found < 0]
+    once = np.unique(open_names, return_index=True)[1]
+    if len(once) < len(open_names):
+        left = left.only(np.sort(once))
+    receipts = course.ledger.receipts(stage.name, inputs.place)
+    return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
 
 
 def points_of(courses: Mapping[str, Course], name: str) -> dict[str, tuple[Values, ...]]:
@@ -297,5 +335,5 @@ def _apart(course: Course, name: str, stage: Stage) -> tuple[str, Values]:
             section = section[part]
         point[key] = section.pop(last)
     inputs = course.inputs(course.chain.step(name))
-    made = [[receipt.fingerprint for receipt in inputs.receipts(word)] for word in sorted(inputs.made)]
+    made = [list(Names(inputs.receipts(word).fingerprints)) for word in sorted(inputs.made)]
     return fingerprint(values, made), point

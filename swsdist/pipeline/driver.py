@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
+import numpy as np
+
 from swsdist.config import Config
 from swsdist.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
@@ -21,34 +23,12 @@ from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, point
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
+from swsdist.pipeline.operation.progress import Progress as Progress
+from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
+from swsdist.pipeline.records.receipts import Names, names_of
+from swsdist.pipeline.records.spool import Spool, together
 from swsdist.pipeline.task import Failure, Receipt, Task
-
-
-class Progress:
-    """The driver reports its progress to this class; the base class keeps silent."""
-
-    def before(self, run: str) -> Progress:
-        """Who reports on a run that comes before this one, of that name; called when it begins."""
-        return self
-
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio to go through."""
-
-    def part(self, step: Step, task: Task, part: float) -> None:
-        """A task that runs has done this part of its work, 0 to 1; told a few times a second at most."""
-
-    def task(self, step: Step, outcome: Receipt | Failure) -> None:
-        """A task has come to its end."""
-
-    def end(self, step: Step, wall: float) -> None:
-        """A step has; it took so many seconds."""
-
-    def note(self, text: str) -> None:
-        """Something is worth a line: a lock that is watched, a node that is not used."""
-
-    def close(self) -> None:
-        """The last step has, or the run was broken off."""
 
 
 def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
@@ -92,7 +72,9 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
+            progress = watch = stack.enter_context(watched(outcome, progress))
             machinery = stack.enter_context(machinery_of(outcome, first, progress.note))
+            machinery.heard = watch.heard
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
                 if not choice.keep_going and _waits(name, courses.values()):
@@ -187,21 +169,18 @@ def _run_step(
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}
-        results: dict[tuple[str, str], Receipt | Failure] = {}
-        todo: dict[tuple[str, str], Task] = {}
-        owner: dict[tuple[str, str], str] = {}
-        for key, one in planned.items():
-            for task in one.left if one is not None else ():
-                todo.setdefault((task.place, task.fingerprint), task)
-                owner.setdefault((task.place, task.fingerprint), key)
-        if todo:
-            _refuse(name, choice, todo, planned)
+        failed: dict[tuple[str, bytes], Failure] = {}
+        todo = _todo(planned)
+        if any(todo.values()):
+            count = sum(map(len, todo.values()))
+            _refuse(name, choice, count, planned)
             _begin(first, courses, planned, machinery, progress, todo)
-            for needs, tasks in _by_needs(steps, courses, todo, owner):
+            for needs, tasks in _by_needs(steps, courses, todo):
                 for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
-                    results[task.place, task.fingerprint] = result
                     if isinstance(result, Receipt):
                         machinery.ledger.note(task, result)
+                    else:
+                        failed[task.place, task.fingerprint.encode()] = result
                     progress.task(first, result)
             for lock in locks:
                 lock.check()
@@ -209,7 +188,7 @@ def _run_step(
         for key in going:
             one = planned[key]
             assert one is not None
-            _book(courses[key], name, one.tasks, one.receipts, results, owner)
+            _book(courses[key], steps[key], one, failed, todo[key])
     wall = time.perf_counter() - clock
     done = max(1, sum(course.ended[name].done for course in courses.values()))
     for course in courses.values():
@@ -218,7 +197,7 @@ def _run_step(
         inputs = course.inputs(step)
         inputs.commits = partial(_may_commit, name, choice, locks)
         step.stage.finish(inputs)
-        names = tuple(receipt.fingerprint for receipt in ended.receipts)
+        names = Names(ended.receipts.fingerprints)
         course.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
         course.plan.state = dict(course.chain.own.state)
     if worked:
@@ -229,34 +208,55 @@ def _run_step(
         machinery.save_plans()
 
 
+def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:
+    """By plan the tasks that are left; of those that several plans name the first of these has it."""
+    if len(planned) == 1:
+        return {key: one.left if one is not None else Spool() for key, one in planned.items()}
+    taken: set[tuple[str, str]] = set()
+    found: dict[str, Spool] = {}
+    for key, one in planned.items():
+        found[key] = Spool()
+        for task in one.left if one is not None else ():
+            if (task.place, task.fingerprint) not in taken:
+                taken.add((task.place, task.fingerprint))
+                found[key].put(task)
+    return found
+
+
 def _by_needs(
-    steps: Mapping[str, Step],
-    courses: Mapping[str, Course],
-    todo: Mapping[tuple[str, str], Task],
-    owner: Mapping[tuple[str, str], str],
-) -> list[tuple[tuple[Needs, ...], list[Task]]]:
+    steps: Mapping[str, Step], courses: Mapping[str, Course], todo: Mapping[str, Spool]
+) -> list[tuple[tuple[Needs, ...], Sequence[Task]]]:
     """Tasks that need the same: one plan of a ledger may search on a GPU, and another on CPUs."""
-    found: dict[tuple[Needs, ...], list[Task]] = {}
-    of = {key: steps[key].stage.needs(courses[key].config) for key in set(owner.values())}
-    for key, task in todo.items():
-        found.setdefault(of[owner[key]], []).append(task)
-    return list(found.items())
+    found: dict[tuple[Needs, ...], list[Spool]] = {}
+    for key, tasks in todo.items():
+        if tasks:
+            found.setdefault(steps[key].stage.needs(courses[key].config), []).append(tasks)
+    return [(needs, together(spools)) for needs, spools in found.items()]
 
 
-def _refuse(
-    name: str,
-    choice: Choice,
-    todo: Mapping[tuple[str, str], Task],
-    planned: Mapping[str, Round | None],
-) -> None:
+def _refuse(name: str, choice: Choice, left: int, planned: Mapping[str, Round | None]) -> None:
     """Raises UserError if an earlier step than the chosen one is not done."""
     if choice.only is not None and name != choice.only:
-        tasks = {task.fingerprint for one in planned.values() if one is not None for task in one.tasks}
         raise UserError(
-            f"stage {name} is not done: {len(todo)} of {len(tasks)} tasks are left",
+            f"stage {name} is not done: {left} of {_all(planned)[0]} tasks are left",
             where=f"--only {choice.only}",
             remedy="leave --only out, or run that stage first",
         )
+
+
+def _all(planned: Mapping[str, Round | None]) -> tuple[int, float]:
+    """How many tasks a round has in all plans, each once, and how much work they are."""
+    count, work = 0, 0.0
+    places: dict[str, list[Round]] = {}
+    for one in planned.values():
+        if one is not None:
+            places.setdefault(one.place, []).append(one)
+    for some in places.values():
+        names = np.concatenate([one.names for one in some])
+        once = np.unique(names, return_index=True)[1]
+        count += len(once)
+        work += float(np.concatenate([one.work for one in some])[once].sum())
+    return count, work
 
 
 def _may_commit(name: str, choice: Choice, locks: Sequence[Lock]) -> None:
@@ -277,49 +277,50 @@ def _begin(
     planned: Mapping[str, Round | None],
     machinery: Machinery,
     progress: Progress,
-    todo: Mapping[tuple[str, str], Task],
+    todo: Mapping[str, Spool],
 ) -> None:
     """A step has something to do: tell it to who looks from outside."""
-    all_tasks: dict[tuple[str, str], Task] = {}
     for key, one in planned.items():
         if one is None:
             continue
         course = courses[key]
-        known = [receipt.fingerprint for receipt in course.ended[step.name].receipts]
-        names = (*known, *(task.fingerprint for task in one.tasks))
-        place = course.inputs(step).place
-        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), place, ended=False)
-        all_tasks.update({(task.place, task.fingerprint): task for task in one.tasks})
-    machinery.begin(step, len(all_tasks), len(all_tasks) - len(todo), {task.place for task in todo.values()})
+        names = Names(np.concatenate([course.ended[step.name].receipts.fingerprints, one.names]))
+        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), one.place, ended=False)
+    count, whole = _all(planned)
+    left, work = sum(map(len, todo.values())), sum(tasks.work for tasks in todo.values())
+    places = {one.place for key, one in planned.items() if one is not None and todo[key]}
+    machinery.begin(step, count, count - left, places)
     if step.stage.replaces:
-        for place in {task.place for task in todo.values()}:
+        for place in places:
             machinery.ledger.drop(step.stage.name, place)
-    work, whole = (sum(task.work for task in some.values()) for some in (todo, all_tasks))
     if step.stage.unit == "s":
         hours = work / 3600
     else:
         hours = next(iter(courses.values())).chain.own.hours * (work / whole if whole else 0.0)
-    progress.stage(step, len(todo), len(all_tasks) - len(todo), work, hours)
+    for key, tasks in todo.items():
+        if tasks:
+            courses[key].chain.step(step.name).stage.begin(courses[key].inputs(step))
+    progress.stage(step, left, count - left, work, hours)
 
 
-def _book(
-    course: Course,
-    name: str,
-    tasks: Sequence[Task],
-    receipts: Mapping[str, Receipt],
-    results: Mapping[tuple[str, str], Receipt | Failure],
-    owner: Mapping[tuple[str, str], str],
-) -> None:
-    """Put what came of a round into a plan."""
-    ended = course.ended[name]
-    for task in tasks:
-        key = task.place, task.fingerprint
-        result = results.get(key) or receipts[task.fingerprint]
-        if isinstance(result, Failure):
-            ended.failures.append(result)
-            continue
-        ended.receipts.append(result)
-        if owner.get(key) == course.name:
-            ended.done += 1
-        else:
-            ended.skipped += 1
+def _book(course: Course, step: Step, one: Round, failed: Mapping[tuple[str, bytes], Failure], mine: Spool) -> None:
+    """Put what came of a round into a plan; `mine` are the tasks that were done for it."""
+    ended, rows, stage = course.ended[step.name], one.rows.copy(), step.stage.name
+    left = rows < 0
+    rows[left] = course.ledger.rows(stage, one.place, one.names[left])
+    names = np.unique(one.names[left])
+    for name in one.names[left] if failed else ():
+        if (one.place, name) in failed:
+            ended.failures.append(failed[one.place, name])
+    bad = np.array([name for name in names if (one.place, name) in failed], "S32") if failed else names[:0]
+    rows[np.isin(one.names, bad)] = -1
+    now = course.ledger.receipts(stage, one.place)
+    if now is one.receipts:
+        ended.receipts.extend(now, rows[rows >= 0])
+    else:  # those of before were dropped, since their outputs are replaced
+        for k in np.flatnonzero(rows >= 0):
+            ended.receipts.extend(now if left[k] else one.receipts, rows[k : k + 1])
+    own = left if len(mine) == len(names) else np.isin(one.names, names_of(task.fingerprint for task in mine))
+    done = int((own & (rows >= 0)).sum())
+    ended.done += done
+    ended.skipped += int((rows >= 0).sum()) - done

@@ -9,8 +9,7 @@ from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Made
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.plan import ONLY, load_plans
-from swsdist.pipeline.task import Task
+from swsdist.pipeline.plan import ONLY, load_plans, receipts_of
 
 
 class Elsewhere(NamedTuple):
@@ -46,12 +45,7 @@ def read(source: Elsewhere, storage: Mapping[str, Any]) -> Made:
             remedy=f"its plans are {', '.join(plans)}, with the steps {', '.join(plans[next(iter(plans))].steps)}",
         )
     planned = plans[source.plan].steps[step]
-    ledger = Ledger(folder)
-    found = []
-    for name in planned.tasks:
-        receipt = ledger.receipt(Task(planned.stage, name, "", 0, {}, place=planned.place))
-        if receipt is not None:
-            found.append(receipt)
+    found = receipts_of(Ledger(folder), planned)
     if len(found) < planned.planned:
         raise StoreError(f"its step {step} is not done", where=folder.path(), remedy="run it to its end, then this one")
     return Made(str(source), table, found, planned.place or folder.root)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from swsdist.config import Config
 from swsdist.errors import UserError
-from swsdist.fingerprint import fingerprint
+from swsdist.fingerprint import Naming, fingerprint
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.task import Part, Receipt, Task, Told, Values
+from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
+from swsdist.pipeline.task import Receipt, Task, Told, Values
 
 T = TypeVar("T", bound=Told)
 Own = TypeVar("Own")
@@ -28,14 +29,14 @@ class Made(NamedTuple):
 
     source: str
     table: str
-    receipts: list[Receipt]
+    receipts: ReceiptList
     root: str = ""
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> Parts:
         """Its files; `name` is as `Context.place` takes it."""
-        found = [part for receipt in self.receipts for part in receipt.parts(self.table)]
-        return [part._replace(name=f"{self.root}/{part.name}") for part in found] if self.root else found
+        found = self.receipts.parts(self.table)
+        return found.under(self.root) if self.root else found
 
 
 @dataclass
@@ -87,24 +88,34 @@ class Inputs:
         """Whether the step reads such a table."""
         return bool(self.made.get(word))
 
-    def receipts(self, word: str) -> list[Receipt]:
+    def receipts(self, word: str) -> ReceiptList:
         """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
-        return [receipt for made in self.made.get(word, ()) for receipt in made.receipts]
+        found = ReceiptList()
+        for made in self.made.get(word, ()):
+            found += made.receipts
+        return found
 
     def told(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
         """The same, each with what its task told."""
         return [(receipt, receipt.tells(kind)) for receipt in self.receipts(word)]
 
-    def parts(self, word: str) -> list[Part]:
+    def parts(self, word: str) -> Parts:
         """Files of a table; `name` is as `Context.place` takes it."""
-        return [part for made in self.made.get(word, ()) for part in made.parts]
+        return together([made.parts for made in self.made.get(word, ())])
 
-    def task(self, *matters: Any, label: str, work: float, payload: Values) -> Task:
+    def task(self, *matters: Any, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
         """A task of this step.
 
         Args:
             matters: JSON values, all that its outputs depend on besides the stage and its version.
-            label, work, payload: see `Task`.
+            label, work, payload, common: see `Task`.
         """
-        name = fingerprint(*self.stage, *matters)
-        return Task(self.stage[0], name, label, work, payload, self.phase, self.place)
+        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, common=common)
+
+    def naming(self, *matters: Any) -> Naming:
+        """Names tasks whose `matters` begin alike: what they begin with is read once."""
+        return Naming(*self.stage, *matters)
+
+    def named(self, name: str, *, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
+        """A task of this step that has its name, of `naming`, already."""
+        return Task(self.stage[0], name, label, work, payload, self.phase, self.place, {} if common is None else common)

@@ -1,24 +1,44 @@
 """The ledger knows from receipts what is done in a run folder and its stores, and from plans which of it is current.
 
-A worker writes a receipt as a small file, last of all. When a stage has ended, the driver packs its receipts into one file, a
-line each, so one read tells what is done, however many tasks there are. A receipt stands if its outputs are there in their full
-size. Several plans may share a ledger: a task that several name is done once.
+A worker writes a receipt as a small file, last of all. The driver packs those that it knows into a table (Parquet, `RECEIPTS`)
+while a stage goes on, and all of a stage into one when it has ended, so one read tells what is done, however many tasks there
+are. A receipt stands if its outputs are there in their full size. Several plans may share a ledger: a task that several name is
+done once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import re
+import uuid
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from swsdist.io.filesystem import Folder, Info
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from swsdist.inside import demand_inside
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.listing import Listing
+from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, encoded, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
+from swsdist.store import parquet
+from swsdist.types import RECEIPTS
 
 T = TypeVar("T")
 
 _FOLDER = "receipts"
+
+#: Receipts of a stage that lie about as single files before they are packed.
+LOOSE = 2048
+#: Times that a folder is listed anew since files of it were packed, or packs put together, meanwhile.
+_AGAIN = 5
 
 
 @dataclass
@@ -33,7 +53,7 @@ class Ended:
         wall: seconds.
     """
 
-    receipts: list[Receipt] = field(default_factory=list)
+    receipts: ReceiptList = field(default_factory=ReceiptList)
     failures: list[Failure] = field(default_factory=list)
     done: int = 0
     skipped: int = 0
@@ -51,8 +71,42 @@ def receipt_name(stage: str, fingerprint: str) -> str:
 
 
 def pack_name(stage: str) -> str:
-    """Where the receipts of a stage are packed."""
-    return f"{_FOLDER}/{stage}.jsonl"
+    """Where the receipts of a stage are packed when it has ended."""
+    return f"{_FOLDER}/{stage}.parquet"
+
+
+class _Known:
+    """The receipts of a stage in a folder.
+
+    Attributes:
+        receipts: all.
+        loose: names of single files.
+        packs: names of packs.
+    """
+
+    def __init__(self, receipts: Receipts, loose: Iterable[str] = (), packs: Iterable[str] = ()) -> None:
+        self.receipts = receipts
+        self.loose = list(loose)
+        self.packs = list(packs)
+        self.unpacked = receipts.rows  # first row that is in no pack
+        self._whole: NDArray[np.bool_] | None = None
+
+    def whole(self, listing: Listing) -> NDArray[np.bool_]:
+        """Of each row, whether all outputs are there in their full size; what is noted later is."""
+        if self._whole is None:
+            table = self.receipts.table()
+            rows, outputs = outputs_of(table.select(["outputs"]))
+            whole = listing.are_whole(outputs.field("name"), outputs.field("size").to_numpy(zero_copy_only=False))
+            self._whole = np.ones(table.num_rows, bool)
+            self._whole[rows[~whole]] = False
+        return self._whole
+
+    def stand(self, rows: Rows, listing: Listing) -> Rows:
+        """Rows, with -1 where the outputs are not whole."""
+        whole = self.whole(listing)
+        old = (rows >= 0) & (rows < len(whole))
+        rows[old] = np.where(whole[rows[old]], rows[old], -1)
+        return rows
 
 
 class Ledger:
@@ -68,8 +122,8 @@ class Ledger:
     def __init__(self, run: Folder) -> None:
         self.run = run
         self.memo: dict[Hashable, Any] = {}
-        self._listings: dict[str, dict[str, Info]] = {}
-        self._receipts: dict[tuple[str, str], dict[str, Receipt]] = {}
+        self._listings: dict[str, Listing] = {}
+        self._known: dict[tuple[str, str], _Known] = {}
 
     def folder(self, place: str = "") -> Folder:
         """The run folder, or another by its root."""
@@ -82,85 +136,115 @@ class Ledger:
         value: T = self.memo[key]
         return value
 
-    def listing(self, place: str = "") -> dict[str, Info]:
+    def listing(self, place: str = "") -> Listing:
         """All files of a folder, listed once."""
         root = self.folder(place).root
         if root not in self._listings:
-            self._listings[root] = self.folder(place).listing()
+            self._listings[root] = Listing(self.folder(place).files())
         return self._listings[root]
 
     def forget(self, place: str = "") -> None:
         """List a folder anew when next asked, and read its receipts anew."""
         root = self.folder(place).root
         self._listings.pop(root, None)
-        for key in [key for key in self._receipts if key[0] == root]:
-            del self._receipts[key]
+        for key in [key for key in self._known if key[0] == root]:
+            del self._known[key]
 
     # -- receipts -------------------------------------------------------------------------------------------------
 
-    def receipts(self, stage: str, place: str = "") -> dict[str, Receipt]:
+    def receipts(self, stage: str, place: str = "") -> Receipts:
         """All receipts of a stage, by fingerprint: of whatever plan, whether their outputs are there or not."""
+        return self._of(stage, place).receipts
+
+    def _of(self, stage: str, place: str) -> _Known:
         folder = self.folder(place)
         key = folder.root, stage
-        if key not in self._receipts:
+        for left in range(_AGAIN, 0, -1):
+            if key in self._known:
+                break
             try:
-                self._receipts[key] = self._read(folder, stage, self.listing(place))
+                self._known[key] = _read(folder, stage, self.listing(place))
             except FileNotFoundError:  # they were packed since they were listed
+                if left == 1:
+                    raise
                 self.forget(place)
-                self._receipts[key] = self._read(folder, stage, self.listing(place))
-        return self._receipts[key]
+        return self._known[key]
 
-    def _read(self, folder: Folder, stage: str, listing: Mapping[str, Info]) -> dict[str, Receipt]:
-        found: dict[str, Receipt] = {}
-        if pack_name(stage) in listing:
-            for line in folder.read_bytes(pack_name(stage)).decode().split("\n"):
-                _keep(found, line)
-        loose = [name for name in listing if _is_receipt(name, stage)]
-        with ThreadPoolExecutor(8) as pool:
-            for text in pool.map(folder.read_bytes, loose):
-                _keep(found, text)
-        return found
+    def rows(self, stage: str, place: str, names: Digits) -> Rows:
+        """Rows of `receipts` of tasks that are done: the receipt and its outputs are there, in their full size; else -1."""
+        known = self._of(stage, place)
+        return known.stand(known.receipts.find(names), self.listing(place))
 
     def receipt(self, task: Task) -> Receipt | None:
-        """The receipt of a task that is done: it is there, and so are its outputs, in their full size."""
-        receipt = self.receipts(task.stage, task.place).get(task.fingerprint)
-        if receipt is None:
-            return None
-        listing = self.listing(task.place)
-        whole = all(part.name in listing and listing[part.name].size == part.size for part in receipt.outputs)
-        return receipt if whole else None
+        """The receipt of a task that is done."""
+        (row,) = self.rows(task.stage, task.place, names_of([task.fingerprint]))
+        return None if row < 0 else next(self.receipts(task.stage, task.place).at(np.array([row])))
 
     def note(self, task: Task, receipt: Receipt) -> None:
-        """A task was done just now."""
-        self.receipts(task.stage, task.place)[task.fingerprint] = receipt
-        listing = self.listing(task.place)
+        """A task was done just now. Now and then those that lie about are packed."""
+        known, listing = self._of(task.stage, task.place), self.listing(task.place)
+        known.whole(listing)  # of what was there before this one
+        known.receipts.add(receipt)
         for part in receipt.outputs:
-            listing[part.name] = Info(part.size, "")
+            listing.add(part.name, part.size)
         name = receipt_name(task.stage, task.fingerprint)
-        listing[name] = Info(0, "")
+        listing.add(name, 0)
+        known.loose.append(name)
+        if len(known.loose) >= LOOSE:
+            self._pack_loose(task.stage, task.place)
+
+    def _pack_loose(self, stage: str, place: str) -> None:
+        """Put what is in no pack into one more."""
+        known = self._of(stage, place)
+        table = known.receipts.table()
+        name = f"{_FOLDER}/{stage}.{uuid.uuid4().hex}.parquet"
+        self._write(place, name, table.slice(known.unpacked))
+        known.packs.append(name)
+        known.unpacked = table.num_rows
+        self._remove(place, known.loose)
+        known.loose = []
 
     def pack(self, stage: str, place: str = "") -> None:
-        """Put the receipts of a stage into one file, and remove the single ones."""
-        folder, listing = self.folder(place), self.listing(place)
-        loose = [name for name in listing if _is_receipt(name, stage)]
-        if not loose:
+        """Put the receipts of a stage into one file, and remove the others."""
+        known, name = self._of(stage, place), pack_name(stage)
+        if not known.loose and set(known.packs) <= {name}:
             return
-        receipts = self.receipts(stage, place)
-        lines = "\n".join(receipts[fingerprint].to_json() for fingerprint in sorted(receipts))
-        folder.write_bytes(pack_name(stage), lines.encode())
-        listing[pack_name(stage)] = Info(0, "")
-        remove(folder, loose)
-        for name in loose:
-            del listing[name]
+        table = known.receipts.table().take(pa.array(known.receipts.standing()))
+        self._write(place, name, table)
+        self._remove(place, [*known.loose, *(one for one in known.packs if one != name)])
+        known.loose, known.packs, known.unpacked = [], [name], known.receipts.rows
+
+    def _write(self, place: str, name: str, table: pa.Table) -> None:
+        folder = self.folder(place)
+        with folder.temporary(".parquet") as path:
+            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+            folder.publish(path, name)
+        self.listing(place).add(name, 0)
+
+    def _remove(self, place: str, names: list[str]) -> None:
+        remove(self.folder(place), names)
+        listing = self.listing(place)
+        for name in names:
+            listing.discard(name)
 
     def drop(self, stage: str, place: str = "") -> None:
         """Forget all receipts of a stage: its outputs are about to be replaced."""
-        folder, listing = self.folder(place), self.listing(place)
-        names = [name for name in listing if name == pack_name(stage) or _is_receipt(name, stage)]
-        remove(folder, names)
-        for name in names:
-            del listing[name]
-        self._receipts[folder.root, stage] = {}
+        known = self._of(stage, place)
+        self._remove(place, [*known.loose, *known.packs])
+        self._known[self.folder(place).root, stage] = _Known(Receipts())
+
+    def keep(self, named: Collection[str]) -> None:
+        """Forget the receipts in the run folder of all tasks but these, and pack the others anew."""
+        names = names_of(sorted(named))
+        packs = (_PACK.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
+        for stage in sorted({pack["stage"] for pack in packs if pack is not None}):
+            known = self._of(stage, "")
+            rows = known.receipts.find(names)
+            rows = rows[rows >= 0]
+            if len(rows) < len(known.receipts):
+                self._write("", pack_name(stage), known.receipts.table().take(pa.array(np.sort(rows))))
+                self._remove("", [*known.loose, *(one for one in known.packs if one != pack_name(stage))])
+        self.forget()
 
 
 def remove(folder: Folder, names: Iterable[str]) -> None:
@@ -169,15 +253,45 @@ def remove(folder: Folder, names: Iterable[str]) -> None:
         list(pool.map(folder.remove, names))
 
 
-def _is_receipt(name: str, stage: str) -> bool:
-    """Whether a name is that of a single receipt of a stage; stages' names may begin alike."""
-    start, end = f"{_FOLDER}/{stage}-", ".json"
-    return name.startswith(start) and name.endswith(end) and len(name) == len(start) + 32 + len(end)
+def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
+    """All receipts of a stage: packs, then single files, which are of later."""
+    begin = f"{_FOLDER}/{stage}"
+    packs = [name for name in listing.below(begin) if re.fullmatch(r"(\.[0-9a-f]{32})?\.parquet", name[len(begin) :])]
+    loose = [name for name in listing.below(begin) if re.fullmatch(r"-.{32}\.json", name[len(begin) :])]
+    packs.sort(key=lambda name: (name != pack_name(stage), name))
+    receipts = Receipts(_tables(folder, packs))
+    if (lines := f"{begin}.jsonl") in listing:  # the pack of an earlier version
+        of_lines = _of_lines(folder.read_bytes(lines), folder.path(lines))
+        receipts = Receipts([encoded(list(of_lines)), receipts.table()])
+        packs.append(lines)
+    known = _Known(receipts, loose, packs)
+    with ThreadPoolExecutor(8) as pool:
+        for name, text in zip(loose, pool.map(folder.read_bytes, loose), strict=True):
+            for receipt in _of_lines(text, folder.path(name)):
+                receipts.add(receipt)
+    return known
 
 
-def _keep(found: dict[str, Receipt], text: str | bytes) -> None:
-    """Add a receipt; one that is cut off or of another version is passed over: its task is done again."""
-    if text:
+#: A file of many receipts.
+_PACK = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(\.[0-9a-f]{{32}})?\.(parquet|jsonl)")
+
+#: Names of files that `demand_inside` refuses.
+_ODD = r"(^|/)\.{0,2}(/|$)|\x00"
+
+
+def _of_lines(text: bytes, where: str) -> Iterator[Receipt]:
+    """A receipt a line; one that is cut off or of another version is passed over: its task is done again."""
+    for line in text.decode().split("\n"):
         with suppress(ValueError, TypeError, KeyError):
-            receipt = Receipt.from_json(text)
-            found[receipt.fingerprint] = receipt
+            yield Receipt.from_json(line, where)
+
+
+def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:
+    for name in packs:
+        with folder.open(name) as _:  # missing: packed anew meanwhile
+            pass
+        table = parquet.read(folder, name).cast(RECEIPTS)
+        names = pc.struct_field(pc.list_flatten(table["outputs"]), "name")
+        for odd in names.filter(pc.match_substring_regex(names, _ODD)).to_pylist():
+            demand_inside(odd, folder.path(name), "outputs.name")
+        yield table

@@ -71,6 +71,10 @@ class Lock:
         self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
         self._mine["token"] = uuid.uuid4().hex
 
+    def identity(self) -> dict[str, Any]:
+        """Host and process of the holder, as `alive` wants them."""
+        return dict(self._mine)
+
     def take(self) -> None:
         """Raises LockedError if a living process holds the folder; it is waited for a sign of life of one on another host."""
         stale = self._watch()

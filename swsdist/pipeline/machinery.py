@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from swsdist.accounts.journal import DriverJournal
+from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.errors import StorageError, StoreError
 from swsdist.io.failures import TEMPORARY
@@ -33,7 +35,13 @@ _STOP = ("full", "quota", "read-only")
 
 
 class Machinery:
-    """The machinery of one run; `note` is told what is worth a line."""
+    """The machinery of one run; `note` is told what is worth a line.
+
+    Attributes:
+        heard: is told what the driver's journal is told.
+    """
+
+    heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, outcome: Outcome, config: Config, note: Callable[[str], None]) -> None:
         self.ledger = outcome.ledger
@@ -56,6 +64,9 @@ class Machinery:
             # What it shows is about to change; if this run is killed, no old report is taken for its own.
             self._remove_reports()
             self._journal = DriverJournal(self.ledger.run)
+            self._journal.heard = self.heard
+            if self.heard is not None:
+                self.heard("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
         return self._journal
 
     def _write_config(self) -> None:
@@ -157,11 +168,19 @@ class Machinery:
     def close(self) -> None:
         """Give back what was started."""
         if self._workers is not None:
+            if self._journal is not None:
+                with suppress(StorageError):
+                    self._journal.stop()
             self._workers.close()
             self._outcome.ray_start, self._outcome.ray_stop = self._workers.start_seconds, self._workers.stop_seconds
         if self._journal is not None:
             self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
             self._journal.close()
+
+    def pack(self) -> None:
+        """Put the journals of what has ended into one table."""
+        if self._journal is not None:
+            pack(self.ledger.run)
 
 
 def _told(error: StorageError, count: str) -> StorageError:
@@ -182,6 +201,7 @@ def machinery_of(outcome: Outcome, config: Config, note: Callable[[str], None]) 
         yield machinery
     finally:
         machinery.close()
+    machinery.pack()
 
 
 def _sweep(folder: Folder) -> None:

@@ -14,7 +14,11 @@ from typing import Any
 
 from swsdist.errors import StoreError, UserError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder
+from swsdist.inside import demand_inside
+from swsdist.io.filesystem import Folder, is_remote
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.receipts import Names
 
 NAME = "plan.json"
 SCHEMA = "swsdist-plan/2"
@@ -26,6 +30,7 @@ _SCHEMA_NAME = b'"swsdist-plan/'
 _MARKS = (
     "lock.json",
     "receipts/*.json*",
+    "receipts/*.parquet",
     "accounts/*.jsonl",
     "systems/*/plan.json",
     "systems/*/lock.json",
@@ -52,7 +57,7 @@ class PlannedStep:
     """
 
     stage: str
-    tasks: tuple[str, ...]
+    tasks: Names
     planned: int
     place: str = ""
     ended: bool = True
@@ -140,8 +145,9 @@ def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
     for name, plan in plans.items():
         steps = {}
         for step, planned in plan.steps.items():
-            key = fingerprint(list(planned.tasks))[:16]
-            lists[key] = list(planned.tasks)
+            names = list(planned.tasks)
+            key = fingerprint(names)[:16]
+            lists[key] = names
             steps[step] = {**planned.__dict__, "tasks": key, "place": _relative(planned.place, run)}
         state = {key: _relative(value, run) for key, value in plan.state.items()}
         values[name] = {**plan.__dict__, "steps": steps, "state": state}
@@ -153,7 +159,7 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     """The plans of a run folder, by name.
 
     Raises:
-        StoreError: it is not a run folder, or was written by another version.
+        StoreError: it is not a run folder, was written by another version, or names what no plan does.
     """
     try:
         values = json.loads(run.read_bytes(NAME))
@@ -170,11 +176,11 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
-        lists, plans = values["tasks"], {}
+        lists, plans = {key: Names(names) for key, names in values["tasks"].items()}, {}
         for name, plan in values["plans"].items():
             steps = {
                 step: PlannedStep(
-                    **{**planned, "tasks": tuple(lists[planned["tasks"]]), "place": _absolute(planned["place"], run)}
+                    **{**planned, "tasks": lists[planned["tasks"]], "place": _absolute(planned["place"], run)}
                 )
                 for step, planned in plan.pop("steps").items()
             }
@@ -187,10 +193,21 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     return plans
 
 
+def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:
+    """Of a step's tasks that are done, in their order."""
+    rows = ledger.rows(planned.stage, planned.place, planned.tasks.array)
+    found = ReceiptList()
+    found.extend(ledger.receipts(planned.stage, planned.place), rows[rows >= 0])
+    return found
+
+
 def _relative(place: str, run: Folder) -> str:
     """A folder below that of the run is written as it lies to it, since the run may be moved."""
     return f".{place[len(run.root) :]}" if place.startswith(f"{run.root}/") else place
 
 
 def _absolute(place: str, run: Folder) -> str:
-    return f"{run.root}{place[1:]}" if place.startswith("./") else place
+    if place.startswith("./"):
+        return run.path(demand_inside(place[2:], run.path(NAME), "a place"))
+    is_remote(place)  # a store elsewhere may have any path, and is read as a store; a url is S3's
+    return place

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -27,6 +27,10 @@ from swsdist.partition import SLOTS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import parquet
+
+#: What more of something makes of a stage's tasks: more of them, larger ones, larger as far as more detections are kept
+#: (`reduce.nbest`), or neither.
+Growth = Literal["more", "larger", "kept", "same"]
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ class Stage(ABC):
         whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
         over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
             hold a value each (`Inputs.points`).
+        with_hours, with_queries: what more hours of documents, or more query examples, make of its tasks; for forecasts only.
     """
 
     name: ClassVar[str]
@@ -156,6 +161,8 @@ class Stage(ABC):
     replaces: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     over: ClassVar[tuple[str, ...]] = ()
+    with_hours: ClassVar[Growth] = "larger"
+    with_queries: ClassVar[Growth] = "larger"
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What a worker must have: alternatives, the best first."""
@@ -168,6 +175,9 @@ class Stage(ABC):
     @abstractmethod
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
+
+    def begin(self, inputs: Inputs) -> None:  # noqa: B027 (most stages' tasks hold all that they need)
+        """Some of its tasks are about to be done: write what these read besides tables that stages have made."""
 
     @abstractmethod
     def run(self, task: Task, context: Context) -> Done:

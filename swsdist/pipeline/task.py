@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swsdist.errors import StorageError
+from swsdist.inside import demand_inside
 from swsdist.partition import SLOTS
 
 #: A value of JSON, by key.
@@ -63,6 +64,7 @@ class Task:
         payload: all that `run` needs to know, JSON values.
         phase: what its cost counts as in its chain.
         place: root of the folder where its receipt and outputs lie; the run folder if empty.
+        common: what the tasks of its stage share of the payload: one object in the driver, which a worker adds to it (`whole`).
     """
 
     stage: str
@@ -72,6 +74,11 @@ class Task:
     payload: Values
     phase: str = ""
     place: str = ""
+    common: Values = field(default_factory=dict)
+
+    def whole(self) -> Task:
+        """The same with all of its payload."""
+        return replace(self, payload={**self.common, **self.payload}, common={}) if self.common else self
 
 
 @dataclass(frozen=True)
@@ -142,19 +149,25 @@ class Receipt:
         return json.dumps({**asdict(self), "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Receipt:
+    def from_json(cls, text: str | bytes, where: str = "a receipt") -> Receipt:
         """From what `to_json` gave.
+
+        Args:
+            text: one line.
+            where: the file that it stands in.
 
         Raises:
             ValueError, TypeError, KeyError: it is cut off, or of another version.
+            StoreError: an output lies outside of the folder that the receipt is of.
         """
         values = json.loads(text)
-        values["outputs"] = tuple(_part(output) for output in values["outputs"])
+        values["outputs"] = tuple(_part(output, where) for output in values["outputs"])
         values["cost"] = Cost(**values["cost"])
         return cls(**values)
 
 
-def _part(values: Mapping[str, Any]) -> Part:
+def _part(values: Mapping[str, Any], where: str) -> Part:
+    demand_inside(values["name"], where, "outputs.name")
     low, high = values["slots"]
     return Part(**{**values, "slots": (low, high)})
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
+from swsdist.report.plots.timeline import timeline_svg
 from swsdist.report.resources import resource_table
 from swsdist.report.summary import (
     CALIBRATIONS,
@@ -72,6 +73,7 @@ def render_page(data: ReportData) -> str:
         stages=_stages(data),
         nodes=_nodes(data),
         hardware=_hardware(data),
+        timeline=None if data.timeline is None else timeline_svg(data.timeline),
         rejected=_rejected(data),
         rules=_rules(data),
         measures=_measures(data.measures) if data.measures else None,

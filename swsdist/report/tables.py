@@ -175,11 +175,11 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
 
 
 def read_rows(path: str) -> pa.Table:
-    """A CSV or Parquet file as it is, local or `s3://`; numbers of a CSV are known by their look.
+    """A CSV or Parquet file as it is, local or `s3://`; of a CSV, columns of nothing but numbers are numbers.
 
     Raises:
         UserError: there is no such file.
-        DataError: it is no table.
+        DataError: it is no table, or no UTF-8.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -192,14 +192,50 @@ def read_rows(path: str) -> pa.Table:
     try:
         if content[:4].to_pybytes() == b"PAR1":
             return pyarrow.parquet.read_table(pa.BufferReader(content))
-        found = pyarrow.csv.read_csv(
-            pa.BufferReader(content), parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True)
+        _demand_utf8(content.to_pybytes(), path)
+        parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
+        named = pyarrow.csv.open_csv(pa.BufferReader(content), parse_options=parsing).schema.names
+        texts = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(named, pa.string()), null_values=[""], strings_can_be_null=True
         )
+        found = pyarrow.csv.read_csv(pa.BufferReader(content), parse_options=parsing, convert_options=texts)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             f"it is no table ({str(error).splitlines()[0]})", where=path, remedy="name a CSV or Parquet file"
         ) from error
-    return found
+    return pa.table([_as_numbers(column) for column in found.columns], names=found.column_names)
+
+
+def _demand_utf8(content: bytes, path: str) -> None:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"byte {error.object[error.start]:#04x} is no UTF-8",
+            where=f"{path}, line {line}",
+            remedy="save it as UTF-8: iconv -f LATIN1 -t UTF-8 (of Excel: -f UTF-16)",
+        ) from None
+
+
+#: Text that is a number and means no more than that: `007` is a name.
+_NUMBER = r"^[+-]?(0|[1-9][0-9]{0,14})?(\.[0-9]*)?([eE][+-]?[0-9]+)?$|^[+-]?(nan|NaN|inf|Infinity)$"
+
+
+def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of text as numbers, if all of it is numbers and loses nothing by that."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    given = column.drop_null()
+    if not len(given) or not pc.all(pc.match_substring_regex(given, _NUMBER)).as_py():
+        return column
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column
 
 
 # -- text -------------------------------------------------------------------------------------------------------------

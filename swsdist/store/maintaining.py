@@ -14,7 +14,7 @@ from swsdist.features.model import load_model
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit, state_name
+from swsdist.store.manifest import PARTS, File, Made, Manifest, Shard, Track, commit, state_name
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -122,11 +122,12 @@ class Compacted(NamedTuple):
     bytes: int
 
 
-def compact(folder: Folder, hours: float) -> Compacted:
+def compact(folder: Folder, hours: float, *, read: bool = False) -> Compacted:
     """Write the live documents to new shards of about `hours` hours each, and remove what is then not needed.
 
     The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
-    shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them.
+    shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them. While somebody
+    reads the store (`read`), nothing is removed: `swsdist clean` does it later.
     """
     store = _maintained(folder)
     manifest = store.manifest
@@ -152,7 +153,8 @@ def compact(folder: Folder, hours: float) -> Compacted:
         name_of |= {(row["doc_id"], row["channel"]): first for row in part}
         shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
     after = _committed(store, shards, name_of, anew=False)
-    _remove_unused(folder, after)
+    if not read:
+        _remove_unused(folder, after)
     size = sum(shard.size for shard in shards)
     return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
 
@@ -243,5 +245,5 @@ def _remove_unused(folder: Folder, manifest: Manifest) -> None:
     for name in folder.listing():
         if name in used or name == "manifest.json":
             continue
-        if name.startswith(("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")):
+        if name.startswith(PARTS):
             folder.remove(name)

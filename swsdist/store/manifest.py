@@ -25,7 +25,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +36,19 @@ from swsdist.errors import StoreError
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
 from swsdist.fingerprint import fingerprint
+from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.libraries import with_these
+from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
 from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/3"
+
+#: What the names of a store's own files begin with, but for its manifest.
+PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
 
 #: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
 StoreKind = str
@@ -53,9 +58,6 @@ GROUPS = "groups:"
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
-
-#: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
-_MOST_GROUPS = 4096
 
 
 @dataclass(frozen=True)
@@ -183,12 +185,18 @@ class Manifest:
         )
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Manifest:
-        """From what `dataclasses.asdict` gives.
+    def from_json(cls, values: dict[str, Any], where: str = NAME) -> Manifest:
+        """From what `dataclasses.asdict` gives, as it stands in a file.
 
         Raises:
-            KeyError, TypeError: it is not that.
+            KeyError, TypeError, StoreError: it is not that, or names files outside of the store.
         """
+        for key, name in (("rejected", values["rejected"]), *values["models"].items()):
+            demand_inside(name, where, key)
+        for track in values["tracks"]:
+            demand_inside(track["documents"], where, "tracks.documents")
+        for file in (file for shard in values["shards"] for file in shard["files"].values()):
+            demand_inside(file["name"], where, "shards.files.name")
         tracks = tuple(Track(**{**track, "columns": tuple(track["columns"])}) for track in values["tracks"])
         shards = tuple(
             Shard(**{**shard, "files": {name: File(**file) for name, file in shard["files"].items()}})
@@ -199,7 +207,11 @@ class Manifest:
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
-        return next(shard for shard in self.shards if shard.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Shard]:
+        return {shard.name: shard for shard in self.shards}
 
     @property
     def of_queries(self) -> bool:
@@ -252,13 +264,13 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
         name: the current state, or an earlier one (`state_name`).
 
     Raises:
-        StoreError: it is damaged, or was written by a later version.
+        StoreError: it is damaged, was written by a later version, or names files outside of the store.
     """
+    where = folder.path(demand_inside(name, folder.path(), "a state of the store"))
     try:
         text = folder.read_bytes(name)
     except FileNotFoundError:
         return None
-    where = folder.path(name)
     try:
         values = json.loads(text)
         if values["schema"] != SCHEMA:
@@ -267,7 +279,7 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
                 where=where,
                 remedy=f"use the version of swsdist that wrote it; or remove {folder.path()} and run `swsdist index` again",
             )
-        return Manifest.from_json(values)
+        return Manifest.from_json(values, where)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"the manifest is damaged ({error})", where=where, remedy="remove it and index again: no shard is lost"
@@ -384,7 +396,7 @@ def commit(
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
-        parquet.publish(folder, track.documents, _by_shard(one.documents), DOCUMENTS)
+        parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
@@ -431,12 +443,3 @@ def _track(one: Made, state: str, place: int) -> Track:
     columns = tuple(one.columns) if one.columns is not None else tuple(f"c{k}" for k in range(one.dimension))
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
     return Track(one.name, one.recipe, recipe_fingerprint(one.recipe), one.dimension, columns, one.kind, table)
-
-
-def _by_shard(documents: pa.Table) -> list[pa.Table]:
-    """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
-    names = documents["shard"].to_pylist()
-    borders = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
-    every = -(-len(borders) // _MOST_GROUPS)
-    borders = [*borders[:-1:every], len(names)]
-    return [documents.slice(first, last - first) for first, last in pairwise(borders)]

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdist.errors import StoreError
+from swsdist.inside import demand_no_detour
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)
@@ -77,8 +78,10 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = ()) -> Iterator[Any
     """An open `pyarrow.parquet.ParquetFile`; columns named in `codes` are read as codes of their strings.
 
     Raises:
-        StoreError: the file is missing or is not Parquet.
+        StoreError: the file is missing, is not Parquet, or is reached by another user's link only.
     """
+    if (root := folder.local()) is not None:
+        demand_no_detour(root, name)
     try:
         source = folder.open(name)
     except FileNotFoundError:

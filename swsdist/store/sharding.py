@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+
+#: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
+_MOST_GROUPS = 4096
 
 
 def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> list[range]:
@@ -41,3 +47,12 @@ def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
             ranges.append(range(first, k + 1))
             first = k + 1
     return ranges
+
+
+def by_shard(documents: pa.Table) -> list[pa.Table]:
+    """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
+    names = documents["shard"].to_pylist()
+    borders = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
+    every = -(-len(borders) // _MOST_GROUPS)
+    borders = [*borders[:-1:every], len(names)]
+    return [documents.slice(first, last - first) for first, last in pairwise(borders)]

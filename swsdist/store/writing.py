@@ -17,16 +17,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio import places
+from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import Foreign
 from swsdist.audio.marks import Listener, packed
-from swsdist.audio.reader import probe, read_blocks, sha256
+from swsdist.audio.reader import digested, probe, read_blocks, sha256
+from swsdist.audio.streams import Digest, digesting
 from swsdist.errors import AudioError, DataError, UnusableError, UserError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
 from swsdist.store.given import given_frames
 from swsdist.store.manifest import REJECTED_DOCUMENTS
@@ -197,18 +198,26 @@ def _write_document(
 ) -> tuple[dict[str, Any], list[Statistics]]:
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
     rows = first = 0
+    # A remote recording is fetched once, for its frames and its digest; a local one is decoded faster by its path.
+    digest = None
     if "sha256" not in document and isinstance(extractor, Extractor):
-        document = {**document, "sha256": sha256(document["path"], folder.storage)}
+        if not commands.is_command(document["path"]) and is_remote(document["path"]):
+            digest = Digest(document["path"])
+        else:
+            document = {**document, "sha256": sha256(document["path"], folder.storage)}
     read, running = _Ended(reading(document, extractor, folder)), hashlib.sha256()
-    for frames in read:
-        if "sha256" not in document:
-            running.update(frames.data)
-        for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
-            own = frames[:, track.first : track.stop]
-            shard.append(document["doc_id"], document["channel"], first, own)
-            statistics[k] = statistics[k] + Statistics.of(own)
-        first += len(frames)
-        rows += 1
+    with digesting(digest):
+        for frames in read:
+            if "sha256" not in document and digest is None:
+                running.update(frames.data)
+            for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
+                own = frames[:, track.first : track.stop]
+                shard.append(document["doc_id"], document["channel"], first, own)
+                statistics[k] = statistics[k] + Statistics.of(own)
+            first += len(frames)
+            rows += 1
+    if digest is not None:
+        document = {**document, "sha256": digested(digest, folder.storage)}
     row = {
         "doc_id": document["doc_id"],
         "channel": document["channel"],

@@ -66,6 +66,8 @@ def test_the_front_door_is_light(arguments: tuple[str, ...]) -> None:
         "sweep",
         "export",
         "status",
+        "cancel",
+        "clean",
         "digest",
         "store",
         "store check",

@@ -123,6 +123,22 @@ def test_a_file_takes_a_logistic_elsewhere(place: Path, swsdist: Command) -> Non
     assert listed(place / "q.csv").equals(mean.apply(listed(place / "other.csv")))
 
 
+def test_a_file_that_was_fitted_on_what_is_scored_is_an_oracle(place: Path, swsdist: Command) -> None:
+    """Of another list too, for it was fitted on the same occurrences; of other occurrences it is a file."""
+    for method in ("logistic", "threshold"):
+        fitted = ("calibrate", "-s", "scores.csv", "--method", method, "--out", "o.csv")
+        swsdist(*fitted, *TASK, "--save", "of.json", cwd=place)
+        for name in ("scores.csv", "other.csv"):
+            applied = ("calibrate", "-s", name, "--method", method, "--out", "o.csv", "--fit", "of.json")
+            said = swsdist(*applied, *TASK, cwd=place).out
+            assert f"{method}: ORACLE, fitted on what is decided" in said
+        text = (place / "refs.csv").read_text()
+        (place / "elsewhere.csv").write_text(text.replace(",d", ",e").replace(",eoc_id", ",doc_id"))
+        elsewhere = (*TASK[:1], "elsewhere.csv", *TASK[2:])
+        assert f"{method}: file" in swsdist(*applied, *elsewhere, cwd=place).out
+        assert f"{method}: file" in swsdist(*applied, cwd=place).out
+
+
 def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) -> None:
     said = swsdist(
         *("calibrate", "-s", "scores.csv", "--method", "threshold", "--fit", "oracle", *TASK, "--out", "t.xml"),

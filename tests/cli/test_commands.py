@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -66,11 +67,48 @@ def test_dry_run_says_what_is_left(swsdist, place: Path, tmp_path: Path) -> None
     before = contents(place)
     done = swsdist("run", "config.yaml", "--dry-run", cwd=place).out
     assert "Nothing was done" in done
-    swsdist("run", "config.yaml", "--dry-run", "--set", "reduce.overlap=0.3", cwd=place)
+    assert "forecast" not in done  # nothing is left
+    again = swsdist("run", "config.yaml", "--dry-run", "--set", "reduce.overlap=0.3", cwd=place).out
+    assert re.search(r"forecast: [\d.]+ s \([\d.]+ s to [\d.]+ s\) with 1 worker,", again)
     assert contents(place) == before
     fresh = swsdist("run", "config.yaml", "--dry-run", "--set", f"run={tmp_path / 'new'}", cwd=place).out
     assert "later" in fresh
+    assert "forecast" not in fresh  # no receipt tells what a task takes
     assert not (tmp_path / "new").exists()
+
+
+def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Path) -> None:
+    ask = ("forecast", "run", "--until", "normalise")
+    assert re.search(r"hours with \d+ query examples on 1 node, 1 worker:", swsdist(*ask, cwd=place).out)
+    itself = json.loads(swsdist(*ask, "--start-s", "0", "--json", cwd=place).out)
+    assert itself["took"]["workers"] == 1
+    assert itself["wall_s"] == pytest.approx(itself["took"]["wall_s"], rel=0.25)
+    more = ("--hours", "100", "--nodes", "10", "--cpus", "4", "--price", "2")
+    told = json.loads(swsdist(*ask, *more, "--json", cwd=place).out)
+    assert told["schema"] == "swsdist-forecast/1"
+    assert told["workers"] == 40
+    assert told["price"] == pytest.approx(2 * told["node_hours"])
+    assert told["node_hours"] == pytest.approx(10 * told["wall_s"] / 3600)
+    assert [step["name"] for step in told["steps"]] == ["index", "queries", "search", "reduce", "normalise"]
+    machines = tmp_path / "cluster.yaml"
+    machines.write_text("start_s: 0\nkinds: [{nodes: 2, cpus: 8}, {speed: 2.0}]\n")
+    shown = swsdist(*ask, "--cluster", machines, cwd=place).out
+    assert "on 3 nodes" in shown
+    both = swsdist(*ask, "--cluster", machines, "--nodes", "3", cwd=place, code=2).err
+    assert "--nodes is in the file too" in both
+    machines.write_text("cpu: 3\n")
+    assert "cpu: no such key" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    machines.write_text("a: [\n")
+    assert f"{machines}:" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    assert "there is no stage 'indx'" in swsdist("forecast", "run", "--until", "indx", cwd=place, code=2).err
+    assert "no plan.json" in swsdist("forecast", "corpus", cwd=place, code=3).err
+
+
+def test_bench_takes_a_config_or_two_results(swsdist, place: Path) -> None:
+    assert "or --compare" in swsdist("bench", code=2).err
+    assert "'1;2' is no list of numbers" in swsdist("bench", "config.yaml", "--times", "1;2", cwd=place, code=2).err
+    assert "a serial run has one worker" in swsdist("bench", "config.yaml", "--folder", "b", cwd=place, code=2).err
+    assert not (place / "b").exists()
 
 
 @pytest.mark.parametrize("command", ["index", "search", "reduce", "score", "export"])
@@ -122,7 +160,7 @@ def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path:
         own = ("--set", f"run={tmp_path}/{name}", "--set", f"index.store={place}/run/store")
         swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={given}", cwd=place)
         reports.append(json.loads((tmp_path / name / "report.json").read_text()))
-    assert reports[0]["measures"]["calibration"] == "file"
+    assert reports[0]["measures"]["calibration"] == "oracle"
     assert reports[0]["digest"] == reports[1]["digest"]
     assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
 

@@ -105,6 +105,8 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     assert {row["decision"] for row in rows(lists / "fused.csv")} == {"true", "false"}
     said = fuse(swsdist, lists, "a=one.csv", "b=two.csv", "--fit", "f.json", "--out", "applied.csv")
     assert "fusion: file" in said
+    said = fuse(swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--fit", "f.json", "--out", "again.csv")
+    assert "fusion: ORACLE, fitted on what is decided" in said
     assert (lists / "applied.csv").read_text() == (lists / "fused.csv").read_text()
     said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
     assert "fitted for a, b, and these lists are of a, c" in said
@@ -123,6 +125,17 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     )
     assert "where it found nothing" in marked
     assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
+
+
+def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path) -> None:
+    (lists / "once.csv").write_text("\n".join(TRUE.splitlines()[:3]) + "\n")
+    arguments = ("a=one.csv", "b=two.csv", "--references", "once.csv", "--seconds", "200", "--protocol", "sws2013")
+    for name in ("one", "two"):
+        text = (lists / f"{name}.csv").read_text().splitlines()
+        (lists / f"{name}.csv").write_text("\n".join(line for line in text if not line.startswith("q2")) + "\n")
+    told = fuse(swsdist, lists, *arguments, "--out", "f.csv", code=2)
+    assert "on the others, and one query truly occurs" in told
+    assert "remedy: give references of more queries" in told
 
 
 def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
@@ -178,3 +191,17 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
 )
 def test_mistakes(swsdist: Command, lists: Path, arguments: tuple[str, ...], complaint: str) -> None:
     assert complaint in fuse(swsdist, lists, *arguments, code=2)
+
+
+def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
+    """`=list.csv` names nothing; and a folder may have an equals sign in its name."""
+    (tmp_path / "x=y").mkdir()
+    text = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
+    for name in ("x=y/d.csv", "one.csv"):
+        (tmp_path / name).write_text(text)
+    assert "the system has no name" in swsdist("fuse", "=one.csv", "x=y/d.csv", "-o", "f.csv", cwd=tmp_path, code=2).err
+    assert "\nd: 2 detections" in f"\n{swsdist('fuse', 'one.csv', 'x=y/d.csv', '-o', 'f.csv', cwd=tmp_path).out}"
+    (tmp_path / "none.csv").write_text("query_id,doc_id,start,end\n")
+    task = ("--references", "none.csv", "--seconds", "100")
+    told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=2).err
+    assert "of a term that is scored" in told or "no true occurrence" in told

@@ -32,8 +32,15 @@ def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
         ("corpus", "describe"),
         ("corpus", "describe", "gone.yaml"),
         ("status",),
+        ("cancel",),
+        ("clean",),
         ("sweep",),
         ("sweep", "gone.yaml"),
+        ("bench",),
+        ("bench", "gone.yaml"),
+        ("bench", "--compare", "gone", "gone"),
+        ("forecast",),
+        ("forecast", ".", "--hours", "0"),
     ],
     ids=" ".join,
 )
@@ -51,6 +58,10 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
         ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
+        *(
+            (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
+            for option, at in (("components: 5000", "components: Extra inputs"), ("columns: 0", "columns: "))
+        ),
     ],
 )
 def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | None, complaint: str, help_: str) -> None:
@@ -75,6 +86,16 @@ def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | Non
 )
 def test_set(swsdist, place: Path, sets: str, complaint: str) -> None:
     assert complaint in swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2).err
+
+
+@pytest.mark.parametrize(
+    "sets",
+    ["storage.secret=HUSHHUSH", "storage.client_kwargs.aws_session_token=HUSHHUSH", 'storage={"key": "HUSHHUSH"}'],
+)
+def test_a_secret_on_the_command_line(swsdist, place: Path, sets: str) -> None:
+    done = swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2)
+    assert "every user of the machine" in done.err
+    assert "HUSH" not in done.err + done.out
 
 
 @pytest.mark.parametrize("sets", ["search.distance", "search.distanse=cosine", "search.distance=hamming"])
@@ -106,6 +127,9 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
+    new = ("run", "config.yaml", "--set", f"run={tmp_path}/new", "--set", f"calibrate.fit={tmp_path}/gone.json")
+    assert "there is no such file" in swsdist(*new, cwd=place, code=2).err
+    assert not (tmp_path / "new").exists()  # before any work
     shutil.copytree(place / "run", tmp_path / "run")
     own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
@@ -123,6 +147,9 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
     ("arguments", "complaint"),
     [
         (("status", "corpus"), "not a run folder"),
+        (("status", "corpus", "--follow"), "not a run folder"),
+        (("cancel", "corpus"), "not a run folder"),
+        (("clean", "corpus"), "this is neither a run folder nor a store"),
         (("digest", "corpus"), "not a run folder"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),

@@ -111,11 +111,43 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     assert "the run's own config.yaml would be written over it" in told
     assert (tmp_path / "config.yaml").read_text() == text
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
-    (tmp_path / "config.yaml").rename(tmp_path / "mine.yaml")
+    (tmp_path / "config.yaml").unlink()
+    (tmp_path / "mine.yaml").write_text(text.replace("run: .", "run: made"))
+    made = tmp_path / "made" / "config.yaml"
     swsdist("index", "mine.yaml", cwd=tmp_path)
-    swsdist("index", "config.yaml", cwd=tmp_path)
-    swsdist("index", "config.yaml", "--set", "search.distance=cosine", cwd=tmp_path)
-    assert (tmp_path / "mine.yaml").read_text() == text
+    swsdist("index", made, cwd=tmp_path)
+    swsdist("index", made, "--set", "search.distance=cosine", cwd=tmp_path)
+    made.write_text(made.read_text().replace("  cohort: null\n", ""))  # as a version wrote it that had no such key
+    swsdist("index", made, cwd=tmp_path)
+    made.write_text(f"# mine\n{made.read_text()}")
+    assert "would be written over it" in swsdist("index", made, cwd=tmp_path, code=2).err
+
+
+def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """A command that is given a run's folder writes over nothing that the run's config names."""
+    shutil.copytree(place / "corpus", tmp_path / "corpus")
+    shutil.copytree(place / "run", tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
+    for arguments in (
+        ("compare", "run", f"again={tmp_path}/run", "--csv", "corpus"),
+        ("search", "run", "--query", place / "corpus/queries/q001_1.wav", "--table", "corpus/docs.csv"),
+    ):
+        told = swsdist(*arguments, cwd=tmp_path, code=2).err
+        assert "this would write over " in told
+    for name in ("docs.csv", "queries.csv"):
+        assert (tmp_path / "corpus" / name).read_bytes() == (place / "corpus" / name).read_bytes()
+
+
+def test_outputs_of_several_files(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """Tables that make files of their own, and a folder, do not meet another output."""
+    run = place / "run"
+    for arguments in (
+        ("report", run, "--table", "z.csv", "--per-query", "z-measures.csv"),
+        ("compare", run, f"again={run}", "--csv", ".", "--det", "pairs.csv"),
+    ):
+        assert "this is the file of" in swsdist(*arguments, cwd=tmp_path, code=2).err
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_store_is_not_made_among_its_frames(swsdist: Command, tmp_path: Path) -> None:

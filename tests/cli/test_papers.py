@@ -105,9 +105,24 @@ def test_columns_are_aligned_by_what_they_hold(swsdist, tmp_path: Path) -> None:
     made = table_of(read_rows(str(tmp_path / "p.csv")), "Points", 3, names_first=False)
     assert text_lines(made)[1:] == [
         "point  distance   mtwv  verdict  ok",
-        "    1  cosine    0.250  fine     True",
-        "   12  l2        0.500  poor     False",
+        "    1  cosine    0.250  fine     true",
+        "   12  l2        0.500  poor     false",
     ]
+
+
+def test_cells_are_as_they_stand_in_the_file(swsdist, tmp_path: Path) -> None:
+    """A name of digits keeps its zeros, and words for nothing are words; what is no UTF-8 is an error that names the line."""
+    (tmp_path / "ids.csv").write_text("id,kind,x,n,big\n007,null,1e-3,3,12345678901234567890\n010,NA,,4,1\n")
+    found = read_rows(str(tmp_path / "ids.csv"))
+    assert found.to_pylist() == [
+        {"id": "007", "kind": "null", "x": 0.001, "n": 3, "big": "12345678901234567890"},
+        {"id": "010", "kind": "NA", "x": None, "n": 4, "big": "1"},
+    ]
+    (tmp_path / "bad.csv").write_bytes("a,b\nx,1\nBà,2\n".encode("latin-1"))
+    told = swsdist("paper", "table", "bad.csv", "x.md", cwd=tmp_path, code=3).err
+    assert "bad.csv, line 3" in told
+    (tmp_path / "excel.csv").write_bytes("a,b\nx,1\n".encode("utf-16"))
+    assert "save it as UTF-8" in swsdist("paper", "table", "excel.csv", "x.md", cwd=tmp_path, code=3).err
 
 
 def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:

@@ -284,3 +284,11 @@ def test_usage(swsdist, here: Path) -> None:
     assert "unknown protocol 'sws2031'" in swsdist("score", *LISTS, "--protocol", "sws2031", cwd=here, code=2).err
     assert "the outermost element is <ecf>" in swsdist("score", *LISTS[:-1], "ecf.xml", cwd=here, code=3).err
     assert not math.isnan(scored(swsdist, here)["measures"]["atwv"])
+
+
+def test_options_of_a_list_are_refused_with_a_config(swsdist, place: Path) -> None:
+    """None of them is passed over in silence."""
+    for options in (("--beta", "10"), ("--json",), ("--measures", "m.csv"), ("-e", "ecf.xml")):
+        told = swsdist("score", "config.yaml", *options, cwd=place, code=2).err
+        assert "CONFIG and --" in told
+        assert "do not go together" in told

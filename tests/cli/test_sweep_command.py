@@ -50,11 +50,13 @@ def test_a_sweep(place: Path, swsdist: Command) -> None:
 
 
 def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
-    (place / "sweep.yaml").write_text(GRID + "set: {calibrate.fit: gone.json}\n")
+    (place / "wrong.json").write_text('{"schema": "something else"}')
+    (place / "sweep.yaml").write_text(GRID + "set: {calibrate.fit: wrong.json}\n")
     ended = swsdist("sweep", "sweep.yaml", cwd=place, code=4)
     assert "4 of 4 points failed; the first, point 1: " in ended.err
-    assert "gone.json" in ended.err
+    assert "wrong.json" in ended.err
     assert "remedy: mend the cause and run again" in ended.err
+    assert ended.err.count("\n  remedy:") == 1
     assert "point 1" not in ended.out or "failed" in ended.out
 
 

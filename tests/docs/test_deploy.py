@@ -1,4 +1,4 @@
-"""The scripts of deploy/: the Slurm one is run, with a Slurm that is two nodes on this machine; the others are well formed."""
+"""The scripts of deploy/: those for Slurm and ssh are run, with hosts that are this machine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from markdown_pages import ROOT, run
-from ruamel.yaml import YAML
 
 import swsdist
 from swsdist.testing.synthesis import make_corpus
@@ -27,6 +27,14 @@ if [ "$1" = hostname ]; then echo 127.0.0.1; else exec "$@"; fi
 """
 SCONTROL = """#!/usr/bin/env bash
 printf 'node1\\nnode2\\n'
+"""
+#: Stands for ssh: every host is this machine, in a session of its own, with its own idea of the home folder.
+SSH = """#!/usr/bin/env bash
+while [[ $1 == -* ]]; do shift 2; done
+echo "$@" >> "$SSH_CALLS"
+[ "$1" != gone ] || { echo "ssh: Could not resolve hostname gone" >&2; exit 255; }
+shift
+exec setsid --wait "$@"
 """
 
 
@@ -70,7 +78,7 @@ def test_slurm(tmp_path: Path) -> None:
 
     local = swsdist.run(config, sets=["executor.kind=serial", f"run={tmp_path / 'local'}"])
     assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    workers = {path.name.split("-")[-2] for path in (tmp_path / "run/accounts").iterdir()}
+    workers = set(pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal"])["journal"].to_pylist())
     assert len(workers) == 3, "a driver and two workers"
     assert not Path(f"/tmp/sws-{job}").exists(), "Ray's folder is removed"
 
@@ -84,20 +92,68 @@ def test_the_slurm_script_has_its_options_where_slurm_reads_them() -> None:
     assert re.search(r"^#SBATCH --ntasks-per-node=1$", head, re.M)
 
 
-def test_kubernetes() -> None:
-    job = YAML(typ="safe").load((DEPLOY / "kubernetes/rayjob.yaml").read_text())
-    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
-    assert job["spec"]["entrypoint"].startswith("swsdist run /config/config.yaml")
-    cluster = job["spec"]["rayClusterSpec"]
-    head = cluster["headGroupSpec"]["template"]["spec"]
-    worker = cluster["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
-    assert head["containers"][0]["image"] == worker["image"] == f"registry.example.org/swsdist:{swsdist.__version__}"
-    assert {mount["name"] for mount in head["containers"][0]["volumeMounts"]} == {v["name"] for v in head["volumes"]}
+def _on_hosts(tmp_path: Path, hosts: str, *options: str) -> tuple[int, str]:
+    """Run the script for hosts that ssh reaches, in a folder with a corpus and a config."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "ssh").write_text(SSH)
+    (tools / "ssh").chmod(0o755)
+    make_corpus(tmp_path / "corpus", documents=8, queries=2)
+    (tmp_path / "config.yaml").write_text(
+        "run: run\ncorpus: {documents: corpus/docs.csv, queries: corpus/queries.csv}\nindex: {shards: 4}\n"
+    )
+    (tmp_path / "hosts").write_text(hosts)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
+        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "SSH_CALLS": str(tmp_path / "calls"),
+        "SWSDIST_PORT": str(random.randrange(20000, 30000)),
+        "SWSDIST_RAY": "--num-cpus=1 --memory=4000000000",
+    }
+    command = ["bash", str(DEPLOY / "ssh/swsdist-on-hosts"), "hosts", "config.yaml", *options]
+    code, said = run(command, tmp_path, environment, 300)
+    calls = (tmp_path / "calls").read_text()
+    assert all(line.endswith(" bash -s") for line in calls.splitlines()), "nothing secret is in a command line"
+    return code, said
 
 
-def test_dockerfile() -> None:
-    text = (DEPLOY / "Dockerfile").read_text()
-    for line in re.findall(r"^COPY (.*) \S+$", text, re.M):
-        for name in line.split():
-            assert (ROOT / name).exists(), name
-    assert 'ENTRYPOINT ["swsdist"]' in text
+def _left_by_ssh() -> list[str]:
+    """Folders of the script, and processes that have one in their command line."""
+    mine = f"sws-ssh-{os.getuid()}-"
+    processes = [p for p in psutil.process_iter(["cmdline"]) if mine in " ".join(p.info["cmdline"] or ())]
+    return [*(str(path) for path in Path("/tmp").glob(f"{mine}*")), *(str(p.info["cmdline"]) for p in processes)]
+
+
+@pytest.mark.ray
+def test_hosts_by_ssh(tmp_path: Path) -> None:
+    hosts = "# host, address\none 127.0.0.1\n\ntwo\n"
+    code, said = _on_hosts(tmp_path, hosts, "--set", "executor.workers=2", "--set", "system=two words")
+    assert code == 0, said
+    calls = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
+    assert calls == ["one", "two", "one", "one", "two"], "up, up, run, down, down"
+    sets = ["executor.kind=serial", "system=two words", f"run={tmp_path / 'local'}"]
+    local = swsdist.run(tmp_path / "config.yaml", sets=sets)
+    assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
+    workers = {path.name.split("-")[-2] for path in (tmp_path / "run/accounts").iterdir()}
+    assert len(workers) == 3, "a driver and two workers"
+    assert _left_by_ssh() == []
+
+
+@pytest.mark.ray
+def test_a_host_that_is_gone(tmp_path: Path) -> None:
+    """It is named, and what was started on the others is ended."""
+    code, said = _on_hosts(tmp_path, "one 127.0.0.1\ngone\n")
+    assert code == 1
+    assert "error: Ray did not start on gone" in said
+    assert "warning: gone could not be cleaned up" in said
+    assert not (tmp_path / "run").exists()
+    assert _left_by_ssh() == []
+
+
+def test_the_script_says_how_it_is_called(tmp_path: Path) -> None:
+    script = str(DEPLOY / "ssh/swsdist-on-hosts")
+    subprocess.run(["bash", "-n", script], check=True)
+    assert subprocess.run(["bash", script], capture_output=True, check=False).returncode == 2
+    (tmp_path / "hosts").write_text("# none\n")
+    done = subprocess.run(["bash", script, tmp_path / "hosts", "c.yaml"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)

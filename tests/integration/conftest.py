@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import ctypes
+import io
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdist
+from swsdist.pipeline.records.receipts import decoded
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 
@@ -36,13 +38,16 @@ def receipts_in(folder: Path) -> list[Receipt]:
     """All receipts below a folder, packed ones too; a file that goes meanwhile was packed into another."""
     found: dict[str, Receipt] = {}
     for _ in range(2):  # once more, for those that were packed while the folder was listed
-        for path in sorted(folder.glob("**/receipts/*.json*")):
+        for path in sorted(folder.glob("**/receipts/*")):
             with suppress(FileNotFoundError):
-                for line in path.read_text().split("\n"):
-                    if line:
-                        one = Receipt.from_json(line)
-                        found[f"{one.stage}-{one.fingerprint}"] = one
+                for one in receipts_of(path.name, path.read_bytes()):
+                    found[f"{one.stage}-{one.fingerprint}"] = one
     return list(found.values())
+
+
+def receipts_of(name: str, data: bytes) -> list[Receipt]:
+    """Those of a file of receipts: a pack, or a single one."""
+    return list(decoded(pq.read_table(io.BytesIO(data)))) if name.endswith(".parquet") else [Receipt.from_json(data)]
 
 
 def _heed_interrupts() -> None:

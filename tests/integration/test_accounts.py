@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 
 
@@ -75,3 +79,59 @@ def test_ray_accounts(scene: Any) -> None:
     assert len(report["nodes"]) == 1
     assert report["nodes"][0]["tasks"] == len(mine)
     assert report["resources"]["ray_start_s"] > 0
+
+
+def _in_a_cgroup() -> Path | None:
+    """A new control group, where that is allowed: it counts every process of a tree, whoever waits for it."""
+    place = Path(f"/sys/fs/cgroup/swsdist-test-{os.getpid()}")
+    try:
+        place.mkdir()
+        if "usage_usec" in (place / "cpu.stat").read_text():
+            return place
+        place.rmdir()
+    except OSError:
+        pass
+    return None
+
+
+def _cpu_of_tree(scene: Any, *sets: str) -> float:
+    """CPU seconds of a driver and all that it starts, as the kernel counts them; by samples without control groups."""
+    group = _in_a_cgroup()
+    process = scene.start(*sets)
+    if group is not None:
+        (group / "cgroup.procs").write_text(str(process.pid))
+    seen: dict[int, float] = {}
+    while process.poll() is None:
+        with suppress(psutil.Error):
+            for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+                with suppress(psutil.Error):
+                    times = one.cpu_times()
+                    seen[one.pid] = max(seen.get(one.pid, 0.0), times.user + times.system)
+        time.sleep(0.05)
+    assert process.returncode == 0, process.communicate()
+    if group is None:
+        return sum(seen.values())
+    (line,) = (one for one in (group / "cpu.stat").read_text().splitlines() if one.startswith("usage_usec"))
+    with suppress(OSError):
+        group.rmdir()
+    return int(line.split()[1]) / 1e6
+
+
+def _check_balance(scene: Any, counted: float) -> None:
+    nodes = pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()
+    whole = [row for row in nodes if row["stage"] is None]
+    kinds = {kind: sum(row[f"{kind}_cpu_s"] for row in whole) for kind in ("useful", "repeated", "warm_up", "other")}
+    assert sum(kinds.values()) == pytest.approx(counted, rel=0.05), kinds
+    assert kinds["useful"] == pytest.approx(sum(one.cost.cpu for one in scene.all_receipts()), abs=1e-3)
+
+
+def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any) -> None:
+    scene.sabotage(seconds=1.0)
+    _check_balance(scene, _cpu_of_tree(scene, "executor.kind=serial", "index.shards=4", "features.name=saboteur"))
+
+
+@pytest.mark.ray
+def test_cpu_seconds_on_ray_add_up_to_what_the_kernel_counts(scene: Any) -> None:
+    scene.sabotage(seconds=1.0)
+    sets = ("executor.kind=ray", "executor.workers=2", "index.shards=8", "features.name=saboteur")
+    _check_balance(scene, _cpu_of_tree(scene, *sets))

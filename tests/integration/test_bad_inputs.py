@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.errors import DataError
+from swsdist.errors import DataError, UserError
 
 RATE = 16000
 
@@ -190,3 +190,19 @@ def test_no_document_can_be_used(own_corpus: Any) -> None:
     assert done.code == 3
     assert "none of the 8 documents could be used" in done.err
     assert "Traceback" not in done.err
+
+
+def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
+    """It is told before any work, by `check` too."""
+    path = own_corpus.corpus / "refs.csv"
+    head, first, *rest = path.read_text().splitlines()
+    query = first.split(",")[0]
+    assert head.startswith("query_id")
+    path.write_text("\n".join([head, first, *(row for row in rest if row.startswith(f"{query},"))]) + "\n")
+    for steps in ("[q-norm, llr]", "[q-norm, logistic, kst]"):
+        with pytest.raises(UserError, match="on the others, and one query truly occurs"):
+            own_corpus.run(f"calibrate.steps={steps}")
+    assert not own_corpus.all_receipts("run")
+    told = in_this_process("check", own_corpus.config, "--set", "calibrate.steps=[q-norm, llr]")
+    assert told.code != 0
+    assert "one query truly occurs" in told.out

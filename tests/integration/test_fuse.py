@@ -204,8 +204,8 @@ def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
     (told,) = found.outcome.course.told("fit", Fitted)
-    assert told.fit == "file"
-    # The documents are the same, and that is told.
+    # What is scored is the same, and that is told.
+    assert told.fit == "oracle"
     assert any("fitted on the documents that it decides on" in one for one in found.report.warnings)
     others = [{"name": "one", "run": "fused/systems/one"}, {"name": "three", "run": "fused/systems/two"}]
     with pytest.raises(UserError, match="fitted for one, two, and these lists are of one, three"):

@@ -101,6 +101,19 @@ def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     assert cells[1] < 0.6 * cells[0]
 
 
+def test_lists_of_files_that_are_too_long_for_a_task(
+    scene: Any, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each bucket finds its own files in a list in the run folder; its name, and what it makes, are the same."""
+    scene.run("index.shards=5", "reduce.buckets=3", run="short")
+    monkeypatch.setattr("swsdist.chains.search.reduce.MOST_NAMED", 2)
+    scene.run("index.shards=5", "reduce.buckets=3")
+    assert len(list((scene.folder / "run" / "tables" / "lists").iterdir())) == 1
+    assert not (scene.folder / "short" / "tables" / "lists").exists()
+    assert scene.digest() == undisturbed
+    assert scene.receipts().keys() == scene.receipts("short").keys()
+
+
 @pytest.mark.ray
 def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any, cluster: Any) -> None:
     scene.base["corpus"] = {

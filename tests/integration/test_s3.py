@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,11 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import s3fs
 from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.records.receipts import decoded
 from swsdist.pipeline.task import Receipt
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
@@ -89,8 +92,9 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: 
         for name in folder.listing():
             if "receipts/" in name:
                 with suppress(FileNotFoundError):  # packed meanwhile
-                    for line in folder.read_bytes(name).decode().split("\n"):
-                        receipt = Receipt.from_json(line)
+                    data = folder.read_bytes(name)
+                    packed = name.endswith(".parquet")
+                    for receipt in decoded(pq.read_table(io.BytesIO(data))) if packed else [Receipt.from_json(data)]:
                         found[receipt.fingerprint] = receipt.finished
         return found
 
@@ -171,3 +175,22 @@ def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
     assert nowhere.returncode == 2, nowhere.stderr
     assert "no bucket 'no-such-bucket-here'" in nowhere.stderr
     assert "Traceback" not in nowhere.stderr
+
+
+@pytest.mark.slow
+def test_a_fitted_transform_in_a_store_on_s3(scene: Any, s3: Any) -> None:
+    """Its model is fetched where the extractor is made, and is the same as one on a disk."""
+    pca = [{"name": "pca", "options": {"columns": 8, "hours": 1}}]
+    sets = ("features=" + json.dumps([{"name": "mfcc", "transforms": pca}]), "index.shards=2")
+    scene.run(*sets)
+    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
+    storage = f"storage={json.dumps(s3.storage)}"
+    scene.run(*sets, storage, run=place)
+    assert scene.digest(place, s3.storage) == scene.digest()
+    assert scene.run(*sets, storage, run=place).outcome.did == 0
+    models = Store(Folder(f"{place}/store", s3.storage)).manifest.models
+    model = f"{place}/store/{models['pca.mfcc']}"
+    named = [{"name": "pca", "options": {"columns": 8, "hours": 1, "model": model}}]
+    other = "features=" + json.dumps([{"name": "mfcc", "transforms": named}])
+    scene.run(other, storage, "index.shards=2", run="named")
+    assert scene.digest("named")["features"] == scene.digest()["features"]

@@ -20,6 +20,7 @@ from swsdist.api import SweepResult
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
+from swsdist.report.summary import summary_lines
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
@@ -168,8 +169,26 @@ def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
     for done in (together, apart):
         assert not done.failed
         assert any("fitted on the documents that it decides on" in notice for notice in done.notices)
+        assert all(row["oracle"] for row in rows(done))
     assert [row["atwv"] for row in rows(together)] == [row["atwv"] for row in rows(apart)]
     assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
+
+
+def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
+    """It is no better than one that says so: neither is ranked beside a point that is fitted on others."""
+    for name, steps in (("threshold", ["q-norm"]), ("llr", ["q-norm", "llr"])):
+        run = finished.run(f"calibrate.steps={json.dumps(steps)}", run=name)
+        file = str(finished.folder / name)
+        points = {"grid": {"calibrate.fit": ["crossfit", "oracle", file]}}
+        measures = [*FEW, "mtwv", "cnxe"]
+        values = {"calibrate.steps": steps}
+        done = swsdist.sweep(write(finished, f"{name}-points", points=points, measures=measures, set=values))
+        assert [row["oracle"] for row in rows(done)] == [False, True, True]
+        assert [row["rank"] for row in rows(done)] == [1, None, None]
+        again = finished.run(f"calibrate.steps={json.dumps(steps)}", f"calibrate.fit={file}", run=f"{name}-again")
+        assert run.measures()["calibration"] == "crossfit"
+        assert again.measures()["calibration"] == "oracle"
+        assert "ATWV (oracle)" in "\n".join(summary_lines(again.report))
 
 
 def test_what_was_rejected_is_told(own_corpus: Any) -> None:
@@ -182,10 +201,12 @@ def test_what_was_rejected_is_told(own_corpus: Any) -> None:
 
 
 def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
-    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "gone.json"), "oracle"]}}
+    (scene.folder / "wrong.json").write_text('{"schema": "something else"}')
+    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json"), "oracle"]}}
     done = swsdist.sweep(write(scene, points=points))
     assert set(done.failed) == {2}
-    assert "gone.json" in done.failed[2]
+    assert "wrong.json: not a calibration of swsdist" in done.failed[2]
+    assert "\n" not in done.failed[2]  # the command says what helps below it
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]
     assert [row["oracle"] for row in found] == [False, False, True]
@@ -196,7 +217,8 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
 
 def test_a_group_that_fails_is_told_too(scene: Any) -> None:
     """Points that are scored together fail together; another group is scored."""
-    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "gone.json")], "calibrate.alpha": [1, 2]}}
+    (scene.folder / "wrong.json").write_text('{"schema": "something else"}')
+    points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json")], "calibrate.alpha": [1, 2]}}
     done = swsdist.sweep(write(scene, points=points, measures=FEW, set={"calibrate.steps": KST}))
     assert set(done.failed) == {3, 4}
     assert [row["atwv"] is None for row in rows(done)] == [False, False, True, True]
@@ -285,6 +307,35 @@ def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
         ({"points": {"grid": {"executor.workers": [1, 2]}}}, ("executor.workers cannot differ",)),
         ({"points": {"list": [{}]}, "oracle_kst": True}, ("oracle_kst goes beside points",)),
         ({"points": {"list": [{}]}, "report": "kst"}, ("report: kst is of points that end in kst or sto",)),
+        # What a point names, and what that takes, before the first of them is worked on.
+        (
+            {"points": {"list": [{}, {"features": {"name": "mfccc"}}]}},
+            ("point 2 (features: {name: mfccc", "did you mean mfcc?"),
+        ),
+        (
+            {"points": {"list": [{}, {"features.transforms": [{"name": "pcaa"}]}]}},
+            ("point 2 (features.transforms", "'pcaa'; did you mean pca?"),
+        ),
+        (
+            {"points": {"list": [{}, {"features": {"transforms": [{"name": "pca", "options": {"columns": 0}}]}}]}},
+            ("point 2 (features: ", "columns"),
+        ),
+        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "takes no options")),
+        (
+            {"points": {"list": [{}, {"corpus.references": "gone.csv"}]}},
+            ("point 2 (corpus.references: gone.csv)", "no such"),
+        ),
+        (
+            {"points": {"list": [{}, {"calibrate.fit": "gone.json"}]}},
+            ("point 2 (calibrate.fit: gone.json)", "no such file"),
+        ),
+        (
+            {
+                "set": {"chain": "fuse"},
+                "points": {"list": [{"options": {"systems": [{"name": "a", "config": "gone.yaml"}]}}]},
+            },
+            ("point 1 (options: ", "gone.yaml"),
+        ),
     ],
 )
 def test_points_that_are_not_valid(scene: Any, values: dict[str, Any], complaints: tuple[str, ...]) -> None:

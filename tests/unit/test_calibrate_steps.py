@@ -165,7 +165,7 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
     assert decided(bare) == decided(oracle)
     with pytest.raises(ConfigError, match=r"thresholds are for logistic, kst \(alpha 1\.5\), not for .*, sto"):
         run(place, steps=STEPS["sto"], fit=str(kept), threshold="fitted")
-    assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "file"
+    assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "oracle"
 
 
 def test_a_change_of_method_does_not_search_again(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,29 +79,67 @@ def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
     assert folder.name.startswith("swsdist-")
 
 
-@pytest.mark.parametrize("odd", ["writable by all", "a link"])
-def test_a_folder_that_others_can_write_is_not_taken(tmp_path: Path, odd: str) -> None:
-    """Who makes it first among the temporary files would choose the code that is run."""
-    (tmp_path / "taken").write_text("a file")
-    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "taken"), "TMPDIR": str(tmp_path)}
-    env.pop("NUMBA_CACHE_DIR", None)
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """The folder that a process takes which starts with such variables."""
+    import tempfile
 
-    def chosen() -> Path:
-        code = "from swsdist.kernels import compiled; print(compiled.folder())"
-        done = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True, check=True)
-        return Path(done.stdout.strip())
+    import numba
 
-    own = chosen()
+    from swsdist.kernels import compiled
+
+    def choose(**variables: str) -> Path:
+        monkeypatch.setattr(tempfile, "tempdir", variables.get("TMPDIR", str(tmp_path)))
+        monkeypatch.setattr(numba.config, "CACHE_DIR", variables.get("NUMBA_CACHE_DIR", ""))
+        monkeypatch.setenv("XDG_CACHE_HOME", variables.get("XDG_CACHE_HOME", "/proc"))  # nobody can write there
+        return compiled.folder.__wrapped__()
+
+    return choose
+
+
+@pytest.mark.parametrize("odd", ["writable by all", "open to others", "a link"])
+@pytest.mark.parametrize("where", ["TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
+def test_a_folder_that_is_not_ours_alone_is_not_taken(
+    tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str
+) -> None:
+    """Who makes it first would choose the code that is run."""
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "cache").mkdir()
+    variables = {"TMPDIR": str(tmp_path / "temporary")}
+    if where != "TMPDIR":
+        variables[where] = str(tmp_path / "cache")
+    own = chosen(**variables)
+    assert own.is_relative_to(tmp_path / ("temporary" if where == "TMPDIR" else "cache"))
     assert own.stat().st_mode & 0o777 == 0o700
-    assert chosen() == own
+    assert chosen(**variables) == own
     if odd == "a link":
         own.rename(tmp_path / "elsewhere")
         own.symlink_to(tmp_path / "elsewhere")
     else:
-        own.chmod(0o777)
-    other = chosen()
+        own.chmod(0o777 if odd == "writable by all" else 0o750)
+    other = chosen(**variables)
     assert other != own
-    assert other.parent == tmp_path
+    assert other.parent == tmp_path / "temporary"
+    assert other.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_folder_in_one_where_all_may_rename_is_not_taken(
+    tmp_path: Path, chosen: Callable[..., Path], sticky: bool
+) -> None:
+    """It could be replaced between the look at it and its use; not where only owners may rename, as in /tmp."""
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o1777 if sticky else 0o777)
+    folder = chosen(NUMBA_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "temporary"))
+    assert folder.is_relative_to(tmp_path / ("cache" if sticky else "temporary"))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's folder")
+def test_a_folder_of_another_user_is_not_taken(tmp_path: Path, chosen: Callable[..., Path]) -> None:
+    own = chosen(XDG_CACHE_HOME=str(tmp_path))
+    os.chown(own, 12345, 12345)
+    assert chosen(XDG_CACHE_HOME=str(tmp_path)) != own
 
 
 #: Searches one after the other, by distance and recurrence; prints the cost that each found.

@@ -23,6 +23,15 @@ def folder(request, tmp_path) -> Folder:
     return Folder(f"s3://{server.bucket}/{tmp_path.name}", server.storage)
 
 
+def test_files_are_what_the_listing_tells(folder):
+    assert list(folder.files()) == []
+    for name in ("top", "a/one", "a/b/two", "a/b/c/d/three", "z/four", "receipts/a-b.json"):
+        folder.write_bytes(name, name.encode())
+    beside = Folder(f"{folder.root}-beside", folder.storage)
+    beside.write_bytes("a/other", b"x")
+    assert sorted(folder.files()) == [(name, info.size) for name, info in folder.listing().items()]
+
+
 def test_what_is_published_is_there(folder):
     assert folder.listing() == {}
     assert not folder.exists("a/b.bin")

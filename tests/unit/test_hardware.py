@@ -19,7 +19,7 @@ from swsdist.accounts import hardware
 def test_the_machine_describes_itself() -> None:
     found = hardware.describe()
     assert json.loads(json.dumps(found)) == found
-    assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os"}
+    assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os", "gpu"}
     said = subprocess.run(["nproc"], env={}, capture_output=True, text=True, check=True).stdout
     assert found["cores"] == int(said), "those that this process may use"
     with Path("/proc/meminfo").open() as file:

@@ -146,7 +146,7 @@ def test_markdown() -> None:
     assert lines[3] == "| --- | ---: | ---: |"
     assert r"| \[q2\] | 1.5 | 3 |" in lines
     assert r"| x\|y\\nz |" in lines
-    assert lines[7:9] == ["p \\< 0.05.", ""]
+    assert lines[7:9] == ["p \\< 0.05. –: there is nothing to compute it of.", ""]
 
 
 def test_programs_get_values(tmp_path: Path) -> None:

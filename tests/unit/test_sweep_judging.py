@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from swsdist.chains.sweep.judging import Judged, judged
-from swsdist.chains.sweep.planning import Point
+from swsdist.chains.sweep.planning import Point, scored_by
 from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult
+from swsdist.config import config_from_dict
 
 TESTS = Settings(resamples=200, permutations=200)
 
@@ -76,3 +77,23 @@ def test_a_way_of_scoring_without_values_of_queries_is_untested(values: dict[str
     found = judge(whole, result(2, some(2, "q", 0.4), beta="2"))
     assert [one.tested for one in found.rankings] == [bool(values), True]
     assert (found.table.to_pylist()[0]["atwv_low"] is None) == (not values)
+
+
+@pytest.mark.parametrize(
+    ("key", "alike"),
+    [
+        ("queries_from.statistics=ours", True),
+        ("queries_from.hours=0.1", True),
+        ("queries_from.same_speakers=true", True),
+        ("queries_from.talkers=talkers.csv", True),
+        ("queries_from.prefer=[wav, flac]", True),
+        ("talkers=talkers.csv", True),
+        ("queries_from.documents=elsewhere.csv", False),
+        ("references=others.csv", False),
+    ],
+)
+def test_what_normalises_queries_is_nothing_that_is_scored_by(key: str, alike: bool) -> None:
+    corpus = {"documents": "d.csv", "queries": "q.csv", "references": "r.csv", "queries_from": {"documents": "e.csv"}}
+    first, second = (config_from_dict({"corpus": corpus, "run": "run"}, ".", sets) for sets in ([], [f"corpus.{key}"]))
+    assert first.corpus != second.corpus
+    assert (scored_by(first) == scored_by(second)) is alike

@@ -53,6 +53,7 @@ def test_values_of_a_key(values: object, expected: list[object]) -> None:
         ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "above 0"),
         ({"k": {"from": 0, "to": 3, "cuont": 4}}, "did you mean count?"),
         ({"k": {"subsets": ["a"], "least": 2}}, "no subsets of 2 to 1 of 1 members"),
+        ({"k": {"subsets": list(range(200))}}, "subsets, more than 100000"),
         ({"k": {"from": 0, "to": 1, "count": 400}, "l": {"from": 0, "to": 1, "count": 400}}, "160000 points"),
     ],
 )
@@ -88,6 +89,8 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
         ({"uniform": [2, 1]}, "uniform from 2 to 1 has no values"),
         ({"log-uniform": [0, 1]}, "log-uniform from 0 to 1 has no values"),
         ({"uniform": [1]}, "uniform has [1]"),
+        ({"integer": [1.5, 3]}, "integer has [1.5, 3]"),
+        ({"integer": [1.2, 1.8]}, "integer has [1.2, 1.8]"),
         ([1, 2], "[1, 2] is no distribution"),
     ],
 )

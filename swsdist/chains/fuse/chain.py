@@ -11,6 +11,8 @@ called decide.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.apart import Apart
 from swsdist.chains.fuse.asked import Asked
@@ -26,6 +28,8 @@ from swsdist.chains.search.align import Align
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
+from swsdist.chains.search.inputs.oddities import folds_of_steps
+from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.report.notices import summary
 from swsdist.chains.search.report.publish import FILES
@@ -44,6 +48,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: its options are wrong.
     """
     own, options = FuseInputs.of(config, ledger), options_of(config)
+    own.folds.update(folds_of_steps(config.calibrate))
+    own.files.update(files_of(config))
     lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)
     rescored = (
         [Step("rescore", Rescore(), "search", {"joined": "union:joined"})] if options.missing == "rescore" else []
@@ -57,6 +63,12 @@ def build(config: Config, ledger: Ledger) -> Chain:
             Step("apart", Apart(), "score", {"scored": "combine:scored"}),
             Step("decide", Leave(), "score", {"scored": "combine:scored", "gone": "apart:gone"}),
         ]
+
+    def first() -> Mapping[str, Config]:
+        for read in own.files.values():  # before systems are run
+            read()
+        return configs(own)
+
     steps = (
         Step("queries", Asked(), "search"),
         Step("union", Union(), "search", {"lists": lists}),
@@ -85,5 +97,5 @@ def build(config: Config, ledger: Ledger) -> Chain:
         rejected_rows,
         check,
         summary,
-        lambda: configs(own),
+        first,
     )

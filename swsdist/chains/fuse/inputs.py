@@ -8,6 +8,7 @@ from functools import cached_property
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
 from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.oddities import demand_truth
 from swsdist.chains.search.inputs.settings import scores_of
 from swsdist.config import Config
 from swsdist.entries import checked
@@ -124,7 +125,9 @@ class FuseInputs(SearchInputs):
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
         if self.queries.num_rows and "align.train" in steps:
-            _ = self.references
+            known = self.references
+            if known is not None and known.num_rows:
+                demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
         self.look()
 
 

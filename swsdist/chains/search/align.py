@@ -31,6 +31,7 @@ class Align(Stage):
     name = "align"
     version = 1
     unit = "detections"
+    with_hours = "kept"
     tables = {"trials": Table(TRIALS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

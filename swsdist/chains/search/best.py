@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ _KEY = ("query_id", "doc_id", "channel", "start", "end")
 _BY_SCORE = [("score", "descending"), *((name, "ascending") for name in _KEY)]
 
 
-def files(parts: list[Part]) -> list[list[Any]]:
+def files(parts: Sequence[Part]) -> list[list[Any]]:
     """Names of a table's files, each with its first slot, by which files of two tables are of one bucket."""
     return [[part.name, part.slots[0]] for part in parts]
 

@@ -31,8 +31,9 @@ from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.index import Index
 from swsdist.chains.search.inputs.across import takes_theirs
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.oddities import demands_of
+from swsdist.chains.search.inputs.oddities import demands_of, folds_of_steps
 from swsdist.chains.search.inputs.pending import is_fitted
+from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.queries import Queries
@@ -118,6 +119,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
     own.demands.update(demands_of(config))
+    own.folds.update(folds_of_steps(config.calibrate))
+    own.files.update(files_of(config))
     return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
 
 

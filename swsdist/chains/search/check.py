@@ -9,11 +9,10 @@ from pathlib import Path
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
-from swsdist.chains.search.index import is_same
 from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.oddities import (
-    demand_channel_1,
+    demand_truth,
     demands_of,
     seconds_of,
     tell_of_durations,
@@ -22,6 +21,7 @@ from swsdist.chains.search.inputs.oddities import (
 )
 from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_provenance
 from swsdist.chains.search.inputs.recordings import document_seconds
+from swsdist.chains.search.inputs.wanted import compared, places_in
 from swsdist.errors import AudioError, SwsdistError
 from swsdist.features.interface import Given, columns_of, frame_shift, kind_of
 from swsdist.features.sources import Source
@@ -175,7 +175,8 @@ class _Checking:
     def _references(self) -> Iterator[Finding]:
         table, notices = self._own.references, Notices()
         assert table is not None
-        demand_channel_1(self._own.documents, self._corpus.documents)
+        if table.num_rows:
+            demand_truth(self._own.documents, self._corpus.documents, table, self._own.folds)
         known = seconds_of(self._own.documents)
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         if self._own.tabled and not self._own.placed:
@@ -227,9 +228,10 @@ class _Checking:
         if manifest is None:
             text = f"{self._own.store.path()}: there is none yet"
         else:
-            wanted, known = self._own.wanted, state.known
-            new, gone = len(wanted.keys() - known.keys()), len(known.keys() - wanted.keys())
-            changed = sum(not is_same(known[key], row) for key, row in wanted.items() if key in known)
+            wanted = self._own.wanted
+            known, same = compared(wanted, state, dict(self._own.recipes))
+            new, changed = int((~known).sum()), int((known & ~same).sum())
+            gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
             text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; "
             text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)

@@ -22,6 +22,7 @@ class Decide(Stage):
     name = "decide"
     version = 1
     unit = "detections"
+    with_hours = "kept"
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

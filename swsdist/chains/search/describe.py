@@ -39,6 +39,7 @@ class Describe(Stage):
     name = "describe"
     version = 1
     unit = "examples"
+    with_hours = "same"
     tables = {"described": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

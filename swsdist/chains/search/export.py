@@ -13,6 +13,7 @@ from swsdist.chains.search.told import Exported, Extracted
 from swsdist.errors import UserError
 from swsdist.exports.interface import BestHit, Material
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Done, Part, Task, Values
@@ -31,6 +32,7 @@ class Export(Stage):
     name = "export"
     version = 1
     unit = "detections"
+    with_hours = "kept"
     in_driver = True
     replaces = True
 
@@ -50,7 +52,7 @@ class Export(Stage):
             query_ids,
             inputs.config.system,
             label=", ".join(kinds),
-            work=len(scored),
+            work=sum(part.rows for part in inputs.parts("scored")),
             payload={
                 "scored": scored,
                 "trials": trials,
@@ -84,7 +86,7 @@ class Export(Stage):
         outputs: list[Part] = []
         warnings: list[str] = []
         for kind in payload["kinds"]:
-            with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+            with tempfile.TemporaryDirectory(dir=scratch()) as place:
                 try:
                     EXPORTS[kind].load()(material, Path(place))
                 except UserError as error:

@@ -13,7 +13,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.provenance import calibration_file, provenance, tell_of_provenance
+from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, provenance, tell_of_provenance
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
@@ -32,6 +32,7 @@ class Fit(Stage):
     name = "fit"
     version = 2
     unit = "detections"
+    with_hours = "kept"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
 
@@ -55,7 +56,9 @@ class Fit(Stage):
             return
         if settings.fit not in ("crossfit", "oracle"):
             data = _given(inputs)
-            yield inputs.task(data, label=f"from {settings.fit}", work=1, payload={"file": settings.fit})
+            seen = _seen(inputs, data)
+            payload = {"file": settings.fit, "seen": bool(seen)}
+            yield inputs.task(data, *seen, label=f"from {settings.fit}", work=1, payload=payload)
             return
         if references is None or references.num_rows == 0:
             return
@@ -87,6 +90,7 @@ class Fit(Stage):
                 remedy="give references, or a fitted file in calibrate.fit",
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
+        seen = [] if data is None else _seen(inputs, data)
         aligned = inputs.parts("trials")
         files, point = [part.name for part in aligned], _point(inputs)
         _, steps = procedures(settings, Point(point["trials"], point["beta"]))
@@ -108,9 +112,10 @@ class Fit(Stage):
             point,
             *([sides] if sides else []),
             *(["by document"] if by_document and fitted and any(step.of_list() for step in steps.steps) else []),
+            *seen,
             label=settings.fit if fitted else f"from {settings.fit}",
             work=sum(part.rows for part in aligned),
-            payload=payload if fitted else {**payload, "file": settings.fit},
+            payload=payload if fitted else {**payload, "file": settings.fit, "seen": bool(seen)},
         )
 
     def run(self, task: Task, context: Context) -> Done:
@@ -118,7 +123,7 @@ class Fit(Stage):
         if "calibrate" in task.payload:
             steps = self._fit_steps(task.payload, context)
             output = context.write(task, "calibration", steps.to_json(), place="")
-            return Done((output,), Fitted(steps.fit, list(steps.thresholds)))
+            return Done((output,), _told(steps, task))
         if "own" in task.payload:
             calibration = Calibration("own", (task.payload["own"],), {})
         elif "file" in task.payload:
@@ -127,7 +132,7 @@ class Fit(Stage):
         else:
             calibration = self._fit(task.payload, context)
         output = context.write(task, "calibration", calibration.to_json(), place="")
-        return Done((output,), Fitted(calibration.fit, list(calibration.thresholds)))
+        return Done((output,), _told(calibration, task))
 
     def _fit(self, payload: Values, context: Context) -> Calibration:
         folds, point = payload["folds"], payload["point"]
@@ -163,6 +168,17 @@ def _point(inputs: Inputs) -> Values:
     """What a threshold is fitted for."""
     settled = point_of(inputs)
     return {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
+
+
+def _told(fitted: Procedure | Calibration, task: Task) -> Fitted:
+    return Fitted("oracle" if task.payload.get("seen") else fitted.fit, list(fitted.thresholds))
+
+
+def _seen(inputs: Inputs, data: str) -> list[str]:
+    """What names a task whose file was fitted on what is scored; a file of other data names it by its content alone."""
+    own = inputs.own(SearchInputs)
+    scored = own.references is not None and own.references.num_rows > 0
+    return ["fitted on what is scored"] if scored and is_of_scored(data.encode(), inputs.config, own) else []
 
 
 def _given(inputs: Inputs) -> str:

@@ -69,6 +69,8 @@ class FitTransforms(Stage):
     name = "fit-transforms"
     version = 2
     unit = "s"
+    with_hours = "more"
+    with_queries = "same"
     rounds = True
     # The model's content is in the fingerprint of all frames that are made with it.
     tables = {

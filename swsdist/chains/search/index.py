@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs.given import row_for
-from swsdist.chains.search.inputs.known import Compared, SearchInputs, State
+from swsdist.chains.search.inputs.known import Compared, SearchInputs
 from swsdist.chains.search.inputs.pending import named
-from swsdist.chains.search.inputs.recordings import Row, document_seconds, known_by_track
+from swsdist.chains.search.inputs.recordings import Row
+from swsdist.chains.search.inputs.wanted import State, compared, held, keys_of, places_in, refused
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
@@ -24,6 +28,7 @@ from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -47,6 +52,10 @@ from swsdist.types import DOCUMENTS, FRAMES
 
 #: What a document's features and its row in the store depend on.
 _MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
+#: By which a document of the store is known.
+_KNOWN = [*_MATTERS, "shard"]
+#: Paths that are looked at together.
+_PIECE = 1 << 16
 
 
 class Index(Stage):
@@ -58,6 +67,8 @@ class Index(Stage):
     name = "index"
     version = 2
     unit = "s"
+    with_hours = "more"
+    with_queries = "same"
     # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
     whole = True
     # The live documents of all shards are digested, not the files.
@@ -79,12 +90,14 @@ class Index(Stage):
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.own(SearchInputs), inputs.config
         state = own.load_state(anew=inputs.redo)
-        known = state.known
-        new = [row for key, row in own.wanted.items() if not is_same(known.get(key), row)]
-        fresh = sum((row["doc_id"], row["channel"]) not in known for row in new)
-        own.compared = Compared(fresh, len(new) - fresh, sum(key not in own.wanted for key in known))
+        wanted = own.wanted
+        known, same = compared(wanted, state, dict(own.recipes))
+        new = np.flatnonzero(~same)
+        fresh = int((~known).sum())
+        gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
+        own.compared = Compared(fresh, len(new) - fresh, gone)
         self._demand_permission(own, new, own.sources)
-        lengths = document_seconds(new, config.storage)
+        lengths = wanted.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.planned.clear()
         listening = next((one for one in own.sources if isinstance(one.extractor, Extractor)), None)
@@ -112,32 +125,40 @@ class Index(Stage):
             return made
 
         for k, chosen in enumerate(ranges):
-            rows, seconds = new[chosen.start : chosen.stop], sum(lengths[chosen.start : chosen.stop])
+            rows = wanted.rows(new[chosen.start : chosen.stop])
+            seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             first, *more = own.sources
             leading = task(first, rows, None, label, seconds)
             yield leading
             for source in more:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
-        for shard, lacking in state.lacking.items():
-            rows = [own.wanted[key] for key in state.rows[shard] if is_same(known[key], own.wanted.get(key))]
-            self._demand_permission(own, rows, lacking)
-            for source in lacking if rows else ():
-                seconds = sum(document_seconds(rows, config.storage))
-                yield task(source, rows, shard, f"{len(rows)} documents of a shard that is there", seconds)
+        for shard, keys in state.documents_of(state.lacking).items():
+            places = wanted.places(keys)
+            places = places[(places >= 0) & same[places]]
+            self._demand_permission(own, places, state.lacking[shard])
+            for source in state.lacking[shard] if len(places) else ():
+                seconds = sum(wanted.seconds(places, config.storage))
+                label = f"{len(places)} documents of a shard that is there"
+                yield task(source, wanted.rows(places), shard, label, seconds)
+        state.tables = {}  # they are large, and read anew by who plans again
 
     @staticmethod
-    def _demand_permission(own: SearchInputs, rows: list[Row], sources: Iterable[Source]) -> None:
+    def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
         """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
         if any(isinstance(source.extractor, Extractor) for source in sources):
-            demand_permission([row["path"] for row in rows], own.config.corpus.documents, own.config.storage)
+            paths = own.wanted.table["path"].take(pa.array(places))
+            for chunk in paths.chunks:
+                for first in range(0, len(chunk), _PIECE):
+                    some = chunk.slice(first, _PIECE).to_pylist()
+                    demand_permission(some, own.config.corpus.documents, own.config.storage)
 
     def warm(self, task: Task, context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
         extractor = _granted(task, context)
         if not isinstance(extractor, Extractor):
             return  # frames that are there need no decoder
-        with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
             row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
@@ -178,18 +199,19 @@ class Index(Stage):
         old, wanted, state = own.manifest, own.wanted, own.held
         store = Store(own.store, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
-        refusals = {(row["id"], row["part"]): row for row in rejected.to_pylist()}
-        still = _current(rejected, refusals, wanted, "id", "part")
+        still = rejected.filter(pa.array(refused(wanted, rejected)))
         same = still.num_rows == rejected.num_rows
-        found = {
-            name: store.documents(track=name) if store is not None and name in state.kept else DOCUMENTS.empty_table()
-            for name in own.tracks
-        }
-        known, tables = known_by_track(found, dict(own.recipes)), dict[str, list[pa.Table]]()
+        # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
+        kept = [name for name in own.tracks if store is not None and name in state.kept]
+        found = {name: store.documents(columns=_KNOWN, track=name) for name in kept} if store is not None else {}
+        _, current = held(wanted, found, dict(own.recipes))
+        masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():
-            there = {shard for shard, files in state.files.items() if name in files}
-            tables[name] = [_current(documents, known, wanted, "doc_id", "channel", there)]
-            same = same and tables[name][0].num_rows == documents.num_rows
+            there = [shard for shard, files in state.files.items() if name in files]
+            at = wanted.places(keys_of(documents["doc_id"], documents["channel"]))
+            shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()
+            masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
+            same = same and bool(masks[name].all())
         # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
         recipes = [[track.name, recipe(source.extractor)] for source in own.sources for track in source.tracks]
         unchanged = old is not None and json.loads(json.dumps(recipes)) == [
@@ -199,11 +221,17 @@ class Index(Stage):
         new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint])]
         if old is not None and same and unchanged and not new and not old.provisional:
             return
+        tables = {
+            name: [store.documents(track=name).filter(pa.array(masks[name]))]
+            if store is not None and name in masks
+            else [DOCUMENTS.empty_table()]
+            for name in own.tracks
+        }
         files = {shard: dict(known) for shard, known in state.files.items()}
-        refused = [still]
+        refusals = [still]
         for receipt in new:
             source, shard = own.planned[receipt.fingerprint]
-            refused.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
+            refusals.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             outputs = {output.name: output for output in receipt.outputs}
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
                 leads = yielded.first == 0
@@ -212,7 +240,7 @@ class Index(Stage):
                 file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
-        bad = _once(pa.concat_tables(refused).combine_chunks())
+        bad = _once(pa.concat_tables(refusals).combine_chunks())
         live = {name: _without(pa.concat_tables(parts), bad).combine_chunks() for name, parts in tables.items()}
         for name, documents in live.items():
             if documents.num_rows == 0:
@@ -226,14 +254,7 @@ class Index(Stage):
                     where=inputs.config.corpus.documents,
                     remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
-        counts: dict[str, list[int]] = {}
-        counted: set[tuple[str, int]] = set()
-        for documents in live.values():
-            for row in documents.select(["doc_id", "channel", "shard", "frames"]).to_pylist():
-                if (key := (row["doc_id"], row["channel"])) not in counted:
-                    counted.add(key)
-                    counts.setdefault(row["shard"], []).append(row["frames"])
-        used = [Shard(name, files[name], len(frames), sum(frames)) for name, frames in counts.items()]
+        used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
         made = [
             Made(
                 track.name,
@@ -280,36 +301,6 @@ def _is_held(state: State, source: Source, shard: str) -> bool:
     return all(track.name in state.files.get(shard, {}) for track in source.tracks)
 
 
-def is_same(known: Row | None, row: Row | None) -> bool:
-    """Whether what is known of a document is of what its frames come from as it is now. A rejected one has no speaker."""
-    if known is None or row is None:
-        return False
-    current = row["identities"]
-    if "identities" not in known:  # some extractor rejected it, for its recording, or for the file of its given frames
-        files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
-        return known["path"] in files and known["identity"] in current.values()
-    return (known["path"], known["speaker"]) == (row["path"], row["speaker"]) and all(
-        current.get(recipe) == identity for recipe, identity in known["identities"].items()
-    )
-
-
-def _current(
-    table: pa.Table,
-    known: Mapping[tuple[str, int], Row],
-    wanted: dict[tuple[str, int], Row],
-    name: str,
-    part: str,
-    there: set[str] | None = None,
-) -> pa.Table:
-    """The rows of a table that are of the corpus as it is now, and whose shard is there; without `there` it has no shards."""
-    columns = [column for column in table.schema.names if column in (name, part, "shard")]
-    mask = []
-    for row in table.select(columns).to_pylist():
-        key = row[name], row[part]
-        mask.append((there is None or row["shard"] in there) and is_same(known[key], wanted.get(key)))
-    return table.filter(pa.array(mask, pa.bool_()))
-
-
 def _once(rejected: pa.Table) -> pa.Table:
     """Of a document that several extractors reject, the first's row."""
     seen: set[tuple[str, int]] = set()
@@ -322,6 +313,27 @@ def _once(rejected: pa.Table) -> pa.Table:
 
 def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
     """Documents that no extractor rejects."""
-    bad = set(zip(rejected["id"].to_pylist(), rejected["part"].to_pylist(), strict=True))
-    keys = zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
-    return documents.filter(pa.array([key not in bad for key in keys], pa.bool_()))
+    keys = keys_of(documents["doc_id"], documents["channel"])
+    return documents.filter(pa.array(places_in(keys, keys_of(rejected["id"], rejected["part"])) < 0))
+
+
+def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
+    """Documents and frames of each shard, each document once: of the first track that has it."""
+    found: dict[str, tuple[int, int]] = {}
+    seen = pa.array([], pa.large_string())
+    for documents in tracks:
+        keys = keys_of(documents["doc_id"], documents["channel"])
+        fresh = places_in(keys, seen) < 0
+        shards = documents["shard"].filter(pa.array(fresh)).combine_chunks().dictionary_encode()
+        if isinstance(shards, pa.ChunkedArray):
+            shards = shards.unify_dictionaries().combine_chunks()
+        codes, frames = shards.indices.to_numpy(), documents["frames"].to_numpy()[fresh]
+        names = shards.dictionary.to_pylist()
+        counts = np.bincount(codes, minlength=len(names))
+        sums = np.zeros(len(names), np.int64)
+        np.add.at(sums, codes, frames)
+        for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True):
+            before = found.get(name, (0, 0))
+            found[name] = before[0] + count, before[1] + total
+        seen = pa.concat_arrays([seen, keys])
+    return found

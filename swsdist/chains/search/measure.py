@@ -20,6 +20,7 @@ class Measure(Stage):
     name = "measure"
     version = 1
     unit = "trials"
+    with_hours = "kept"
     tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

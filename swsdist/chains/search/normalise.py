@@ -29,6 +29,7 @@ class Normalise(Stage):
     name = "normalise"
     version = 1
     unit = "detections"
+    with_hours = "kept"
     tables = {"normalised": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

@@ -32,6 +32,8 @@ class Quantise(Stage):
     name = "quantise"
     version = 1
     unit = "frames"
+    with_hours = "more"
+    with_queries = "same"
     rounds = True
     # What is found by them is digested, and of the codebook the pinned file is named by what it holds.
     tables = {"codebook": Table(None, None, digested=False), "postings": Table(None, None, digested=False)}

@@ -23,6 +23,7 @@ from swsdist.features.registry import recipe
 from swsdist.features.sources import Source, needs_of_all, planned
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.needs import Needs
@@ -81,6 +82,8 @@ class Queries(Stage):
     name = "queries"
     version = 3
     unit = "examples"
+    with_hours = "same"
+    with_queries = "more"
     # The examples are digested as methods take them, not the files.
     tables = {
         "groups": Table(None, None, digested=False),
@@ -150,7 +153,7 @@ class Queries(Stage):
         sources = [source for source in _granted(task, context) if isinstance(source.extractor, Extractor)]
         if not sources:
             return  # frames that are there need no decoder
-        with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
             path = f"{place}/silence.wav"
             write_silence(path, sources[0].extractor.sample_rate)
             row = dict.fromkeys(QUERIES.names)

@@ -54,6 +54,8 @@ class QueryStatistics(Stage):
     name = "query-statistics"
     version = 1
     unit = "s"
+    with_hours = "same"
+    with_queries = "same"
     rounds = True
     # What they do to queries is in the candidates.
     tables = {

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.statistics import made
@@ -13,11 +14,13 @@ from swsdist.chains.search.documents import places_of, talkers_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
+from swsdist.fingerprint import Naming
 from swsdist.kernels.scales import weighted
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.records.chosen import Parts
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
@@ -25,7 +28,11 @@ from swsdist.reduce.talkers import WHO
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
-from swsdist.types import DETECTIONS, QUERY_STATISTICS
+from swsdist.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
+
+#: Files of candidates that a task names by itself; of more, a table of the run folder tells.
+MOST_NAMED = 4096
+_LISTED = pa.schema([OUTPUT.field(name) for name in ("name", "first_slot", "last_slot")])
 
 #: Of documents, whatever the shards.
 _ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
@@ -34,6 +41,22 @@ _ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
 def _unit(search: Search) -> int:
     """The integer that stands for a local distance of 1."""
     return weighted([(term.distance, term.weight) for term in search.terms()]).unit
+
+
+def _list_name(files: Parts) -> str:
+    """Where the list of some files is written, in the run folder."""
+    slots = [[str(slot) for slot in files.column(name).tolist()] for name in ("first_slot", "last_slot")]
+    return f"tables/lists/{Naming('files').listing(files.pieces()).listing(slots[:1]).listing(slots[1:])()}.parquet"
+
+
+def _files(payload: Values, context: Context) -> list[str]:
+    """Names of the files of candidates that a bucket reads."""
+    if not isinstance(payload["files"], str):
+        return list(payload["files"])
+    table, (first, last) = context.read(payload["files"]), payload["slots"]
+    meets = pc.and_(pc.less_equal(table["first_slot"], last), pc.greater_equal(table["last_slot"], first))
+    found: list[str] = table.filter(meets)["name"].to_pylist()
+    return found
 
 
 class Reduce(Stage):
@@ -64,7 +87,9 @@ class Reduce(Stage):
         own, config = inputs.own(SearchInputs), inputs.config
         settings, method = config.reduce, METHODS[config.search.method]
         manifest = own.open_store().manifest
-        files = sorted(inputs.parts("candidates"), key=lambda part: part.name)
+        files = inputs.parts("candidates").by_name()
+        filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
+        listed = _list_name(filled) if len(filled) > MOST_NAMED else None
         # A template is one example, and of one the best is that.
         how = "mean" if config.search.examples == "mean" else "best"
         query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
@@ -87,21 +112,15 @@ class Reduce(Stage):
         placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            mine = [part.name for part in files if part.rows and part.meets(slots)]
-            span = [slots[0], slots[-1]]
-            yield inputs.task(
-                common,
-                versions,
-                span,
-                mine,
-                *placed,
-                *who,
-                *matters,
+            mine, span = filled.meeting(slots), [slots[0], slots[-1]]
+            yield inputs.named(
+                inputs.naming(common, versions, span).listing(mine.pieces())(*placed, *who, *matters),
                 label=f"bucket {bucket}",
-                work=round(sum(part.rows for part in files) / settings.buckets),
+                work=work,
                 payload={
                     **common,
-                    "files": mine,
+                    # Of very many files each bucket reads the list itself.
+                    "files": mine.names.to_pylist() if listed is None else listed,
                     "bucket": bucket,
                     "slots": span,
                     "store": store,
@@ -109,6 +128,14 @@ class Reduce(Stage):
                     "by_talker": by_talker,
                 },
             )
+
+    def begin(self, inputs: Inputs) -> None:
+        """Write the list of files, where it is too long for a task."""
+        files = inputs.parts("candidates").by_name()
+        filled = files.where(files.column("rows") > 0)
+        if len(filled) > MOST_NAMED:
+            table = pa.table({name: filled.columns.field(name) for name in _LISTED.names}, schema=_LISTED)
+            parquet.publish(inputs.ledger.run, _list_name(filled), [table], _LISTED)
 
     def warm(self, task: Task, context: Context) -> None:
         """Load the compiled kernel."""
@@ -130,7 +157,7 @@ class Reduce(Stage):
         first, last = payload["slots"]
 
         def candidates() -> Iterator[pa.Table]:
-            for name in payload["files"]:
+            for name in _files(payload, context):
                 yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
         reduced = reduce_examples(

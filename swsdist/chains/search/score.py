@@ -33,6 +33,8 @@ class Score(Stage):
     name = "score"
     version = 2
     unit = "parts"
+    with_hours = "same"
+    with_queries = "same"
     tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
     in_driver = True
 

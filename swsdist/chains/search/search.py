@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,17 +15,22 @@ from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
 from swsdist.errors import DataError, UserError
+from swsdist.io.filesystem import Folder
 from swsdist.methods.method import Method
 from swsdist.methods.registry import create, identity
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Done, Task, Values
 from swsdist.registries import METHODS
+from swsdist.store.manifest import Manifest, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
+
+#: Shards that a task may have the manifest's lines of.
+_FEW_SHARDS = 4
 
 
 class Search(Stage):
@@ -33,6 +39,8 @@ class Search(Stage):
     name = "search"
     version = 2
     unit = "cells"
+    with_hours = "more"
+    with_queries = "more"
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
@@ -60,9 +68,15 @@ class Search(Stage):
             )
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
+        # A task knows its shards, so no worker reads of all others.
+        few = all(len(unit.shards) <= _FEW_SHARDS for unit in units)
+        shards = [
+            {"held": [asdict(store.manifest.shard(name)) for name in unit.shards]} if few else {} for unit in units
+        ]
         payload = {
             "store": own.store.root,
             "state": store.manifest.fingerprint,
+            "manifest": asdict(replace(store.manifest, shards=())) if few else None,
             "search": settings.model_dump(mode="json"),
             "buckets": inputs.config.reduce.buckets,
         }
@@ -79,16 +93,16 @@ class Search(Stage):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
-            for unit in units:
-                yield inputs.task(
-                    matters,
-                    inputs.config.reduce.buckets,
-                    receipt.fingerprint,
-                    unit.matters,
-                    *of_theirs,
+            # A million tasks differ in their units only: what they share is named, and held, once.
+            naming = inputs.naming(matters, inputs.config.reduce.buckets, receipt.fingerprint)
+            common = {**payload, "queries": part.name}
+            for unit, held in zip(units, shards, strict=True):
+                yield inputs.named(
+                    naming(unit.matters, *of_theirs),
                     label=f"{group.examples} examples in {unit.documents} documents",
                     work=weight * unit.frames,
-                    payload={**payload, "queries": part.name, "shards": list(unit.shards)},
+                    payload={"shards": unit.shards, **held},
+                    common=common,
                 )
 
     def expected(self, inputs: Inputs) -> float:
@@ -103,7 +117,7 @@ class Search(Stage):
         """What the method finds."""
         payload = task.payload
         method = create(Settings.model_validate(payload["search"]))
-        state = Store.at(payload["store"], payload["state"], storage=context.storage)
+        state = _opened(payload, context)
         frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
         store = Store(state.folder, state.manifest, _watch(context, frames))
         result = method.search(
@@ -123,6 +137,20 @@ class Search(Stage):
             bytes_read=sum(store.manifest.shard(shard).size for shard in payload["shards"]),
             cells=result.cells,
         )
+
+
+def _opened(payload: Values, context: Context) -> Store:
+    """The store, of which only the shards of a task are looked at.
+
+    Raises:
+        StoreError: it is not in this state any more.
+    """
+    if "held" not in payload:
+        return Store.at(payload["store"], payload["state"], storage=context.storage)
+    folder = Folder(payload["store"], context.storage)
+    if not folder.exists(state_name(payload["state"])):
+        require(folder, state_name(payload["state"]))
+    return Store(folder, Manifest.from_json({**payload["manifest"], "shards": payload["held"]}))
 
 
 def _watch(context: Context, whole: int) -> Callable[[int], None]:

@@ -10,25 +10,35 @@ its own, of the config's chain. Tasks that plans share are done once in any case
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
+from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.loader import Assignment, Placed
+from swsdist.config.model import Features
 from swsdist.config.suggest import shown
+from swsdist.entries import joins
 from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.features.registry import create, create_transform
 from swsdist.fingerprint import fingerprint
+from swsdist.io.corpora.kinds import kind_of
+from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Chain
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import ONLY, load_plans
+from swsdist.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 
 #: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
@@ -42,8 +52,11 @@ Decides = Method | Literal["fitted"]
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
 
 
-#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`.
-_NOT_SCORED = {"examples", "talkers", "alignments", "parts", "cohort", "protocol"}
+#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`. Of the
+#: corpus that queries are from, only where their recordings are tells which queries these are.
+_NOT_SCORED = dict.fromkeys(("examples", "talkers", "alignments", "parts", "cohort", "protocol"), True) | {
+    "queries_from": {"statistics", "hours", "same_speakers", "talkers", "prefer"}
+}
 
 
 @dataclass(frozen=True)
@@ -125,10 +138,13 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         sets: `a.b=value` each, of all points; they win over the file's `set`, and points over both.
 
     Raises:
-        ConfigError: a point's config is not valid: it says which, and which key; or two points are the same.
+        ConfigError: a point's config is not valid, or names what is not there: it says which, and which key; or two points are
+            the same.
     """
     refuse_idle_sets(given, sets, corpus)
     made: list[Planned] = []
+    groups: dict[str, Group] = {}
+    seen = set[str]()
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
     wanted = set(measure_names(given.file.measures))
@@ -152,13 +168,12 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
             )
         known[name] = number
         config = _with_store(config, beside, given.where(number))
+        shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
+        _demand(given, number, config, shared or name, seen)
         fit = config.calibrate.fit
         made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, config))
-    groups: dict[str, Group] = {}
-    for point in made:
-        if point.method is not None:
-            name = f"search-{_group(point.config, point.method)[:12]}"
-            groups.setdefault(name, Group(name, point.config)).points.append(point)
+        if shared:
+            groups.setdefault(shared, Group(shared, config)).points.append(made[-1])
     if given.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
             raise ConfigError(
@@ -205,16 +220,81 @@ def _config(
     return config_from_dict(values, folder, every, origins=origins)
 
 
+def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]) -> None:
+    """Make sure that what a point names is there, and takes the options that it is given, as far as that is told without work.
+
+    Args:
+        given: the sweep.
+        number: of the point.
+        config: of the point; of a fusion those of its systems are looked at too.
+        plan: a name for its plan, which several points may share.
+        seen: what was looked at before; more is put in.
+
+    Raises:
+        ConfigError: it names the point, and the key.
+    """
+    if plan in seen:
+        return
+    seen.add(plan)
+    for key, of, look in _looks(config):
+        if (name := fingerprint(key, of)) not in seen:
+            with _of_point(given, number, key):
+                look()
+            seen.add(name)
+    with _of_point(given, number, "options"):
+        chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
+        first = chain.first() if chain.first is not None else {}
+    for system in first.values():
+        for key, of, look in _looks(system):
+            if (name := fingerprint(key, of)) not in seen:
+                with _of_point(given, number, "options"):
+                    look()
+                seen.add(name)
+
+
+def _looks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]:
+    """A key of a config, what its validity depends on, and what raises a UserError or StoreError if it is not valid."""
+    corpus, storage = config.corpus, config.storage
+    paths = {name: getattr(corpus, name) for name in ("documents", "queries", "spoken", "references", "text")}
+    for name, path in {**paths, "queries_from": corpus.queries_from.documents}.items():
+        kind = "documents" if name == "queries_from" else name
+        if path is not None:
+            yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
+    if not joins(CHAINS, config.chain):
+        for one in config.features:
+            yield "features", one.model_dump(mode="json"), partial(_make, one)
+    for name, read in files_of(config).items():
+        yield "calibrate.fit", name, read
+
+
+def _make(one: Features) -> None:
+    """An extractor and its transforms, each by itself: some are fitted before they can stand behind one another."""
+    create(one.name, one.options)
+    for transform in one.transforms:
+        create_transform(transform.name, transform.options)
+
+
 @contextmanager
-def _of_point(given: Given, number: int) -> Iterator[None]:
-    """What is wrong with a point's config names the point, and the key of the sweep's file, if one is named in it."""
+def _of_point(given: Given, number: int, of: str = "") -> Iterator[None]:
+    """What is wrong with a point's config names the point, and the key of the sweep's file.
+
+    Args:
+        given: the sweep.
+        number: of the point.
+        of: the key of the config that is looked at; empty: the message names it.
+    """
     try:
         yield
-    except UserError as error:
+    except (UserError, StoreError) as error:
         if error.where and error.where.startswith((f"{given.path}:", "--")):
             raise  # it does
         keys = given.points[number - 1]
-        wrong = next((key for key in (*keys, *given.file.set) if key in str(error)), None)
+        every = (*keys, *given.file.set)
+        wrong = next((key for key in every if key in str(error)), None)
+        if wrong is None and of:
+            wrong = next(
+                (key for key in every if f"{key}.".startswith(f"{of}.") or f"{of}.".startswith(f"{key}.")), None
+            )
         at = given.where(number, wrong) + (f" ({told(keys)})" if wrong is None and keys else "")
         where = f"{at}: {error.where}" if error.where else at
         raise ConfigError(error.message, where=where, remedy=error.remedy) from None

@@ -160,6 +160,13 @@ def _subsets(given: Mapping[str, object], where: Where) -> list[object]:
             where=str(where),
             remedy="give least and most between 0 and the number of members",
         )
+    many = sum(math.comb(len(members), size) for size in range(least, most + 1))
+    if many > MOST_POINTS:
+        raise ConfigError(
+            f"there are {many} subsets, more than {MOST_POINTS}",
+            where=str(where),
+            remedy="name fewer members, or set least and most closer together",
+        )
     return [list(some) for size in range(least, most + 1) for some in combinations(members, size)]
 
 
@@ -228,6 +235,10 @@ def _distribution(given: object, where: Where) -> Callable[[np.random.Generator]
             remedy="give the lower bound first" + (", above 0" if kind == "log-uniform" else ""),
         )
     if kind == "integer":
+        if not (low.is_integer() and high.is_integer()):
+            raise ConfigError(
+                f"integer has {shown(bounds, 60)}", where=str(where), remedy="give whole numbers, or take uniform"
+            )
         return lambda random: int(random.integers(int(low), int(high), endpoint=True))
     if kind == "uniform":
         return lambda random: float(f"{random.uniform(low, high):.12g}")

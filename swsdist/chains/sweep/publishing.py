@@ -149,6 +149,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
         alphas: to look at.
     """
     found: list[Entry] = []
+    oracles = {one.point.number for one in swept.results if one.point.oracle}
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
             continue
@@ -168,7 +169,8 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
         }
         label = told(inner) if inner and len(plans.groups) > 1 else group.config.system
         label = label if label not in [one.name for one in found] else f"{label} ({number})"
-        found.append(Entry(label, group.config.system, scored, at.trials, at.beta, point.fit))
+        fit = "oracle" if point.number in oracles else point.fit
+        found.append(Entry(label, group.config.system, scored, at.trials, at.beta, fit))
     return study(found, alphas=list(alphas)) if found else None
 
 

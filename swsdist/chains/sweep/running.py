@@ -7,16 +7,16 @@ point that cannot be done is told and the others are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
-from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_provenance
+from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, tell_of_provenance
 from swsdist.chains.search.point import point_of
-from swsdist.chains.search.told import Measured
+from swsdist.chains.search.told import Fitted, Measured
 from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
@@ -117,17 +117,19 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         else:
             found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [found[point.number] for point in plans.points]
-    for name in swept.rescorings:
-        _tell_of_files(plans.groups[name].config, searches[name])
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
 
 
-def _tell_of_files(config: Config, course: Course) -> None:
-    """As `fit` of a run does: tell whether a file of what was fitted fits."""
+def _of_file(config: Config, course: Course) -> bool:
+    """As `fit` of a run does: tell whether a file of what was fitted fits; and whether it was fitted on what is scored."""
     own, path = course.chain.own, config.calibrate.fit
-    if path not in ("crossfit", "oracle") and own.first_look(f"{config.system}, {path}"):
-        tell_of_provenance(calibration_file(path, config.storage), path, config, own, own.noted)
+    if path in ("crossfit", "oracle"):
+        return False
+    data = calibration_file(path, config.storage)
+    if own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(data, path, config, own, own.noted)
+    return is_of_scored(data, config, own)
 
 
 def _notices(courses: Sequence[Course]) -> list[str]:
@@ -169,7 +171,7 @@ def _all(
         except _OF_ALL:
             raise
         except _OF_A_POINT as error:
-            failed[name] = str(error)
+            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
             continue
         if _whole(outcome.course):
             done[name] = outcome.course
@@ -262,6 +264,8 @@ def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple
 def _of_own(point: Planned, course: Course, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
     scored = course.told("score", Measured)
     cpu, share = _cost(list(_receipts(course)), uses)
+    if any(told.fit == "oracle" for told in course.told("fit", Fitted)):
+        point = replace(point, oracle=True)  # a file may have been fitted on what is scored
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
     measures = scored[0].measures
@@ -309,6 +313,7 @@ def _of_group(
             rows[row["point"]] = row
     (queries, *_) = list(course.read("score_points", "queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
+    of_scored = _of_file(group.config, search)
     before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "score_points"]
     cpu, share = _cost(before, uses)
     found: dict[int, PointResult] = {}
@@ -319,7 +324,7 @@ def _of_group(
         counts = ntrue, *(np.array(row[name], np.int64) for name in kept)
         values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
         found[point.number] = PointResult(
-            point,
+            replace(point, oracle=True) if of_scored else point,
             {name: row[name] for name in (RESCORED if group.by_term else FITTED)},
             values,
             round(cpu + whole[point_id(at)], 3),

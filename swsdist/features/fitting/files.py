@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.features.fitting.interface import Document, Totals, added
+from swsdist.io.frames.numpy_files import demand_bounded, demand_whole
 
 #: Bytes of a whole number of any size, of those that are added up: 2^511 is more than any sum of frames.
 _BYTES = 64
@@ -46,6 +48,10 @@ def write_totals(file: BinaryIO, totals: Totals) -> None:
 
 def read_totals(file: BinaryIO) -> Totals:
     """What `write_totals` wrote."""
+    with zipfile.ZipFile(file) as archive:
+        demand_bounded(archive)
+        demand_whole(archive, archive.namelist())
+    file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         return {name: _unpacked(arrays[name]) for name in arrays.files}
 

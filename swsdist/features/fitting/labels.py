@@ -19,6 +19,7 @@ from swsdist.errors import ConfigError
 from swsdist.features.interface import Framed
 from swsdist.io.mlf import read_mlf
 from swsdist.io.nist.ctm import read_ctm
+from swsdist.io.remote.copies import local_file
 
 
 class Segments(NamedTuple):
@@ -66,7 +67,7 @@ def read_labels(path: str, identity: str) -> Labels:
     """Read a CTM, or a master label file (`.mlf`).
 
     Args:
-        path: on a disk.
+        path: a file, or an `s3://` url.
         identity: of its content: a process reads it once.
 
     Raises:
@@ -82,12 +83,13 @@ def _sha256(path: str, size: int, mtime_ns: int) -> str:
 
 @lru_cache(maxsize=4)
 def _read(path: str, identity: str) -> Labels:
+    file = local_file(path)
     rows: dict[tuple[str, int] | str, list[tuple[float, float, str]]] = {}
     if path.lower().endswith(".mlf"):
-        for name, lines in read_mlf(Path(path)).items():
+        for name, lines in read_mlf(file).items():
             rows[PurePosixPath(name).stem] = [(one.start, one.end, one.label) for one in lines]
     else:
-        for row in read_ctm(path).to_pylist():
+        for row in read_ctm(str(file)).to_pylist():
             span = row["start"], row["start"] + row["duration"], row["word"]
             rows.setdefault((row["doc_id"], row["channel"]), []).append(span)
     names = tuple(sorted({label for spans in rows.values() for _, _, label in spans}))
@@ -108,8 +110,9 @@ def identity_of(path: str) -> str:
         ConfigError: it is not there.
     """
     try:
-        status = Path(path).stat()
-        return _sha256(path, status.st_size, status.st_mtime_ns)
+        file = local_file(path)
+        status = file.stat()
+        return _sha256(str(file), status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise ConfigError(
             f"the labels cannot be read ({error.strerror or error})",

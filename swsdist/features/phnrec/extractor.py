@@ -28,6 +28,7 @@ from swsdist.features.phnrec.mel import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.features.threads import one_thread
+from swsdist.io.remote.copies import local_file
 
 #: The column that non-speech phones are merged into.
 NON_SPEECH = "non-speech"
@@ -133,7 +134,7 @@ class Phnrec(BaseModel):
 
     def files(self) -> list[Path]:
         """Configuration, phones, windows and weights, and the corpus's mean."""
-        return [*self.recogniser.files, *([] if self.model is None else [Path(self.model)])]
+        return [*self.recogniser.files, *([] if self.model is None else [local_file(self.model)])]
 
     # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
 

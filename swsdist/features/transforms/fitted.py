@@ -20,6 +20,7 @@ from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError
 from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.interface import Shape, TransformOptions
+from swsdist.io.remote.copies import local_file
 
 Held = TypeVar("Held")
 
@@ -103,7 +104,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     def files(self) -> list[Path]:
         """The model."""
-        return [] if self.model is None else [Path(self.model)]
+        return [] if self.model is None else [local_file(self.model)]
 
 
 def model_place(name: str, model: str | None) -> str:

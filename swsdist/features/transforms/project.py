@@ -22,6 +22,7 @@ from swsdist.errors import ConfigError, DataError
 from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.fitted import FittedTransform, demand_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions
+from swsdist.io.remote.copies import local_file
 
 #: Columns that a sum of products is exact for.
 _MOST = 2048
@@ -149,7 +150,7 @@ class Project(TransformOptions):
 
     def files(self) -> list[Path]:
         """The model."""
-        return [Path(self.model)]
+        return [local_file(self.model)]
 
 
 class FittedProjection(FittedTransform[Projection]):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.errors import TableError, UserError
 from swsdist.io.corpora.kinds import Kind, kind_of
@@ -93,7 +94,7 @@ def _examples(
         ]
     else:
         keep = [True] * table.num_rows
-    find = _Finder(documents)
+    find = _Finder(documents, table["doc_id"])
     resolved = []
     for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
         if not audio and query["path"] is None and query["doc_id"] is None:
@@ -154,10 +155,19 @@ def _resolved(query: _Query, find: _Finder) -> _Query:
 
 
 class _Finder:
-    """From a document, or the recording that documents are places in, to its channels; made when first needed."""
+    """From a document, or the recording that documents are places in, to its channels; made when first needed.
 
-    def __init__(self, documents: pa.Table) -> None:
-        self._documents = documents
+    Args:
+        documents: CORPUS or PLACED.
+        names: all that may be asked for.
+    """
+
+    def __init__(self, documents: pa.Table, names: pa.ChunkedArray) -> None:
+        asked = names.combine_chunks().drop_null()
+        named = pc.is_in(documents["doc_id"], value_set=asked)
+        if "recording" in documents.column_names:
+            named = pc.or_(named, pc.is_in(documents["recording"], value_set=asked))
+        self._documents = documents.filter(named)
         self._rows: dict[str, dict[int, dict[str, Any]]] = {}
 
     def channels(self, name: str) -> dict[int, dict[str, Any]]:

@@ -11,6 +11,7 @@ Source: Kaldi (matrix/kaldi-matrix.cc, matrix/compressed-matrix.h, util/kaldi-io
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ _BROKEN = (ValueError, EOFError, struct.error)
 _PLAIN = {b"FM": 4, b"DM": 8}
 _COMPRESSED = (b"CM", b"CM2", b"CM3")
 _LONGEST_KEY = 4096
+#: Bytes that are read without a look at how many there are.
+_UNASKED = 1 << 20
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<first>\d+):(?P<last>\d+)\])?")
 
 
@@ -102,6 +105,12 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
+    if size > _UNASKED:  # the memory is taken before it is read
+        here = file.tell()
+        left = file.seek(0, io.SEEK_END) - here
+        file.seek(here)
+        if left < size:
+            raise EOFError(f"it ends {size - left} bytes too early")
     found = file.read(size)
     if len(found) < size:
         raise EOFError(f"it ends {size - len(found)} bytes too early")

@@ -1,4 +1,8 @@
-"""HDF5: a dataset (frames, dimension) of each key, which is its path in the file without the first slash."""
+"""HDF5: a dataset (frames, dimension) of each key, which is its path in the file without the first slash.
+
+A dataset whose numbers lie in other files (external, virtual) is refused: what is read is in the file that is named. One that
+is packed to less than a hundredth of its size may have no more than 256 MiB.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,9 @@ from swsdist.io.frames.item import Format, Found, Item, damaged, mended, missing
 
 #: What h5py raises of a file that is damaged.
 _BROKEN = (OSError, ValueError, KeyError, RuntimeError, TypeError)
+
+#: Bytes that an array may have however well it is packed, and how well a larger one may be.
+_FREE, _PACKED = 1 << 28, 100
 
 
 def _opened(file: Any, path: str) -> Any:
@@ -31,7 +38,12 @@ class _Hdf5:
 
     def read(self, at: str) -> Found:
         try:
-            return np.asarray(self._root[at][()])
+            found = self._root[at]
+            if found.external or found.is_virtual:
+                raise ValueError("its numbers lie in other files: copy them into this one")
+            if found.nbytes > max(_FREE, _PACKED * found.id.get_storage_size()):
+                raise ValueError(f"{found.id.get_storage_size()} bytes, and {found.nbytes} unpacked")
+            return np.asarray(found[()])
         except _BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

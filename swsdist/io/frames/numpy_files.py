@@ -1,13 +1,19 @@
 """NumPy's files: `.npy`, one array (frames, dimension) of a document, and `.npz`, one of each key. Pickled objects are refused.
 
+Nothing is unpacked blindly: an array of an `.npz` is as large as its header says, and one that is packed to less than a
+hundredth of its size may have no more than 256 MiB, so that a small file cannot fill the memory.
+
 An item of an `.npz` is identified by its checksum there (CRC-32) and its size: where another array of the same file changes, it
 stays as it is.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO
 
 import numpy as np
 
@@ -15,6 +21,43 @@ from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
+
+#: Bytes that an array may have however well it is packed, and how well a larger one may be.
+_FREE, _PACKED = 1 << 28, 100
+
+
+def demand_bounded(archive: zipfile.ZipFile) -> None:
+    """That no array of an `.npz` unpacks to more than its file lets expect, as the archive's directory tells.
+
+    Raises:
+        ValueError: one does.
+    """
+    for one in archive.infolist():
+        if one.file_size > max(_FREE, _PACKED * one.compress_size):
+            raise ValueError(f"{one.filename} has {one.compress_size} bytes, and {one.file_size} unpacked")
+
+
+def demand_whole(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
+    """That arrays of an `.npz` have the bytes that their headers say.
+
+    Raises:
+        ValueError: one has not.
+    """
+    for name in names:
+        if name.endswith(".npy"):
+            with archive.open(name) as file:
+                _demand_size(file, name, archive.getinfo(name).file_size)
+
+
+def _demand_size(file: IO[bytes], name: str, size: int) -> None:
+    """That an array has the bytes that its header says: NumPy takes the memory before it looks. The place stays behind it."""
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError(f"{name} is of version {version} of the format")
+    shape, _, dtype = read(file)
+    if not dtype.hasobject and file.tell() + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"{name} has {size} bytes, and by its header {shape} numbers of {dtype.itemsize}")
 
 
 class _Npy:
@@ -29,6 +72,10 @@ class _Npy:
         with mended(self._path, *_BROKEN):
             if is_remote(self._path):
                 with open_file(self._path, self._storage) as file:
+                    size = file.seek(0, io.SEEK_END)
+                    file.seek(0)
+                    _demand_size(file, self._path, size)
+                    file.seek(0)
                     return np.asarray(np.load(file, allow_pickle=False))
             loaded = np.load(self._path, mmap_mode="r", allow_pickle=False)
             if not isinstance(loaded, np.ndarray):
@@ -45,10 +92,14 @@ class _Npz:
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path, self._file = path, open_file(path, storage)
         with mended(path, *_BROKEN):
+            with zipfile.ZipFile(self._file) as archive:
+                demand_bounded(archive)
+                self._names = frozenset(archive.namelist())
             self._arrays = np.load(self._file, allow_pickle=False)
 
     def read(self, at: str) -> Found:
         try:
+            demand_whole(self._arrays.zip, {f"{at}.npy", at} & self._names)
             return np.asarray(self._arrays[at])
         except _BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -61,6 +112,7 @@ class _Npz:
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
     with mended(path, *_BROKEN), open_file(path, storage) as file, zipfile.ZipFile(file) as archive:
+        demand_bounded(archive)
         members = archive.infolist()
     for one in members:
         key = one.filename.removesuffix(".npy")

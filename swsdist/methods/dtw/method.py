@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
@@ -54,11 +56,9 @@ class Dtw:
     def plan(self, store: Store) -> Iterator[Unit]:
         """A unit a shard; all shards together where a first pass lets all documents compete."""
         settings, shards = self._settings, store.manifest.shards
-        by_shard: dict[str, list[list[Any]]] = {shard.name: [] for shard in shards}
-        columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+        columns = ["doc_id", "channel", "path", "identity", "speaker"]
         tracks = Tracks(store)
-        for row in tracks.documents(columns=columns).to_pylist():
-            by_shard[row.pop("shard")].append(list(row.values()))
+        table = tracks.documents(columns=[*columns, "shard"])
         used = settings.queries_by, settings.documents_by
         common: Any = sorted(
             [*scope, value.mean.tolist(), value.variance.tolist()]
@@ -71,13 +71,14 @@ class Dtw:
         pinned = codebook_file(store, settings) if landmarks else None
         if pinned:
             common = [common, pinned]
-        contents = {shard.name: fingerprint(shard.name, sorted(by_shard[shard.name])) for shard in shards}
+        # A shard at a time: what all documents are would be much as values of Python.
+        contents = dict(_contents(table, [shard.name for shard in shards], columns))
         if self._first_pass and settings.proposer.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
         if landmarks and not pinned:
-            everything = sorted(row for rows in by_shard.values() for row in rows)
+            everything = sorted(list(row.values()) for row in table.select(columns).to_pylist())
             chosen = landmark_documents([(row[0], row[1]) for row in everything])
             common = [common, [row for row in everything if (row[0], row[1]) in chosen]]
         common = fingerprint(common)
@@ -165,6 +166,19 @@ class Dtw:
             return end - int(of.frames[end]) + 1, end, int(of.cost[end])
 
         return best_in_spans(queries(1), store, spans, settings, best)
+
+
+def _contents(table: pa.Table, shards: list[str], columns: list[str]) -> Iterator[tuple[str, str]]:
+    """Of each shard a fingerprint of its documents."""
+    codes = pc.fill_null(pc.index_in(table["shard"], value_set=pa.array(shards, pa.string())), len(shards)).to_numpy()
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, table = codes[order], table.take(pa.array(order))
+    borders = np.searchsorted(codes, np.arange(len(shards) + 1))
+    table = table.select(columns).combine_chunks()
+    for name, (first, last) in zip(shards, pairwise(borders.tolist()), strict=True):
+        rows = [list(row.values()) for row in table.slice(first, last - first).to_pylist()]
+        yield name, fingerprint(name, sorted(rows))
 
 
 def _unit(shards: tuple[Shard, ...], matters: str) -> Unit:

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.errors import StoreError, UserError
 from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
@@ -110,7 +110,7 @@ class Quantised:
                 remedy="set search.proposer.over: document and more shards (index.shard_hours), or a larger factor",
             )
         start = np.cumsum(lengths + longest) - lengths
-        places = (start[table["document"].to_numpy()] + table["frame"].to_numpy()).astype(np.int32)
+        places = _places(table, lengths, start)
         starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
         hours = material.collection / 3600
         share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
@@ -153,6 +153,24 @@ class Quantised:
             rows.append(np.column_stack(tuple(some)).astype(np.int64))
         table_of = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
         return Windows(table_of[:, 0].astype(np.int32), table_of[:, 1].astype(np.int32), *table_of[:, 2:].T), looked
+
+
+def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Where the postings lie, int32, documents one after the other; compiled code writes there without a look.
+
+    Raises:
+        StoreError: a posting is in no document, or beyond its end: the index, which a store may keep, is of others.
+    """
+    document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
+    known = bool(((document >= 0) & (document < len(lengths))).all())
+    if not known or not ((frame >= 0) & (frame < lengths[document])).all():
+        raise StoreError(
+            "the index of the first pass names frames that these documents do not have",
+            where="search.proposer",
+            remedy="look for damage (`swsdist store check`), and index again",
+        )
+    places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)
+    return places
 
 
 def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:

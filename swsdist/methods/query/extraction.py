@@ -37,6 +37,7 @@ from swsdist.features.sources import Source
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -133,7 +134,7 @@ def extract(
         Source(one.name, {}, one, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(one)))
         for k, one in enumerate(extractors)
     ]
-    with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
         group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim)
     rejected = group.rejected.select(REJECTED.names)
     return Extracted(group.examples, rejected, sum(group.examples["duration"].to_pylist()), group.cuts)

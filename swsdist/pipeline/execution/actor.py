@@ -34,8 +34,10 @@ class Actor:
 
         Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
         """
+        from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
 
+        self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads)
         node = node_number()
@@ -43,7 +45,9 @@ class Actor:
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""
-        return self._worker.run(task)
+        receipt = self._worker.run(task)
+        self._metrics.count(receipt)
+        return receipt
 
     def close(self) -> None:
         """End the journal."""

@@ -27,9 +27,11 @@ from swsdist.errors import DataError, StorageError, UserError
 from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.failed import origin
+from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
+from swsdist.redaction import redacted
 
 
 class Executor(Protocol):
@@ -80,13 +82,15 @@ def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Fail
         return Failure(task, "data", str(error), attempts, traceback)
     reason = "system" if isinstance(error, OSError) else "bug"
     place = origin(traceback)
-    message = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    message = redacted(f"{type(error).__name__}: {error}") + (f" ({place})" if place else "")
     return Failure(task, reason, message, attempts, traceback)
 
 
-def pause(attempt: int) -> float:
-    """Seconds to wait before the next attempt: 0.5, 1, 2, ... up to 8."""
-    return float(min(8.0, 0.5 * 2 ** (attempt - 1)))
+def note_retry(journal: Journal, task: Task, attempt: int, error: Exception) -> None:
+    """Say in the driver's journal that a task will be tried again."""
+    with suppress(StorageError):  # the disk may be full
+        told = {"stage": task.stage, "task": task.fingerprint, "label": task.label}
+        journal.write("retry", **told, attempt=attempt, message=str(error).partition("\n")[0][:500])
 
 
 class Serial:
@@ -126,6 +130,7 @@ class Serial:
                     self._journal.write("error", fingerprint=task.fingerprint, traceback=text)
                 if what == "fail" or attempt == self._settings.attempts:
                     return failure(task, error, attempt, text)
+                note_retry(self._journal, task, attempt, error)
             time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")
 

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Failure, Task
+from swsdist.redaction import redacted
 
 FOLDER = "failed"
 
@@ -58,7 +59,7 @@ def _package(file: str) -> str:
 
 def keep(run: Folder, failure: Failure) -> Failure:
     """Write what is known of a failure, and name the file in it; where nothing can be written it stays as it is."""
-    text = _COLOURS.sub("", failure.traceback) or "There is no traceback: the process is gone.\n"
+    text = redacted(_COLOURS.sub("", failure.traceback)) or "There is no traceback: the process is gone.\n"
     said = f"{failure.task.stage}, {failure.task.label}: {failure.message}\nattempts: {failure.attempts}\n\n{text}"
     name = name_of(failure.task)
     with suppress(StorageError):

@@ -38,6 +38,7 @@ class Slot:
     Attributes:
         handle: Ray's.
         started: when it was asked for, on the monotonic clock.
+        number: of the worker, for the policy.
         up: it can work.
         host, pid, journal: where it is, as it told.
         node: Ray's name of its node.
@@ -50,6 +51,7 @@ class Slot:
 
     handle: Any
     started: float
+    number: int
     up: bool = False
     host: str = ""
     pid: int = 0

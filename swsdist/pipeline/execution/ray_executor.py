@@ -6,10 +6,9 @@ join somebody else's cluster. With an address (config, or RAY_ADDRESS) the clust
 A private instance outlives a driver that is killed by a second or two; then `swsdist.pipeline.execution.guard` has ended it.
 
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
-numba does not heed). A bounded number of tasks is in flight to each. If a process dies, what it had ended is done, by
-its receipts: an answer may be lost, or come later than the news of the death. The task that it worked on is tried again, alone,
-on a fresh actor; the others in flight were innocent and go back to the queue. A task that keeps killing its process, or that
-runs out of memory, is recorded as failed. Nodes come and go while a stage goes on: `swsdist.pipeline.execution.nodes`.
+numba does not heed). `swsdist.pipeline.execution.policy` says which task goes to which actor, and what becomes of one that was
+not done. If a process dies, what it had ended is done, by its receipts: an answer may be lost, or come later than the news of
+the death. Nodes come and go while a stage goes on: `swsdist.pipeline.execution.nodes`.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,9 +32,18 @@ from swsdist.errors import StorageError, UserError
 from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
-from swsdist.pipeline.execution.executor import failure, pause, verdict
+from swsdist.pipeline.execution.executor import failure, note_retry, verdict
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
-from swsdist.pipeline.execution.ray_instance import Head, Instance, alive_nodes, connect, disconnect, node_name
+from swsdist.pipeline.execution.policy import Policy, pause
+from swsdist.pipeline.execution.ray_instance import (
+    Head,
+    Instance,
+    alive_nodes,
+    ask_for,
+    connect,
+    disconnect,
+    node_name,
+)
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -64,15 +71,14 @@ class RayExecutor:
         self._note = note
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[Slot] = []
-        self._restarts = 0
+        self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
+        self._begun = 0  # actors so far
         self._told_at = 0.0
         self._unready = 0  # actors that could not get ready
         self._noted: set[str] = set()  # what was told of nodes
         self._avoided = Avoided()
         self._look_at = 0.0  # when to look at the nodes again
         self._bare_since: float | None = None  # no node with room for a worker
-        self._later: list[tuple[float, Task]] = []  # tasks to be tried again, and when
-        self._alone: set[str] = set()  # fingerprints of tasks that may have killed a process
         self._instance: Instance | None = None
         self._head: Head | None = None
         self.start_seconds: float | None = None
@@ -85,6 +91,13 @@ class RayExecutor:
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
         self._head = Head()
         self._journal.move(node_name())
+        self._ask(self._settings.workers or 0)
+
+    def _ask(self, workers: int) -> None:
+        """Where a cluster may grow, let it have room for as many workers as the config wants."""
+        settings = self._settings
+        if self._instance is not None and self._instance.guard is None and settings.workers is not None:
+            ask_for(workers, settings.cpus_per_worker, settings.memory_per_worker_gb)
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
         """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
@@ -124,7 +137,7 @@ class RayExecutor:
                 self._slots.remove(slot)
                 ray.kill(slot.handle)
         used = sum(not slot.held for slot in self._slots)
-        for _ in range(self._wanted(tasks) - used if self._restarts <= self._settings.actor_restarts else 0):
+        for _ in range(self._wanted(tasks) - used if self._policy.deaths <= self._settings.actor_restarts else 0):
             self._new_slot()
             used += 1
         if used:
@@ -186,9 +199,11 @@ class RayExecutor:
             max_task_retries=0,
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
-        slot = Slot(handle, time.monotonic())
+        self._begun += 1
+        slot = Slot(handle, time.monotonic(), self._begun)
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
+        self._policy.add(slot.number)
         return slot
 
     def close(self) -> None:
@@ -201,6 +216,7 @@ class RayExecutor:
             return
         try:
             self._end_actors()
+            self._ask(0)
         finally:
             disconnect(self._instance)
             self._instance = None
@@ -209,13 +225,18 @@ class RayExecutor:
     def _end_actors(self) -> None:
         """End all actors; they work on nothing."""
         try:
+            for ref, _ in [waiting for slot in self._slots for waiting in slot.flying[1:]]:
+                ray.cancel(ref)  # the run is broken off
             closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
             if closing:
-                ray.wait(closing, num_returns=len(closing), timeout=5)
+                ray.wait(closing, num_returns=len(closing), timeout=5)  # one that is at work closes after its task
             for slot in self._slots:
                 ray.kill(slot.handle)
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
+        for slot in self._slots:
+            if not slot.held:
+                self._policy.end(slot.number)
         self._slots = []
 
     # -- work -----------------------------------------------------------------------------------------------------
@@ -230,17 +251,11 @@ class RayExecutor:
         if self._instance is None:
             self._connect()
         self._provide(needs, len(tasks))
-        # Largest first: the last to end should be small.
-        queue = deque(sorted(tasks, key=lambda task: -task.work))
-        suspects: deque[Task] = deque()
-        tried: dict[str, int] = {}
-        waiting = len(queue)
+        self._policy.begin(tasks)
+        waiting = len(tasks)
         while waiting:
-            now = time.monotonic()
-            queue.extend(task for at, task in self._later if at <= now)
-            self._later = [(at, task) for at, task in self._later if at > now]
             self._look_at_nodes(waiting)
-            self._hand_out(queue, suspects)
+            self._hand_out()
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:
                 time.sleep(0.1)
@@ -261,19 +276,17 @@ class RayExecutor:
                         continue
                     if not isinstance(error.cause, MemoryError):
                         slot.flying.remove((ref, task))
-                        outcome_or_none = self._raised(slot, task, error, tried)
+                        outcome_or_none = self._raised(slot, task, error)
                         if outcome_or_none is not None:
                             waiting -= 1
                             yield task, outcome_or_none
                         continue
-                    for lost, outcome in self._died(
-                        slot, error, queue, suspects, tried
-                    ):  # what it holds is not given back
+                    for lost, outcome in self._died(slot, error):  # what it holds is not given back
                         waiting -= 1
                         yield lost, outcome
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
-                    for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                    for lost, outcome in self._died(slot, error):
                         waiting -= 1
                         yield lost, outcome
                     continue
@@ -282,23 +295,18 @@ class RayExecutor:
                     self._came_up(slot, value, clock)
                     continue
                 slot.misses = 0
+                self._policy.done(slot.number, task)
                 waiting -= 1
                 yield task, value
 
-    def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
+    def _hand_out(self) -> None:
         up = working(self._slots)
-        for slot in up:
-            if suspects and not slot.flying:  # alone, so that it is known who was at work
-                self._send(slot, suspects.popleft())
-        depth = self._settings.in_flight
-        for level in range(depth):
-            for slot in up:
-                alone = len(slot.flying) == 1 and slot.flying[0][1].fingerprint in self._alone
-                if queue and len(slot.flying) == level and not alone:
-                    chosen = next((task for task in queue if self._avoided.may(task, slot, up)), None)
-                    if chosen is not None:
-                        queue.remove(chosen)
-                        self._send(slot, chosen)
+        slots = {slot.number: slot for slot in up}
+        given = self._policy.hand_out(
+            time.monotonic(), slots, lambda number, task: self._avoided.may(task, slots[number], up)
+        )
+        for number, task in given:
+            slots[number].flying.append((slots[number].handle.run.remote(task), task))
 
     def _tell(self, told: Parts) -> None:
         """Pass on what the workers' journals say of the tasks that they work on; they are written once a second."""
@@ -310,17 +318,16 @@ class RayExecutor:
             if said is not None and said[0] == slot.flying[0][1].fingerprint:
                 told(slot.flying[0][1], said[1])
 
-    def _send(self, slot: Slot, task: Task) -> None:
-        slot.flying.append((slot.handle.run.remote(task), task))
-
     def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
         slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
         other = differing(value.versions, versions())
         if other:
-            slot.hold(f"{slot.host} has {', '.join(other)}", float("inf"))
+            self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))
             self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
         else:
             slot.up = True
+            self._policy.ready(slot.number)
+            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal)
             if slot.host == self._journal.host:
                 self._journal.others.add(slot.pid)
         whole = all(one.up or one.held for one in self._slots) and any(one.up for one in self._slots)
@@ -340,7 +347,12 @@ class RayExecutor:
                 remedy="look at `ray status`: the cluster may be full",
             )
 
-    def _raised(self, slot: Slot, task: Task, error: RayTaskError, tried: dict[str, int]) -> Failure | None:
+    def _hold(self, slot: Slot, why: str, seconds: float) -> None:
+        """Do not use an actor, for so long."""
+        slot.hold(why, seconds)
+        self._policy.end(slot.number)
+
+    def _raised(self, slot: Slot, task: Task, error: RayTaskError) -> Failure | None:
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
         if what == "stop":
@@ -350,10 +362,10 @@ class RayExecutor:
         self._avoided.add(task, slot, cause)
         if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
             self._tell_once(f"{slot.host} gets no tasks for a minute: {_line(cause)}")
-        attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
-        if what == "fail" or attempts >= self._settings.attempts:
-            return failure(task, cause, attempts, str(error))
-        self._later.append((time.monotonic() + pause(attempts), task))
+        tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
+        if tried is not None:
+            return failure(task, cause, tried, str(error))
+        note_retry(self._journal, task, self._policy.tried(task), cause)
         return None
 
     def _not_ready(self, slot: Slot, error: RayTaskError) -> None:
@@ -361,14 +373,12 @@ class RayExecutor:
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._unready += 1
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        slot.hold(f"a worker could not start: {_line(cause)}", REST)
+        self._hold(slot, f"a worker could not start: {_line(cause)}", REST)
         self._tell_once(f"{slot.held}; the others go on")
         if isinstance(cause, UserError) or not any(not one.held for one in self._slots):
             raise cause
 
-    def _died(
-        self, slot: Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
-    ) -> list[tuple[Task, Receipt | Failure]]:
+    def _died(self, slot: Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
@@ -377,7 +387,6 @@ class RayExecutor:
         taken = bool(getattr(error, "preempted", False))  # its node was drained: no task's fault
         gone = taken or (bool(slot.node) and slot.node not in alive_nodes())
         if slot.up:
-            self._restarts += not gone
             self._look_at = 0.0
         else:  # its process died before it was ready: where it was is not known
             self._unready += 1
@@ -393,27 +402,14 @@ class RayExecutor:
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
-        lost = [task for task in flying if task.fingerprint not in ended]
-        self._journal.write("died", pid=slot.pid, lost=[task.fingerprint for task in lost], message=str(error)[:500])
-        queue.extendleft(reversed(lost[1:]))
-        if lost and taken:
-            queue.appendleft(lost[0])
-        elif lost:
-            task = lost[0]
-            attempts = tried[task.fingerprint] = tried.get(task.fingerprint, 0) + 1
-            if attempts >= self._settings.attempts:
-                message = f"the process that worked on it died {attempts} times (out of memory, or native code crashed)"
-                outcomes.append((task, Failure(task, "killed", message, attempts)))
-            else:
-                self._alone.add(task.fingerprint)
-                suspects.append(task)
-        if self._restarts > self._settings.actor_restarts and not any(not one.held for one in self._slots):
-            message = f"no worker is left after {self._restarts} died"
-            for task in [*suspects, *queue, *(task for _, task in self._later)]:
-                outcomes.append((task, Failure(task, "killed", message, tried.get(task.fingerprint, 0))))
-            suspects.clear()
-            queue.clear()
-            self._later.clear()
+        death = self._policy.died(slot.number, ended, counts=slot.up and not gone, guilty=not taken)
+        lost = [task.fingerprint for task in death.lost]
+        self._journal.write("died", pid=slot.pid, lost=lost, message=str(error)[:500])
+        for k, (task, tried) in enumerate(death.failed):
+            message = f"no worker is left after {self._policy.deaths} died"
+            if death.poisoned and k == 0:
+                message = f"the process that worked on it died {tried} times (out of memory, or native code crashed)"
+            outcomes.append((task, Failure(task, "killed", message, tried)))
         return outcomes
 
     def _left_by(self, slot: Slot, task: Task) -> Receipt | None:

@@ -1,9 +1,19 @@
-"""A Ray instance to work on: a private local one, guarded, or a cluster. Only this file and `ray_executor` import ray."""
+"""A Ray instance to work on: a private local one, guarded, or a cluster, or the one that this process is connected to already.
+
+Whoever may speak to a node of Ray can run code on it. So a private instance listens on the loopback alone, has no dashboard,
+and answers only to a secret of its own, which its processes have in their environment: other users of the machine are kept out.
+
+A process can be connected to one Ray only. In a notebook that has called `ray.init` a run's workers are actors there; that Ray
+is the user's, and is never shut down here.
+
+Only this file and `ray_executor` import ray.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -15,6 +25,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import ray
+from ray._private import ray_constants
+from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
 from swsdist.errors import UserError
@@ -27,10 +39,22 @@ _OBJECT_STORE = 80_000_000
 _GIVES_UP = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
+#: For Ray the same as "this is a machine where Ray makes no cluster": all its servers bind to 127.0.0.1.
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+#: Whether a process of Ray tells its makers once an hour what runs here.
+_TELLS_ANYSCALE = "RAY_USAGE_STATS_ENABLED"
+
+
 class Instance(NamedTuple):
-    """The Ray instance that a driver is connected to: a guarded private one, or a cluster, which has no guard."""
+    """The Ray instance that a driver is connected to.
+
+    Attributes:
+        guard: of a private one.
+        joined: whether the driver's connection is its own, and not one that was there before.
+    """
 
     guard: subprocess.Popen[bytes] | None = None
+    joined: bool = True
 
 
 def node_name() -> str:
@@ -92,18 +116,21 @@ def alive_nodes() -> set[str]:
 
 
 def connect(address: str | None, cpus: int) -> Instance:
-    """Join a cluster, or start a private local instance.
+    """Join a cluster, or start a private local instance; where this process is connected to a Ray already, use that one.
 
     Args:
-        address: of the cluster; None or `local` for a private instance.
+        address: of the cluster; `local` for a private instance; None for the connection that there is, else a private instance.
         cpus: of a private instance; 0 for all of this machine.
 
     Returns:
         For `disconnect`.
 
     Raises:
-        UserError: no cluster answers there.
+        UserError: no cluster answers there, or this process is connected to another.
     """
+    if ray.is_initialized():
+        _demand_same(address)
+        return Instance(joined=False)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address and address != "local":
         try:
@@ -120,7 +147,7 @@ def connect(address: str | None, cpus: int) -> Instance:
     folder = _private_folder()
     instance = Instance(guard.start(folder))
     try:
-        with _own_sigterm():
+        with _own_sigterm(), _closed():
             ray.init(
                 address="local",
                 num_cpus=cpus or len(os.sched_getaffinity(0)),
@@ -135,13 +162,66 @@ def connect(address: str | None, cpus: int) -> Instance:
     return instance
 
 
+def ask_for(workers: int, cpus: int, memory_gb: float) -> None:
+    """Tell an autoscaler of the cluster, if there is one, for how many workers there should be room."""
+    with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
+        request_resources(bundles=[{"CPU": cpus, "memory": int(memory_gb * 1e9)}] * workers)
+
+
 def disconnect(instance: Instance) -> None:
-    """Leave the cluster, or end the private instance."""
+    """Leave the cluster, or end the private instance; a connection that was there before stays."""
+    if not instance.joined:
+        return
     ray.shutdown()
     if instance.guard is not None:
+        _forget_secret()
         # What was computed is told, however long a process takes to go.
         with suppress(subprocess.TimeoutExpired):
             instance.guard.communicate(timeout=30)
+
+
+def _demand_same(address: str | None) -> None:
+    """That an address, if there is one, is that of the Ray that this process is connected to."""
+    mine: str = ray.get_runtime_context().gcs_address
+    if address is None or address == "auto" or address.rpartition("://")[2] == mine:
+        return
+    wanted = "a private instance of Ray is" if address == "local" else f"the Ray at {address} is"
+    raise UserError(
+        f"{wanted} asked for, and this process is connected to the Ray at {mine} already",
+        where="executor.address",
+        remedy="call ray.shutdown() first, start a process of its own (`swsdist run`), or leave the address out (RAY_ADDRESS "
+        "too) to use the one that there is",
+    )
+
+
+@contextmanager
+def _closed() -> Iterator[None]:
+    """What is started in here listens on the loopback alone, and answers to a new secret.
+
+    The environment is as it was afterwards: other children of this process need no secret of Ray.
+    """
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), _LOOPBACK: "0", _TELLS_ANYSCALE: "0"}
+    names = (*own, "RAY_AUTH_TOKEN_PATH")
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    clusters = ray_constants.ENABLE_RAY_CLUSTER  # read from the environment when ray was imported
+    os.environ.update(own)
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    _forget_secret()
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = clusters
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+
+
+def _forget_secret() -> None:
+    """Have Ray look for mode and secret in the environment again, which it keeps for as long as the process lives."""
+    known: Any = ray._raylet
+    if hasattr(known, "AuthenticationTokenLoader"):  # Ray before 2.52 has no tokens
+        known.Config.initialize("")
+        known.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _knock(address: str, seconds: float = 10.0) -> None:

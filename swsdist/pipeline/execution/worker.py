@@ -40,7 +40,7 @@ class Worker:
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""
-        context = self._context
+        context, task = self._context, task.whole()
         stage = context.stages[task.stage]
         self._warm_up(stage, task)
         reset_peak()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ def digests(course: Course, only: tuple[str, ...] | None = None) -> dict[str, st
     return found
 
 
-def _table(folder: Folder, parts: list[Part], declared: Table) -> str:
+def _table(folder: Folder, parts: Sequence[Part], declared: Table) -> str:
     if declared.schema is None:
         digests = sorted(part.sha256 for part in parts)
         return digests[0] if len(digests) == 1 else hashlib.sha256(json.dumps(digests).encode()).hexdigest()
@@ -60,7 +60,7 @@ def _table(folder: Folder, parts: list[Part], declared: Table) -> str:
     return by_key(_gathered(folder, parts, declared), declared.key)
 
 
-def _gathered(folder: Folder, parts: list[Part], declared: Table) -> Iterator[pa.Table]:
+def _gathered(folder: Folder, parts: Sequence[Part], declared: Table) -> Iterator[pa.Table]:
     """All files' rows of one range of slots after the other, each in canonical order."""
     order = [(name, "ascending") for name in (declared.key, *declared.order)]
     for k in range(_RANGES):

@@ -1,22 +1,42 @@
-"""`--dry-run` tells what is left to do, how much work it is, and what it may cost, judged by earlier receipts."""
+"""`--dry-run` tells what is left to do, how much work it is, and what it may cost, judged by earlier receipts.
+
+The simulator of `swsdist.pipeline.forecast` says how long it may take with the workers that the config asks for.
+"""
 
 from __future__ import annotations
 
+import os
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.accounts.hardware import describe
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
 from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.forecast.cluster import Cluster, Kind, Load
+from swsdist.pipeline.forecast.costs import StepCost, cost_of
+from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulated
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
-from swsdist.pipeline.task import Receipt
+from swsdist.pipeline.records.receipts import Receipts
+
+#: Times that the seconds of tasks are drawn.
+_DRAWS = 5
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of one step. `tasks` and `work` are None where they depend on steps that have not ended."""
+    """The estimate of one step. `tasks` and `work` are None where they depend on steps that have not ended.
+
+    `left` is the work of each task that is left, as far as it is known, and `cost` what earlier ones took, if there are any.
+    """
 
     stage: str
     unit: str
@@ -24,6 +44,8 @@ class Estimate:
     done: int
     work: float | None
     cpu_s: float | None
+    left: tuple[float, ...] = ()
+    cost: StepCost | None = None
 
 
 def estimates(config: Config, choice: Choice) -> list[Estimate]:
@@ -39,16 +61,22 @@ def estimates(config: Config, choice: Choice) -> list[Estimate]:
         if not exact and any(isinstance(one, Elsewhere) for word in step.reads for one in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
-        known = list(course.ledger.receipts(step.stage.name, course.inputs(step).place).values())
+        known = course.ledger.receipts(step.stage.name, course.inputs(step).place)
         rate = _rate(known)
         if exact:
             estimate, exact = _planned(course, step, rate)
+            estimate = replace(estimate, cost=_cost(step, known))
         else:
             work = step.stage.expected(course.inputs(step))
             cpu = None if rate is None else work * rate if work is not None else _before(known)
-            estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu)
+            cost = _cost(step, known)
+            estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _cut(work, cost), cost)
         result.append(estimate)
     return result
+
+
+def _cost(step: Step, known: Receipts) -> StepCost | None:
+    return cost_of(step, known.table().take(pa.array(known.standing()))) if known else None
 
 
 def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, bool]:
@@ -56,25 +84,73 @@ def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, 
     where nothing is left to do."""
     ended = course.ended[step.name] = Ended()
     tasks = done = 0
-    work, left = 0.0, False
+    works: list[float] = []
+    left = False
     for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
         ended.receipts += one.done
-        tasks, done = tasks + len(one.tasks), done + len(one.receipts)
-        work += sum(task.work for task in one.left)
+        tasks, done = tasks + len(one.names), done + len(one.done)
+        works += one.left.works
         if one.left:
             left = True
             break
+    work = sum(works)
     cpu = 0.0 if not left else None if rate is None else work * rate
-    return Estimate(step.name, step.stage.unit, tasks, done, work, cpu), not left
+    return Estimate(step.name, step.stage.unit, tasks, done, work, cpu, tuple(works)), not left
 
 
-def _rate(receipts: list[Receipt]) -> float | None:
+def _cut(work: float | None, cost: StepCost | None) -> tuple[float, ...]:
+    """The work of each task of a step that cannot be planned yet: they are taken to be of the size of earlier ones."""
+    if cost is None or work == 0:
+        return ()
+    if work is None or not float(cost.work.sum()):
+        return tuple(map(float, cost.work))  # as the last time
+    tasks = max(1, round(work / float(cost.work.mean())))
+    return (work / tasks,) * tasks
+
+
+def foreseen(config: Config, rows: Sequence[Estimate]) -> Forecast | None:
+    """How long what is left may take with the config's workers; None where a step is unknown, or the cluster is."""
+    settings = config.executor
+    if any(row.cost is None and (row.left or row.tasks is None) for row in rows):
+        return None
+    if not any(row.left for row in rows):
+        return None
+    if settings.kind == "serial":
+        workers: int | None = 1
+    else:
+        here = None if settings.address or os.environ.get("RAY_ADDRESS") else describe()["cores"]
+        workers = settings.workers or (here and max(1, here // settings.cpus_per_worker))
+    if workers is None:
+        return None
+    node = Kind(cpus=workers * settings.cpus_per_worker)
+    cluster = Cluster((node,), start_s=0.0) if settings.kind == "serial" else Cluster((node,))
+    several = [[_load(row, seed) for row in rows if row.left] for seed in range(_DRAWS)]
+    return simulated(several, cluster, rules_of(settings))
+
+
+def _load(row: Estimate, seed: int) -> Load:
+    assert row.cost is not None
+    draw = random.Random(seed)
+    jobs = [row.cost.job(f"{row.stage}-{k}", work, draw) for k, work in enumerate(row.left)]
+    return Load(row.stage, jobs, row.cost.in_driver, row.cost.driver_s, row.cost.gap_s)
+
+
+def _rate(receipts: Receipts) -> float | None:
     """CPU seconds a unit of work; None where nothing is known."""
-    work = sum(receipt.work for receipt in receipts)
-    return sum(receipt.cost.cpu for receipt in receipts) / work if work > 0 else None
+    known = _known(receipts)
+    work = float(known["work"].sum())
+    return float(known["cpu"].sum()) / work if work > 0 else None
 
 
-def _before(receipts: list[Receipt]) -> float:
+def _before(receipts: Receipts) -> float:
     """What a step cost the last time: the best guess where its work is not known yet."""
-    last = max((receipt.finished for receipt in receipts), default=0.0)
-    return sum(receipt.cost.cpu for receipt in receipts if receipt.finished > last - 3600)
+    known = _known(receipts)
+    last = known["finished"].max(initial=0.0)
+    return float(known["cpu"][known["finished"] > last - 3600].sum())
+
+
+def _known(receipts: Receipts) -> dict[str, NDArray[np.float64]]:
+    table = receipts.table().select(["work", "cpu_user", "cpu_system", "finished"])
+    table = table.take(pa.array(receipts.standing()))
+    found = {name: table[name].to_numpy() for name in table.column_names}
+    return {**found, "cpu": found["cpu_user"] + found["cpu_system"]}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from swsdist.config import Config
 from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
-from swsdist.pipeline.task import Receipt, Task
+from swsdist.pipeline.plan import ONLY, Plan, load_plans, receipts_of
+from swsdist.pipeline.records.chosen import ReceiptList
 
 
 def recorded(run: Folder, name: str = ONLY) -> Course:
@@ -23,7 +22,7 @@ def recorded(run: Folder, name: str = ONLY) -> Course:
         planned = course.plan.steps.get(step.name)
         if planned is None:
             break
-        found = _receipts(course, step, planned)
+        found = receipts_of(course.ledger, planned)
         # What lies in a store may have been compacted since: the store's state tells what there is.
         if len(found) < planned.planned and not course.plan.told(planned.place):
             raise StoreError(
@@ -45,7 +44,7 @@ def remains(run: Folder, name: str = ONLY) -> Course:
     course = _begun(run, name)
     for step in course.steps:
         planned = course.plan.steps.get(step.name)
-        found = [] if planned is None else _receipts(course, step, planned)
+        found = ReceiptList() if planned is None else receipts_of(course.ledger, planned)
         if planned is not None and len(found) == planned.planned:
             course.ended[step.name] = Ended(found)
     return course
@@ -67,9 +66,3 @@ def _begun(run: Folder, name: str) -> Course:
     course = begin(name, config_of(run, plans[name]), Ledger(run), Choice())
     course.plan = plans[name]
     return course
-
-
-def _receipts(course: Course, step: Step, planned: PlannedStep) -> list[Receipt]:
-    """Of its tasks that are done."""
-    tasks = (Task(step.stage.name, name, "", 0, {}, place=planned.place) for name in planned.tasks)
-    return [receipt for task in tasks if (receipt := course.ledger.receipt(task)) is not None]

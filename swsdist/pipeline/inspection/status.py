@@ -1,25 +1,37 @@
-"""The status tells from the folder alone what a run is doing, or was doing when it died."""
+"""The status tells from the folder alone what a run is doing, or was doing when it died.
+
+Of a run that works it reads what the driver says every few seconds, and the ends of the journals of the processes that work:
+so much, however many tasks there are. Of a run that does not, it counts receipts.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from swsdist.accounts.journal import Line, read_journals
+import numpy as np
+
+from swsdist.accounts.journal import Line
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, alive, read
+from swsdist.pipeline.operation import standing
+from swsdist.pipeline.operation.standing import Standing
 from swsdist.pipeline.plan import Plan, load_plans
+
+#: Bytes at the end of a journal that are read first, and at most, to find when the present task began.
+_TAIL, _MOST = 1 << 16, 1 << 22
 
 
 @dataclass(frozen=True)
 class StageStatus:
-    """The number of a step's tasks, and how many are done."""
+    """The number of a step's tasks, how many are done, and how many failed as far as is known."""
 
     stage: str
     tasks: int
     done: int
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,13 +51,15 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run (`running`, `died`, `done` or `incomplete`), with details."""
+    """The state of a run (`running`, `died`, `done`, `incomplete` or `cancelled`), with details; `ended` is how its last driver
+    ended, with what it said, if it said so."""
 
     state: str
     holder: str | None
     stages: tuple[StageStatus, ...]
     processes: tuple[ProcessStatus, ...]
     eta_s: float | None
+    ended: str | None = None
 
 
 def status(run: Folder) -> Status:
@@ -54,41 +68,86 @@ def status(run: Folder) -> Status:
     Raises:
         StoreError: it is not a run folder.
     """
-    plans = load_plans(run)
-    ledger = Ledger(run)
-    stages = []
-    names = list(dict.fromkeys(step for plan in plans.values() for step in plan.steps))
-    for name in names:
-        steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
-        tasks = {(step.place, step.stage, task) for step in steps for task in step.tasks}
-        done = sum(task in ledger.receipts(stage, place) for place, stage, task in tasks)
-        stages.append(StageStatus(name, max(len(tasks), *(step.planned for step in steps)), done))
     holder = read(run)
-    living = holder is not None and alive(holder)
-    processes = _of_holder(read_journals(run), holder) if holder is not None and living else []
-    recent = tuple(p for p in map(_process, processes) if p.seen_s < STALE_AFTER)
+    said = standing.read(run)
+    text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
+    if holder is not None and alive(holder):
+        if said is not None and said.token == holder["token"]:
+            return _running(run, text, said)
+        return Status("running", text, _counted(run, load_plans(run)), (), None)  # it has nothing to do, or not yet
+    plans = load_plans(run)
+    stages = _counted(run, plans)
     complete = all(stage.done == stage.tasks for stage in stages)
     last = all(plan.steps and _last(plan) in plan.steps for plan in plans.values())
-    if living:
-        word = "running"
-    elif holder is not None:
-        word = "died"
-    else:
-        word = "done" if complete and last else "incomplete"
-    text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
-    return Status(word, text, tuple(stages), recent, _eta(run, stages) if living else None)
+    if holder is not None:
+        return Status("died", text, stages, (), None)
+    word = "done" if complete and last else "incomplete"
+    ended = None
+    if word == "incomplete" and said is not None and said.state not in ("done", "running"):
+        ended = said.state + (f": {said.message}" if said.message else "")
+        word = "cancelled" if said.state == "cancelled" else word
+    return Status(word, text, stages, (), None, ended)
 
 
-def _of_holder(journals: list[list[Line]], holder: dict[str, Any]) -> list[list[Line]]:
-    """The journals of the process that holds the folder, and of its workers: those of an earlier run may be as fresh."""
-    began = [
-        lines[0]["t"]
-        for lines in journals
-        if (lines[0]["role"], lines[0]["host"], lines[0]["pid"]) == ("driver", holder["host"], holder["pid"])
-    ]
-    if not began:
-        return []  # it has nothing to do, or not yet
-    return [lines for lines in journals if lines[0]["t"] >= max(began) and lines[-1]["event"] != "close"]
+def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
+    """The steps of all plans, by their receipts."""
+    ledger = Ledger(run)
+    stages = []
+    for name in dict.fromkeys(step for plan in plans.values() for step in plan.steps):
+        steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
+        tasks = done = 0
+        for place, stage in sorted({(step.place, step.stage) for step in steps}):
+            known = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
+            each = np.unique(np.concatenate(known))
+            tasks += len(each)
+            done += int((ledger.receipts(stage, place).find(each) >= 0).sum())
+        stages.append(StageStatus(name, max(tasks, *(step.planned for step in steps)), done))
+    return tuple(stages)
+
+
+def _running(run: Folder, holder: str | None, said: Standing) -> Status:
+    """A run whose driver says how far it is."""
+    stages = {one.stage: StageStatus(one.stage, one.tasks, one.done, one.failed) for one in said.stages}
+    names = set(run.listing("accounts")) if run.local() is None else None
+    found = [lines for name in said.journals if (lines := _end(run, name, names))]
+    processes = tuple(one for one in map(_process, found) if one.seen_s < STALE_AFTER)
+    return Status("running", holder, tuple(stages.values()), processes, _eta(said))
+
+
+def _end(run: Folder, name: str, names: set[str] | None) -> list[Line]:
+    """First line and end of a journal: as many lines as tell what the process does; none if it cannot be read.
+
+    Where a journal is kept in several files, their names begin alike.
+    """
+    stem = name.removesuffix(".jsonl")
+    files = [name] if names is None else sorted(one for one in names if one.startswith(stem))
+    try:
+        first = _lines(run, files[0], 0, 4096)[:1]
+        size, length = run.info(files[-1]).size, _TAIL
+        while True:
+            lines = _lines(run, files[-1], max(0, size - length), length + 4096)
+            told = any(line["event"] in ("begin", "end", "failed", "close") for line in lines)
+            if told or length >= min(size, _MOST):
+                return first + [line for line in lines if line["event"] != "open"]
+            length *= 8
+    except (FileNotFoundError, IndexError):
+        return []
+
+
+def _lines(run: Folder, name: str, begin: int, length: int) -> list[Line]:
+    """The whole lines of a part of a file."""
+    with run.open(name, ahead=0) as file:
+        file.seek(begin)
+        data = file.read(length)
+    found: list[Line] = []
+    for text in data.split(b"\n"):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue  # cut off at either end
+        if isinstance(line, dict) and "event" in line:
+            found.append(line)  # type: ignore[arg-type]
+    return found
 
 
 def _last(plan: Plan) -> str:
@@ -121,17 +180,10 @@ def _process(lines: list[Line]) -> ProcessStatus:
     )
 
 
-def _eta(run: Folder, stages: list[StageStatus]) -> float | None:
+def _eta(said: Standing) -> float | None:
     """Seconds until the present stage ends, at the pace it has had; None before its first task has ended."""
-    for stage in stages:
-        if stage.done < stage.tasks:
-            begun = [
-                line["t"]
-                for lines in read_journals(run)
-                for line in lines
-                if line["event"] == "stage" and line["stage"] == stage.stage
-            ]
-            if begun and stage.done:
-                return float((time.time() - max(begun)) / stage.done * (stage.tasks - stage.done))
-            return None
+    for one in said.stages:
+        done = one.done - one.before
+        if one.ended is None and one.done < one.tasks:
+            return (time.time() - one.begun) / done * (one.tasks - one.done) if done else None
     return None

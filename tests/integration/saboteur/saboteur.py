@@ -2,7 +2,7 @@
 
 The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
-    {"how": "kill" | "memory" | "bug" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
+    {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
@@ -77,6 +77,8 @@ def misbehave(how: str) -> None:
         raise MemoryError("sabotaged: 99 GB")
     elif how == "bug":
         raise ZeroDivisionError("sabotaged")
+    elif how == "tell":  # as libraries do that put into a message what they were given
+        raise RuntimeError(f"cannot reach {os.environ['TELL']} as {os.environ['AWS_SECRET_ACCESS_KEY']}")
     elif how == "system":
         raise OSError(5, "sabotaged disk")
     elif how == "data":

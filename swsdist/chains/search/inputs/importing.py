@@ -15,6 +15,7 @@ from swsdist.config import config_from_dict
 from swsdist.errors import IncompleteError, StoreError
 from swsdist.features.interface import Given
 from swsdist.features.registry import create
+from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import Progress, run_stages
 
@@ -58,7 +59,7 @@ def import_store(
     """
     given = create("external", dict(options))
     assert isinstance(given, Given)
-    with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
         if documents is None:
             documents = str(Path(place) / "keys.parquet")
             pq.write_table(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speakers_meet
-from swsdist.chains.search.inputs.given import add_items, add_items_of_examples, place_of
+from swsdist.chains.search.inputs.given import add_items_of_examples
 from swsdist.chains.search.inputs.oddities import (
-    demand_channel_1,
+    demand_truth,
     seconds_of,
     tell_of_durations,
     tell_of_lengths,
@@ -23,9 +23,10 @@ from swsdist.chains.search.inputs.oddities import (
     tell_of_speakers,
 )
 from swsdist.chains.search.inputs.pending import Pending, with_models
-from swsdist.chains.search.inputs.recordings import Row, document_seconds, identities, known_by_track
+from swsdist.chains.search.inputs.recordings import document_seconds, identities
 from swsdist.chains.search.inputs.settings import describe, scores_of
 from swsdist.chains.search.inputs.truth import depends_on_score, excerpts_of, truth_of
+from swsdist.chains.search.inputs.wanted import State, Wanted, keys_of, places_in, wanted_of
 from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, frame_shift
@@ -33,15 +34,15 @@ from swsdist.features.sources import Source, sources_of
 from swsdist.io.corpora.places import is_placed, searched
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import read_documents
-from swsdist.io.filesystem import Folder, Info
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.records.listing import Listing
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
-from swsdist.store.manifest import File, Manifest, load, require, state_name
+from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
-from swsdist.store.writing import NO_FILE
 
 if TYPE_CHECKING:
     from swsdist.pipeline.course import Course
@@ -55,44 +56,22 @@ class Compared(NamedTuple):
     gone: int
 
 
-@dataclass
-class State:
-    """What a store holds of a config's tracks.
-
-    Attributes:
-        kept: names of tracks that it has as they are wanted.
-        files: by shard of which anything is left, and by track: what is there.
-        lacking: by shard: extractors whose frames are not there.
-        rows: by shard: keys of its documents, in their order.
-        known: by key: path and speaker of each document that is there, and its `identities` by extractor; of one that was
-            rejected its path and the `identity` that it was rejected for.
-        left: it has tracks that the config no longer names, or names for another extractor.
-    """
-
-    kept: list[str] = field(default_factory=list)
-    files: dict[str, dict[str, File]] = field(default_factory=dict)
-    lacking: dict[str, list[Source]] = field(default_factory=dict)
-    rows: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    known: dict[tuple[str, int], Row] = field(default_factory=dict)
-    left: bool = False
-
-
 class SearchInputs(ChainInputs):
     """Tables are read when first asked for. Plans of one ledger that agree on what is said here share it."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
-        self.config = config
-        self.ledger = ledger
+        self.config, self.ledger = config, ledger
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
-        #: Keys of what the store held, or had rejected, when its state was read.
-        self.known_before: frozenset[tuple[str, int]] = frozenset()
+        #: `keys_of` what the store held, or had rejected, when its state was read.
+        self.known_before: pa.Array = pa.array([], pa.large_string())
         self.compared: Compared | None = None  # by `index`, when it plans
-        #: What is odd in the tables.
-        self.noted = Notices(strict=config.strict)
+        self.noted = Notices(strict=config.strict)  # what is odd in the tables
         self.tabled = False  # whether references are rows of a table
         self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
+        self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
+        self.files: dict[str, Callable[[], object]] = {}  # by name: what reads the calibration that a plan of it names
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
@@ -130,20 +109,13 @@ class SearchInputs(ChainInputs):
             return True  # what is wrong with it is told where it is needed
 
     @cached_property
-    def wanted(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """The corpus by key; plain values. `identities` of a row are what its frames come from, by extractor (fingerprint):
-        the identity of its recording (and place in it), or of its given frames, whose places then are in `items`.
+    def wanted(self) -> Wanted:
+        """The corpus by key. `identities` of a row are what its frames come from, by extractor (fingerprint): the identity of
+        its recording (and place in it), or of its given frames, whose places then are in `items`.
         """
         where = ["recording", "start", "end", "listed"] if self.placed else []
-        rows = self.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where]).to_pylist()
-        heard = identities([row["path"] for row in rows], self.config.storage) if self.from_audio else [""] * len(rows)
-        recipes = [source.fingerprint for source in self.sources if isinstance(source.extractor, Extractor)]
-        for row, identity in zip(rows, heard, strict=True):
-            if self.placed and not identity.startswith(NO_FILE):
-                identity += place_of(row)
-            row["identities"] = dict.fromkeys(recipes, identity)
-        add_items(rows, self.sources, self.config.storage)
-        return {(row["doc_id"], row["channel"]): row for row in rows}
+        table = self.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where])
+        return wanted_of(table, self.sources, self.config.storage)
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -241,7 +213,7 @@ class SearchInputs(ChainInputs):
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
         storage = self.config.storage
-        documents = document_seconds(list(self.wanted.values()), storage)
+        documents = self.wanted.seconds(np.arange(len(self.wanted)), storage)
         queries = self.examples
         whole = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
@@ -262,15 +234,15 @@ class SearchInputs(ChainInputs):
         if self.placed:
             spans = (span for (_, channel), found in searched(self.documents).items() if channel == 1 for span in found)
             return round(sum(end - start for start, end in spans), 6)
-        measured: dict[tuple[str, int], float] = {}
+        mine = self.documents.filter(pc.equal(self.documents["channel"], 1))
+        lengths = mine["duration"].to_numpy().copy()  # NaN where the table does not tell
         if self.manifest is not None:
             table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
-            measured = {(row["doc_id"], row["channel"]): row["duration"] for row in table.to_pylist()}
-        total = 0.0
-        for row in self.documents.select(["doc_id", "channel", "duration"]).to_pylist():
-            if row["channel"] == 1:
-                known = row["duration"] if row["duration"] is not None else measured.get((row["doc_id"], 1), 0.0)
-                total += known
+            keys = keys_of(table["doc_id"], table["channel"])
+            at = places_in(keys_of(mine["doc_id"], mine["channel"]), keys)
+            known = np.isnan(lengths) & (at >= 0)
+            lengths[known] = table["duration"].to_numpy()[at[known]]
+        total = float(sum(np.nan_to_num(lengths).tolist()))
         return round(total, 6)
 
     # -- for the pipeline -----------------------------------------------------------------------------------------
@@ -280,8 +252,7 @@ class SearchInputs(ChainInputs):
         """Hours of audio, as far as the corpus table or the store tells."""
         if self.manifest is not None:
             return float(self.manifest.counts["seconds"]) / 3600
-        known: list[float | None] = self.documents["duration"].to_pylist()
-        return sum(value or 0.0 for value in known) / 3600
+        return float(sum(value or 0.0 for value in self.documents["duration"].to_pylist())) / 3600
 
     @property
     def state(self) -> dict[str, str]:
@@ -295,12 +266,13 @@ class SearchInputs(ChainInputs):
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need."""
-        if self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps:
-            known = self.references
-            if known is not None and known.num_rows:
-                demand_channel_1(self.documents, self.config.corpus.documents)
+        scored = self.documents.num_rows and "queries" in steps and self.queries.num_rows and "align.train" in steps
+        if scored and (known := self.references) is not None and known.num_rows:
+            demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
         if "queries.cohort" in steps:
             _ = self.cohort
+        for read in self.files.values() if "fit" in steps else ():
+            read()
         if "search" in steps:
             self.config.search.placed(self.tracks)
             self.demand_marks()
@@ -375,7 +347,7 @@ class SearchInputs(ChainInputs):
     # -- the store ------------------------------------------------------------------------------------------------
 
     @property
-    def listing(self) -> dict[str, Info]:
+    def listing(self) -> Listing:
         """Files of the store."""
         return self.ledger.listing(self.store.root)
 
@@ -410,7 +382,7 @@ class SearchInputs(ChainInputs):
             return self.held
         self.manifest = manifest
         self.held = self._state_of(manifest, kept)
-        self.known_before = frozenset(self.held.known)
+        self.known_before = self.held.keys
         return self.held
 
     def _state_of(self, manifest: Manifest, kept: list[str]) -> State:
@@ -420,7 +392,7 @@ class SearchInputs(ChainInputs):
             there = {
                 name: file
                 for name, file in shard.files.items()
-                if name in kept and file.name in listing and listing[file.name].size == file.size
+                if name in kept and listing.size(file.name) == file.size
             }
             lacking = [source for source in self.sources if any(track.name not in there for track in source.tracks)]
             if len(lacking) == len(self.sources):
@@ -434,16 +406,19 @@ class SearchInputs(ChainInputs):
         columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
         there = pa.array(list(state.files), pa.string())
         tables = {name: store.documents(columns=columns, track=name) for name in kept}
-        tables = {name: table.filter(pc.is_in(table["shard"], there)) for name, table in tables.items()}
-        state.known = known_by_track(tables, dict(self.recipes))
-        for key, row in state.known.items():
-            state.rows.setdefault(row["shard"], []).append(key)
+        tables = {name: _of_shards(table, there) for name, table in tables.items()}
+        state.tables = tables
         if not state.left:  # else who rejected them may have been a track that is no longer wanted
-            for row in store.rejected().to_pylist():
-                state.known[row["id"], row["part"]] = {"path": row["path"], "identity": row["identity"]}
+            state.rejected = store.rejected()
         return state
 
     def open_store(self) -> Store:
         """The store in the state that `index` has left."""
         assert self.manifest is not None  # index has come to its end
         return Store(self.store, self.manifest)
+
+
+def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:
+    """The documents of some shards; no copy where these are all."""
+    mask = pc.is_in(table["shard"], shards)
+    return table if pc.all(mask).as_py() else table.filter(mask)

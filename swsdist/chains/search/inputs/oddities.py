@@ -6,7 +6,7 @@ Before the work the durations that a table or a header gives are what there is; 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.threshold import demand_folds
 from swsdist.config import Config
+from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.io.corpora.kinds import kind_of
 from swsdist.io.corpora.places import is_placed
@@ -136,6 +138,27 @@ def seconds_of(documents: pa.Table) -> dict[tuple[str, int], float]:
     known = documents.filter(pc.is_valid(documents["duration"]))
     keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
     return dict(zip(keys, known["duration"].to_pylist(), strict=True))
+
+
+def folds_of_steps(settings: Calibrate) -> set[int]:
+    """The number of folds that steps are crossfit by, if any are."""
+    return {settings.folds} if settings.fitted and settings.fit == "crossfit" else set()
+
+
+def demand_truth(documents: pa.Table, where: str, references: pa.Table, folds: Iterable[int]) -> None:
+    """What scoring and fitting ask of the documents and of what truly occurs in them.
+
+    Args:
+        documents, where: see `demand_channel_1`.
+        references: REFERENCES, at least one.
+        folds: numbers of folds that steps of calibration are fitted by.
+
+    Raises:
+        UserError: nothing can be scored, or steps cannot be fitted.
+    """
+    demand_channel_1(documents, where)
+    for many in sorted(folds):
+        demand_folds(references["query_id"].unique().to_pylist(), many)
 
 
 def demand_channel_1(documents: pa.Table, where: str) -> None:

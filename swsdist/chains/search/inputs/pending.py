@@ -11,7 +11,7 @@ from swsdist.errors import ConfigError
 from swsdist.features.fitting.interface import Fitted, Learning, Taught
 from swsdist.features.fitting.labels import identity_of
 from swsdist.features.interface import Given
-from swsdist.features.registry import create, identity, recipe_fingerprint
+from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.registries import FEATURES, TRANSFORMS
@@ -47,16 +47,20 @@ def is_fitted(features: Sequence[Features]) -> bool:
     """Whether a config has an extractor or a transform that is fitted."""
     try:
         return any(_extractor(one) or any(_transform(each) for each in one.transforms) for one in features)
-    except (ConfigError, ValueError):
+    except ConfigError:
         return False  # what is wrong with one is told where it is made
 
 
 def _transform(one: Transforming) -> Fitted | None:
-    """It, if it is to be fitted."""
+    """It, if it is to be fitted.
+
+    Raises:
+        ConfigError: an option is not valid.
+    """
     made = TRANSFORMS[one.name].load()
     if not all(hasattr(made, name) for name in ("rounds", "with_model")):
         return None
-    transform: Fitted = made(**one.options)
+    transform: Fitted = create_transform(one.name, one.options)
     return transform if transform.model is None else None
 
 
@@ -74,7 +78,7 @@ def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> 
     What is fitted behind something that is to be fitted first is not known before the model of that is there.
 
     Raises:
-        ConfigError: the store is on S3, or labels are wanted and there are none.
+        ConfigError: labels are wanted and there are none.
     """
     made, found = list(features), []
     for k, one in enumerate(features):
@@ -130,7 +134,7 @@ def _table(part: str) -> str:
         raise ConfigError(
             "the documents of this part cannot be read",
             where=f"corpus.parts.train: {part}",
-            remedy="look at the path; it is a table on a local disk with a column doc_id",
+            remedy="look at the path; it is a table with a column doc_id",
         ) from None
 
 
@@ -148,12 +152,6 @@ def _labels(fitted: Taught, name: str, corpus: Corpus) -> tuple[str, str]:
 
 def _with_model(one: Features, pending: Pending, store: Folder) -> Features:
     """An extractor with the model that the store has of it, or of a transform behind it."""
-    if store.local(pending.file) is None:
-        raise ConfigError(
-            f"the model of {pending.fitted.name} lies on S3, and extractors read theirs from a disk",
-            where="index.store",
-            remedy="keep the store on a disk, or name the model: a copy of it on a disk of every machine",
-        )
     options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
     if place < 0:
         return one.model_copy(update={"options": options})

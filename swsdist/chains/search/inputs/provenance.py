@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
+from swsdist.calibrate.seen import ENTRY, occurrences, shares
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.labelled import taught
 from swsdist.chains.search.inputs.settings import other_scores
@@ -22,10 +24,13 @@ def provenance(config: Config, own: SearchInputs) -> Values:
 
     Returns:
         `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids;
-        `labels`, where features were fitted by labels: which, and of how many documents.
+        `labels`, where features were fitted by labels: which, and of how many documents; `references`: see
+        `swsdist.calibrate.seen`.
     """
     keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
-    found = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    if own.references is not None:
+        found[ENTRY] = occurrences(own.references)
     by_labels = {f"{one.track}: {one.name}": one.said for one in taught(own)}
     return {**found, "labels": by_labels} if by_labels else found
 
@@ -78,25 +83,43 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
     )
 
 
+def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
+    """What reads the calibration that a config names, by its name; empty where it names none."""
+    fit = config.calibrate.fit
+    return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
+
+
 def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs, notices: Notices) -> None:
     """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
 
-    One of other documents is what a file is for. Files that do not say what they were fitted on, of lists, tell nothing.
+    One of other documents, or of other queries in them, is what a file is for. Files of lists do not say what their scores
+    depend on.
     """
     try:
         theirs = json.loads(data)["trained_on"]
-        scores, documents = theirs["scores"], theirs["documents"]
     except (ValueError, KeyError, TypeError):
         return  # who reads the file says what is wrong with it
-    if others := other_scores(own.scores(), scores):
+    if "scores" in theirs and (others := other_scores(own.scores(), theirs["scores"])):
         notices.add(
             "calibration that was fitted on other scores",
             where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",
             remedy="what it decides here means little; name a calibration of the same system",
         )
-    if documents == provenance(config, own)["documents"]:
+    if is_of_scored(data, config, own):
         notices.add(
             "calibration that was fitted on the documents that it decides on",
             where=path,
             remedy="the decisions are optimistic: fit it on other documents, or by crossfit (calibrate.fit)",
         )
+
+
+def is_of_scored(data: bytes, config: Config, own: SearchInputs) -> bool:
+    """Whether a calibration was fitted on what is scored: by its occurrences; where the file tells none, by its documents."""
+    try:
+        theirs = json.loads(data)["trained_on"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    known = shares(theirs, own.references)
+    if known is not None:
+        return known
+    return isinstance(theirs, dict) and theirs.get("documents") == provenance(config, own)["documents"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from swsdist.audio import commands
 from swsdist.audio.formats import archives, ffmpeg
@@ -22,10 +21,16 @@ from swsdist.store.writing import NO_FILE
 Row = dict[str, Any]
 
 
-def identities(paths: list[str], storage: Any) -> list[str]:
-    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder."""
+def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]] | None = None) -> list[str]:
+    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder.
+
+    Args:
+        paths: local or `s3://`, or commands.
+        storage: options for s3fs.
+        listed: folders that were listed already; others are added.
+    """
     several, paths = paths, list(dict.fromkeys(paths))  # of one recording there may be many places
-    listed: dict[str, dict[str, Info]] = {}
+    listed = {} if listed is None else listed
 
     def one(path: str) -> str:
         if commands.is_command(path):
@@ -35,6 +40,8 @@ def identities(paths: list[str], storage: Any) -> list[str]:
         return known if byte is None or known.startswith(NO_FILE) else f"{known}:{byte}"
 
     def of_file(path: str) -> str:
+        if "://" not in path and (known := _readable(path)) is not None:
+            return known
         if is_remote(path):
             folder, name = locate(path, storage)
             if folder.root in listed:
@@ -60,7 +67,7 @@ def identities(paths: list[str], storage: Any) -> list[str]:
     far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
     remote = sorted({locate(path, storage)[0].root for path in far})
     if len(remote) * 8 < len(paths):
-        for root in remote:
+        for root in (root for root in remote if root not in listed):
             listed[root] = Folder(root, storage).listing()
     if far:
         with ThreadPoolExecutor(16) as pool:
@@ -72,6 +79,17 @@ def identities(paths: list[str], storage: Any) -> list[str]:
             if ffmpeg.is_for(path) and known[0].isdigit():
                 found[path] = known + ffmpeg.ABSENT
     return [found[path] for path in several]
+
+
+def _readable(path: str) -> str | None:
+    """The identity of a local file, as `identify` gives it; None if anything is odd about it."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a corpus has a million of them)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or not os.access(path, os.R_OK):
+        return None
+    return f"{status.st_size}:{status.st_mtime_ns}"
 
 
 def _no_file(path: str) -> str:
@@ -115,18 +133,3 @@ def parts_of(seconds: Iterable[float], least: float) -> Iterator[list[int]]:
             part, total = [], 0.0
     if part:
         yield part
-
-
-def known_by_track(tables: Mapping[str, pa.Table], recipes: Mapping[str, str]) -> dict[tuple[str, int], Row]:
-    """By key path, speaker and shard of each document of a store, and by extractor what its frames come from (`identities`).
-
-    Args:
-        tables: DOCUMENTS, or some of its columns, of each track.
-        recipes: fingerprint of the recipe of each track.
-    """
-    found: dict[tuple[str, int], Row] = {}
-    for name, table in tables.items():
-        for row in table.select(["doc_id", "channel", "path", "speaker", "shard", "identity"]).to_pylist():
-            known = found.setdefault((row["doc_id"], row["channel"]), {**row, "identities": {}})
-            known["identities"].setdefault(recipes[name], row["identity"])
-    return found

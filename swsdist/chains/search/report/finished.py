@@ -20,6 +20,7 @@ from swsdist.config import Config, load_config
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.recorded import recorded
@@ -44,7 +45,7 @@ def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
     run = Folder(folder.rstrip("/"))
     if not run.exists("config.yaml"):
         raise UserError("there is no config here", where=folder, remedy="name a run folder, or a config file")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
         copy = Path(place) / "config.yaml"
         copy.write_bytes(run.read_bytes("config.yaml"))
         return load_config(copy, sets, run=run.root)  # where it lies now, wherever it was made

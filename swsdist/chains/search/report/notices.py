@@ -5,6 +5,7 @@ from __future__ import annotations
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.labelled import tell_of_labels
+from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.pipeline.course import Course
@@ -63,8 +64,8 @@ def summary(course: Course) -> list[str]:
     counts = own.manifest.counts
     line = f"{own.store.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
     if (found := own.compared) is not None:
-        refused = own.open_store().rejected().select(["id", "part"]).to_pylist()
-        fresh = sum((row["id"], row["part"]) not in own.known_before for row in refused)
+        refused = own.open_store().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.known_before) < 0).sum())
         line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
     asked = [str(notice) for notice in own.noted.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
 from swsdist.chains.search.report.reporting import build, rejected_rows
 from swsdist.config.section import Section
 from swsdist.fingerprint import fingerprint
@@ -15,19 +16,23 @@ from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import ReportData
 from swsdist.report.page import render_page
 from swsdist.report.schema import SCHEMA, write_report_json
+from swsdist.report.tables import latex, markdown
 from swsdist.store import parquet
-from swsdist.types import REJECTED
+from swsdist.types import NODES, REJECTED
 
 JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 
 
-FILES = (JSON, PAGE, REJECTED_NAME)
+NODES_NAME = "nodes.parquet"
+FILES = (JSON, PAGE, REJECTED_NAME, NODES_NAME, MARKDOWN, LATEX)
 
 
 def publish_report(
     outcome: Outcome, course: Course, force: bool = False, made: Callable[[Outcome, Course], ReportData] | None = None
 ) -> ReportData | None:
-    """Write rejected.parquet, report.html, and at last report.json, which says what all three were made of.
+    """Write rejected.parquet, nodes.parquet, the system's description, report.html, and at last report.json.
+
+    The last says what all were made of.
 
     Args:
         outcome: of the whole run.
@@ -48,6 +53,11 @@ def publish_report(
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
+    if data.node_table is not None:
+        parquet.publish(run, NODES_NAME, [data.node_table], NODES)
+    described = system_description(data.types, data.resources)
+    run.write_bytes(MARKDOWN, markdown(described).encode())
+    run.write_bytes(LATEX, latex(described).encode())
     run.write_bytes(PAGE, render_page(data).encode())
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     return data
@@ -60,7 +70,9 @@ def _made_of(course: Course) -> str:
     sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = course.plan.tables()
-    tables = {name: tasks for name, tasks in steps.items() if name != "export"}  # what others are given is not shown
+    tables = {
+        name: list(tasks) for name, tasks in steps.items() if name != "export"
+    }  # what others are given is not shown
     return fingerprint("report", SCHEMA, chain, state, tables, settings, course.config.system, terms)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
-from swsdist.accounts.journal import read_journals
+from swsdist.accounts.journal import cpu_seconds
+from swsdist.accounts.records import records
 from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.inputs.across import takes_theirs
 from swsdist.chains.search.inputs.known import SearchInputs
@@ -39,19 +42,17 @@ FINAL = ("scored", "terms", "measures")
 def build(outcome: Outcome, course: Course) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
     own: SearchInputs = course.chain.own
-    receipts = _not_of_index(course)
     rejected = rejected_rows(course)
     index = _index_receipts(course)
     before = _searched_before(course)
-    journals = [read_journals(one.run) for one in (*before, course)]
-    receipts += [receipt for one in before for receipt in _not_of_index(one)]
-    accounts = Costs([journal for some in journals for journal in some], [*index, *receipts])
+    accounts = costs_of(course, outcome)
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(some, [*_of_store(one), *_not_of_index(one)]) for one, some in zip(before, journals, strict=False)]
-    mine = Costs(journals[-1], _not_of_index(course)) if before else accounts
+    apart = [Costs(records(one.run), [*_of_store(one), *_not_of_index(one)]) for one in before]
+    mine = Costs(records(course.run), _not_of_index(course)) if before else accounts
     repeated = math.fsum(one.repeated() for one in (*apart, mine))
+    resources = _resources(outcome, course, accounts, index, repeated)
     return report.ReportData(
         name=course.run.root.rstrip("/").rpartition("/")[2],
         folder=course.run.root,
@@ -60,7 +61,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         digest=combined(digests(course, FINAL)),
         config_yaml=dump_config(without_secrets(course.config)),
         versions=versions(),
-        resources=_resources(outcome, course, accounts, index, repeated),
+        resources=resources,
         counts=_counts(course, rejected),
         protocol=_protocol(course),
         measures=measures,
@@ -71,12 +72,34 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         stages=_stages(course, index),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
+        timeline=accounts.timeline(),
+        node_table=accounts.table(),
+        types=by_type(
+            accounts,
+            _phases(course),
+            query_s=resources.query_seconds,
+            audio_s=resources.audio_seconds,
+            weight=resources.pl_lambda,
+        ),
         rejected=tuple(report.RejectedRow(**row) for row in rejected.to_pylist()),
         queries=queries,
         det=det,
         scores=scores,
         hits=best_hits(course),
     )
+
+
+def costs_of(course: Course, outcome: Outcome | None = None) -> Costs:
+    """The costs of all that a run shows: of its own tasks, of the shards of its store, and of searches that came before.
+
+    Args:
+        course: that has come to its end.
+        outcome: where it was run just now: what its driver has spent since counts, too.
+    """
+    before = _searched_before(course)
+    receipts = [*_index_receipts(course), *(receipt for one in (course, *before) for receipt in _not_of_index(one))]
+    driver = (os.getpid(), sum(cpu_seconds())) if outcome is not None and outcome.did else None
+    return Costs(records(*(one.run for one in (*before, course))), receipts, driver)
 
 
 def _queries_from(course: Course) -> report.QueriesFrom | None:
@@ -171,6 +194,12 @@ def _fitting_receipts(course: Course) -> list[Receipt]:
         made = one.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
         found |= {receipt.fingerprint: receipt for receipt in made if receipt.told.get("model") in files}
     return list(found.values())
+
+
+def _phases(course: Course) -> dict[str, str]:
+    """Phases of all stages, by the names that receipts have."""
+    found = {step.stage.name: step.phase for one in (*_searched_before(course), course) for step in one.steps}
+    return {**found, FitTransforms.name: "index"}
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:

@@ -1,0 +1,124 @@
+"""Accounts of a big run: what it takes to read the journals of a thousand workers, a line a second for ten hours.
+
+The journals are fabricated; every line is as a worker writes it. They are packed into `accounts.parquet`, and the costs are
+made from it, each in a process of its own, so that each has its own peak of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.rows import Row, at_most, table, write_json
+from swsdist.accounts.costs import Costs
+from swsdist.accounts.hardware import describe
+from swsdist.accounts.records import NAME, pack, records
+from swsdist.io.filesystem import Folder
+
+#: Workers on a node, and seconds of a task.
+_PER_NODE, _TASK = 4, 60
+_LIMIT_MB = 300.0
+
+
+class Cost(NamedTuple):
+    """Of a fabricated receipt."""
+
+    cpu: float
+    bytes_read: int = 1_000_000
+    bytes_written: int = 10_000
+
+
+class Receipt(NamedTuple):
+    """A fabricated receipt."""
+
+    fingerprint: str
+    stage: str
+    work: float
+    host: str
+    pid: int
+    started: float
+    cost: Cost
+
+
+def fabricate(folder: Path, workers: int, seconds: int) -> list[Receipt]:
+    """Write the journals; returns the receipts of their tasks."""
+    (folder / "accounts").mkdir(parents=True)
+    hardware, began, receipts = describe(), 1_700_000_000.0, []
+    for k in range(workers):
+        host, pid, random_ = f"node-{k // _PER_NODE:04d}", 1000 + k, random.Random(k)
+        lines = [{"t": began, "event": "open", "cpu": 1.5, "role": "worker", "host": host, "pid": pid}]
+        lines[0] |= {"hardware": hardware, "earlier": 0.0}
+        for second in range(seconds):
+            t, cpu = began + second + 0.001 * k % 1, 1.5 + 0.97 * second
+            task = {"stage": "search", "fingerprint": f"{k:08x}{second // _TASK:024x}"}
+            if second % _TASK == 0:
+                lines.append({"t": t, "event": "begin", "cpu": cpu, **task, "phase": "search"})
+                receipts.append(Receipt(task["fingerprint"], "search", 1.0, host, pid, t, Cost(0.97 * _TASK)))
+            pss = 300_000_000 + random_.randrange(50_000_000)
+            line = {"t": t, "event": "sample", "cpu": cpu, "phase": "search", "pss": pss}
+            lines.append(line | {"fingerprint": task["fingerprint"], "part": (second % _TASK) / _TASK})
+            if second % _TASK == _TASK - 1:
+                lines.append({"t": t + 0.9, "event": "end", "cpu": cpu + 0.97, **task})
+        lines.append({"t": began + seconds, "event": "close", "cpu": 1.5 + 0.97 * seconds})
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / f"accounts/worker-{host}-{pid}-{k:08x}.jsonl").write_text(text)
+    return receipts
+
+
+def _measured(queue: multiprocessing.Queue[dict[str, float]], what: str, folder: str, receipts: list[Receipt]) -> None:
+    own, clock = Folder(folder), time.perf_counter()
+    if what == "pack":
+        pack(own)
+    else:
+        costs = Costs(records(own), receipts)
+        assert costs.repeated() < 1e-3
+        assert len(costs.peaks("search")) == len({one.host for one in receipts})
+        costs.table()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    queue.put({"s": time.perf_counter() - clock, "peak_mb": most / 1000})
+
+
+def measure(workers: int, hours: float, place: str | None) -> list[Row]:
+    """Fabricate, pack, read."""
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        receipts = fabricate(Path(folder), workers, int(3600 * hours))
+        text = sum(path.stat().st_size for path in Path(folder, "accounts").iterdir())
+        size = f"{workers} workers x {hours:g} h"
+        rows = [Row(f"{size}: journals", text / 1e6, "MB"), Row(f"{size}: tasks", len(receipts), "")]
+        spawn = multiprocessing.get_context("spawn")
+        for what in ("pack", "costs"):
+            queue = spawn.Queue()
+            process = spawn.Process(target=_measured, args=(queue, what, folder, receipts))
+            process.start()
+            found = queue.get()
+            process.join()
+            rows.append(Row(f"{size}: {what}, wall", found["s"], "s"))
+            goal = at_most(_LIMIT_MB) if what == "costs" else None
+            rows.append(Row(f"{size}: {what}, peak of the process", found["peak_mb"], "MB", goal))
+        rows.append(Row(f"{size}: accounts.parquet", Path(folder, NAME).stat().st_size / 1e6, "MB"))
+        return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.journals", description=__doc__)
+    parser.add_argument("--workers", type=int, default=1000)
+    parser.add_argument("--hours", type=float, default=10.0)
+    parser.add_argument("--folder", metavar="FOLDER", help="where to fabricate them: 8 GB at the default size")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    arguments = parser.parse_args()
+    rows = measure(arguments.workers, arguments.hours, arguments.folder)
+    print(table(rows))
+    if arguments.json is not None:
+        write_json(arguments.json, rows)
+
+
+if __name__ == "__main__":
+    main()

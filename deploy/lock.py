@@ -1,0 +1,79 @@
+"""Write the locked requirements of the image from pyproject.toml: `make lock`.
+
+Every package with its version and the SHA-256 of its wheels for Linux on x86-64 and ARM, as pip resolves them, without
+installing any. `deploy/requirements.lock` is what runs, `deploy/build.lock` what builds the package itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Of the image; FROM in the Dockerfile says the same version.
+PYTHON = "3.12"
+PLATFORMS = {
+    machine: [f"manylinux_2_{k}_{machine}" for k in (34, 31, 28, 27, 24, 17)] for machine in ("x86_64", "aarch64")
+}
+#: Beside what pyproject.toml names: the agent of Ray's dashboard, which jobs are submitted to and metrics are read from.
+BESIDE = ("ray[default]",)
+
+
+def resolved(requirements: list[str], machine: str) -> dict[str, tuple[str, str]]:
+    """Version and SHA-256 of the wheel, by package, as pip would install them on this machine."""
+    platforms = [part for name in [*PLATFORMS[machine], f"manylinux2014_{machine}"] for part in ("--platform", name)]
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--ignore-installed",
+            "--target",
+            folder,
+        ]
+        command += ["--only-binary", ":all:", "--python-version", PYTHON, "--implementation", "cp", *platforms]
+        subprocess.run([*command, "--report", str(report), *requirements], check=True)
+        found = json.loads(report.read_text())["install"]
+    return {
+        one["metadata"]["name"].lower().replace("_", "-"): (
+            one["metadata"]["version"],
+            one["download_info"]["archive_info"]["hashes"]["sha256"],
+        )
+        for one in found
+    }
+
+
+def locked(requirements: list[str]) -> str:
+    """The text of a locked file."""
+    each = {machine: resolved(requirements, machine) for machine in PLATFORMS}
+    versions = [{name: version for name, (version, _) in found.items()} for found in each.values()]
+    if any(one != versions[0] for one in versions):
+        apart = {name for one in versions for name, version in one.items() if versions[0].get(name) != version}
+        sys.exit(f"the machines want other versions of: {', '.join(sorted(apart))}")
+    lines = ["# Written by `make lock` from pyproject.toml; Python " + PYTHON + ", Linux on x86-64 and ARM."]
+    for name in sorted(versions[0]):
+        hashes = sorted({found[name][1] for found in each.values()})
+        lines.append(f"{name}=={versions[0][name]} \\")
+        lines.append(" \\\n".join(f"    --hash=sha256:{one}" for one in hashes))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write both files."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    runs = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["ffmpeg"], *BESIDE]
+    for name, requirements in (("build.lock", project["build-system"]["requires"]), ("requirements.lock", runs)):
+        (ROOT / "deploy" / name).write_text(locked(requirements))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Records are journals as tables, one process at a time: whoever reads them holds no more than one process's.
+
+When a run has ended, its journals are packed into `accounts.parquet`, a row group a process, and removed. So a later reader
+makes one pass over one file, however many processes there were. Journals that came since lie beside it and are read with it.
+
+Records come ordered: drivers first, then the workers of one host after those of another. A driver learns the name of its node
+late, when it has joined a cluster; a worker knows it from the beginning.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.io.filesystem import Folder
+from swsdist.types import ACCOUNTS
+
+NAME = "accounts.parquet"
+
+#: Seconds after which a journal without an end is that of a process that was killed.
+_SILENT = 60.0
+
+_FILE = re.compile(r"accounts/(?P<journal>.+?)(?:\.(?P<number>\d{5}))?\.jsonl")
+_SAMPLE = b'"event": "sample"'
+#: Columns that a line of a journal has by the same name.
+_OF_LINES = tuple(name for name in ACCOUNTS.names if name not in ("journal", "host", "pid", "role", "more"))
+_LINES = pa.schema([pa.field(name, ACCOUNTS.field(name).type) for name in _OF_LINES])
+
+
+class _Source(NamedTuple):
+    """Where the record of a process is: its place in the order, and what reads it."""
+
+    order: tuple[str, str]
+    read: Callable[[], pa.Table | None]
+
+
+def records(*folders: Folder) -> Iterator[pa.Table]:
+    """The records of all processes of some runs, a table (ACCOUNTS) each, in the order that is told above."""
+    with ExitStack() as held:
+        sources = [source for folder in folders for source in _sources(folder, held)]
+        for source in sorted(sources, key=lambda one: one.order):
+            table = source.read()
+            if table is not None:
+                yield table
+
+
+def pack(folder: Folder) -> None:
+    """Put the journals of processes that have ended into `accounts.parquet`, and remove them.
+
+    Those of processes that may still write stay as they are.
+    """
+    import pyarrow.parquet as pq
+
+    loose = _loose(folder)
+    ended: list[str] = []
+    if not loose:
+        return
+    with ExitStack() as held:
+        sources = _sources(folder, held)
+        with folder.temporary(".parquet") as path:
+            with pq.ParquetWriter(path, ACCOUNTS, compression="zstd", write_page_checksum=True) as file:
+                for source in sorted(sources, key=lambda one: one.order):
+                    table = source.read()
+                    if table is None:
+                        continue
+                    name = source.order[1]
+                    if name in loose:
+                        if not _has_ended(table):
+                            continue
+                        ended.append(name)
+                    file.write_table(table, row_group_size=table.num_rows)
+            if ended:
+                folder.publish(path, NAME)
+    for name in ended:
+        for file_name in loose[name]:
+            folder.remove(file_name)
+
+
+def _has_ended(table: pa.Table) -> bool:
+    last = table.num_rows - 1
+    return bool(table["event"][last].as_py() == "close") or time.time() - table["t"][last].as_py() > _SILENT
+
+
+def _sources(folder: Folder, held: ExitStack) -> list[_Source]:
+    """Of a run: what is packed, and journals beside it. A journal that is packed, and was not removed, counts once."""
+    import pyarrow.parquet as pq
+
+    found: dict[str, _Source] = {}
+    if folder.exists(NAME):
+        file = pq.ParquetFile(held.enter_context(folder.open(NAME)), memory_map=False, pre_buffer=False)
+        place = file.schema_arrow.get_field_index("journal")
+        for k in range(file.metadata.num_row_groups):
+            name = file.metadata.row_group(k).column(place).statistics.min
+            found[name] = _Source(_order(name), partial(file.read_row_group, k, use_threads=False))
+    for name, files in _loose(folder).items():
+        found.setdefault(name, _Source(_order(name), partial(_read, folder, name, files)))
+    return list(found.values())
+
+
+def _order(journal: str) -> tuple[str, str]:
+    """By role and host, then by name: a host's name may hold what stands between the parts."""
+    return journal.rsplit("-", 2)[0], journal
+
+
+def _loose(folder: Folder) -> dict[str, list[str]]:
+    """Files of each journal that is not packed, in their order."""
+    found: dict[str, list[str]] = {}
+    for name in folder.listing("accounts"):
+        match = _FILE.fullmatch(name)
+        if match is not None:
+            found.setdefault(match["journal"], []).append(name)
+    return found
+
+
+def _read(folder: Folder, journal: str, files: Sequence[str]) -> pa.Table | None:
+    try:
+        return table_of(journal, b"".join(folder.read_bytes(name) for name in files))
+    except FileNotFoundError:
+        return None  # it was packed, or cleaned away, since it was listed
+
+
+def table_of(journal: str, text: bytes) -> pa.Table | None:
+    """A journal's text as a table (ACCOUNTS); a last line that was cut off is left out.
+
+    Returns:
+        None if it does not begin as a journal does.
+    """
+
+    lines = text.splitlines()
+    try:
+        return _table(journal, lines)
+    except ValueError:  # the process died while it wrote the last line, or the disk was full
+        return _table(journal, lines[: next((k for k, line in enumerate(lines) if not _parses(line)), len(lines))])
+
+
+def _table(journal: str, lines: list[bytes]) -> pa.Table | None:
+    from pyarrow import json as arrow_json
+
+    if not lines:
+        return None
+    options = arrow_json.ParseOptions(explicit_schema=_LINES, unexpected_field_behavior="ignore")
+    first = json.loads(lines[0])
+    if first.get("event") != "open":
+        return None
+    rest = [(k, json.loads(line)) for k, line in enumerate(lines) if _SAMPLE not in line]
+    blocks = arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, 2 * max(map(len, lines))))
+    read = arrow_json.read_json(io.BytesIO(b"\n".join(lines)), blocks, options)
+    more: list[str | None] = [None] * len(lines)
+    host = first["host"]
+    for k, line in rest:
+        if line["event"] == "node":
+            host = line["host"]
+        others = {name: value for name, value in line.items() if name not in _OF_LINES}
+        more[k] = json.dumps(others, ensure_ascii=False) if others else None
+    same: dict[str, Any] = {"journal": journal, "host": host, "pid": first["pid"], "role": first["role"]}
+    columns = [
+        pa.repeat(pa.scalar(same[field.name], field.type), len(lines))
+        if field.name in same
+        else pa.array(more, field.type)
+        if field.name == "more"
+        else read[field.name]
+        for field in ACCOUNTS
+    ]
+    return pa.table(columns, schema=ACCOUNTS).combine_chunks()
+
+
+def _parses(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def lines_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The lines of a journal again, as they were written."""
+    found = []
+    for row in table.drop_columns(["journal", "host", "pid", "role"]).to_pylist():
+        more = row.pop("more")
+        values = {name: value for name, value in row.items() if value is not None}
+        found.append({**values, **(json.loads(more) if more else {})})
+    return found

@@ -1,0 +1,1 @@
+"""Benchmarks of a config on one's own machines: indexing and searching at many numbers of workers and sizes of data."""

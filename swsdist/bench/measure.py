@@ -1,0 +1,168 @@
+"""One point of a benchmark: a run in a process of its own, and what its report and receipts say of it.
+
+Wall seconds are from the beginning of the first task of a phase to the end of its last, so starting Ray is apart. The CPU that
+processes take to start, and to load what is compiled, is in no other figure (`warm_up_cpu_s`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swsdist.audio.commands import are_permitted
+from swsdist.bench.points import Point
+from swsdist.config import Config, dump_config, without_secrets
+from swsdist.errors import IncompleteError, UserError
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.forecast.cluster import Cluster, Kind
+from swsdist.pipeline.forecast.costs import costs_of
+from swsdist.pipeline.forecast.forecast import forecast, measured, rules_of
+from swsdist.pipeline.inspection.recorded import remains
+
+#: Runs a config, whose file this is, to its report.
+Runs = Callable[[Path], None]
+
+#: What phases are timed.
+PHASES = ("index", "search")
+
+
+class Measured(NamedTuple):
+    """What one run of a point came to.
+
+    Attributes:
+        point: which.
+        order: how many runs of the benchmark came before.
+        figures: by name: `isf`, `ssf`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None where there is none.
+        forecast: wall seconds of index and search that the simulator gives for other points (`w2-x4`), from these receipts.
+        hardware: types of nodes, as report.json has them.
+        versions: of libraries.
+        load: processes that wanted a CPU when the run began (the load average of a minute).
+    """
+
+    point: Point
+    order: int
+    figures: dict[str, float | None]
+    forecast: dict[str, float]
+    hardware: list[dict[str, Any]]
+    versions: dict[str, str]
+    load: float
+
+    def values(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**self.point._asdict(), **{k: v for k, v in self._asdict().items() if k != "point"}}
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Measured:
+        """Back from `values`."""
+        rest = {**values}
+        point = Point(*(rest.pop(name) for name in Point._fields))
+        return cls(point, **rest)
+
+
+def in_a_process(path: Path) -> None:
+    """Run a config in a process of its own.
+
+    Raises:
+        IncompleteError: it did not come to its end.
+    """
+    allowed = ["--allow-commands"] if are_permitted() else []
+    command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path), *allowed]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise IncompleteError(
+            f"the run ended with {ended.returncode}: {ended.stderr.strip()[-600:]}",
+            where=str(path),
+            remedy="mend the cause and give the same command again: points that were measured are kept",
+        )
+
+
+def measure(config: Config, order: int, point: Point, others: Sequence[Point], runs: Runs, keep: bool) -> Measured:
+    """Run a point and read what it cost.
+
+    Args:
+        config: of the point.
+        order: how many runs came before.
+        point: which.
+        others: points to foresee from its receipts.
+        runs: how.
+        keep: keep its run folder.
+
+    Raises:
+        IncompleteError: the run did not come to its end.
+        UserError: its chain writes no report of resources.
+    """
+    run = Path(config.run)
+    shutil.rmtree(run, ignore_errors=True)
+    path = run.parent / f"{point.name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dump_config(without_secrets(config)), "utf-8")
+    load = os.getloadavg()[0]
+    runs(path)
+    try:
+        report = json.loads((run / "report.json").read_text("utf-8"))
+        figures: dict[str, float | None] = {name: report[name] for name in ("isf", "ssf", "pl")}
+        resources = report["resources"]
+    except (FileNotFoundError, KeyError):
+        raise UserError(
+            f"the chain {config.chain} writes no report of what it cost",
+            where="chain",
+            remedy="benchmark a config of the chain search",
+        ) from None
+    figures |= {name: resources[name] for name in ("pmu_index_gb", "pmu_search_gb")}
+    figures |= {name: resources[name] for name in resources if name.endswith("_cpu_s")}
+    figures |= {
+        "audio_s": resources["audio_seconds"],
+        "query_s": resources["query_seconds"],
+        "run_s": resources["wall_s"],
+    }
+    figures |= {"start_s": resources["ray_start_s"], "stop_s": resources["ray_stop_s"]}
+    course = remains(Folder(config.run))
+    figures |= _walls(course)
+    busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
+    whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
+    figures["busy"] = busy / whole if whole else None
+    foreseen = _foresee(course, config, point, others)
+    if not keep:
+        shutil.rmtree(run, ignore_errors=True)
+    return Measured(point, order, figures, foreseen, report["hardware"], report["versions"], load)
+
+
+def _walls(course: Course) -> dict[str, float | None]:
+    """Wall seconds of index, search and both together, from first task to last."""
+    spans: dict[str, list[tuple[float, float]]] = {phase: [] for phase in PHASES}
+    tasks = 0
+    for step in (step for step in course.chain.steps if step.phase in spans):
+        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in course.receipts(step.name)]
+    found: dict[str, float | None] = {}
+    for phase, some in spans.items():
+        tasks += len(some)
+        found[f"{phase}_wall_s"] = max(end for _, end in some) - min(begin for begin, _ in some) if some else None
+    both = [one for some in spans.values() for one in some]
+    found["wall_s"] = max(end for _, end in both) - min(begin for begin, _ in both) if both else None
+    found["tasks"] = float(tasks)
+    return found
+
+
+def _foresee(course: Course, config: Config, point: Point, others: Sequence[Point]) -> dict[str, float]:
+    phases = {step.name: step.phase for step in course.chain.steps}
+    costs = [one for one in costs_of(course) if phases[one.name] in PHASES]
+    hours, _ = measured(costs)
+    found = {}
+    for workers, times in sorted({(one.workers, one.times) for one in others}):
+        node = Kind(cpus=workers * config.executor.cpus_per_worker)
+        told = forecast(
+            costs,
+            Cluster((node,), start_s=0.0),
+            rules_of(config.executor),
+            keep=config.reduce.nbest,
+            hours=hours * times / point.times,
+        )
+        found[f"w{workers}-x{times}"] = told.wall_s
+    return found

@@ -1,0 +1,161 @@
+"""A benchmark as a page with figures, and as text: scaling with intervals, ISF, SSF, PMU, PL, and forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+
+from swsdist.bench.results import FIGURES, Results
+from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong, weak
+from swsdist.report.plots.run import Axes, Series, lines_svg
+from swsdist.report.summary import NOTHING, rendered, short
+from swsdist.report.tables import Table
+from swsdist.report.tables import text_lines as table_lines
+
+_NAMES = {
+    "wall_s": "index and search, s",
+    "index_wall_s": "index, s",
+    "search_wall_s": "search, s",
+    "isf": "ISF",
+    "ssf": "SSF, 1/s",
+    "pmu_index_gb": "PMU index, GB",
+    "pmu_search_gb": "PMU search, GB",
+    "pl": "PL",
+}
+#: Colours and dashes of lines; that of the ideal one is no other's.
+_KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
+_GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:5] + FIGURES[7:], "Peak memory": FIGURES[5:7]}
+
+
+def bench_tables(results: Results) -> list[Table]:
+    """Figures of each point; strong and weak scaling; forecasts beside measurements."""
+    tables = [_points(results, caption, figures) for caption, figures in _GROUPS.items()]
+    walls = results.values("wall_s")
+    head = ["workers", "times", "speedup", "efficiency"]
+    for name, some in (
+        ("Strong scaling: the same data", strong(walls)),
+        ("Weak scaling: data as workers", weak(walls)),
+    ):
+        if some:
+            lines = [
+                [str(one.workers), str(one.times), _interval(one.speedup), _interval(one.efficiency)] for one in some
+            ]
+            tables.append(Table(name, head, lines))
+    checked = _forecasts(results)
+    if checked:
+        columns = ["workers", "times", "measured, s", "foreseen, s", "foreseen / measured"]
+        tables.append(Table("Forecasts from the first point, beside measurements", columns, checked))
+    return tables
+
+
+def _points(results: Results, caption: str, figures: Sequence[str]) -> Table:
+    by_figure = {figure: results.estimates(figure) for figure in figures}
+    points = sorted({key for found in by_figure.values() for key in found}, key=lambda key: (key[1], key[0]))
+    rows = [[str(w), str(x), *(_interval(by_figure[figure].get((w, x))) for figure in figures)] for w, x in points]
+    return Table(caption, ["workers", "times", *(_NAMES[figure] for figure in figures)], rows)
+
+
+def _forecasts(results: Results) -> list[list[str]]:
+    from statistics import median
+
+    rows = []
+    walls = results.values("wall_s")
+    for (w, x), foreseen in sorted(results.forecasts().items(), key=lambda item: (item[0][1], item[0][0])):
+        found, told = median(walls[w, x]), median(foreseen)
+        rows.append([str(w), str(x), short(found), short(told), short(told / found, 3) if found else NOTHING])
+    return rows
+
+
+def _interval(value: Estimate | Ratio | None) -> str:
+    if value is None:
+        return NOTHING
+    if value.low is None or value.high is None:
+        return short(value.value)
+    return f"{short(value.value)} [{short(value.low, 3)}, {short(value.high, 3)}]"
+
+
+def bench_figures(results: Results) -> list[tuple[str, str]]:
+    """Caption and SVG of each figure."""
+    walls = results.values("wall_s")
+    some = strong(walls)
+    found = []
+    if some:
+        found.append(
+            (
+                "Strong scaling: how many times faster the same data are done, with 95 % intervals; "
+                "ideal: as many times as there are workers.",
+                _curves(some, {one.workers: min(w for w, x in walls if x == one.times) for one in some}),
+            )
+        )
+    others = weak(walls)
+    if others:
+        x = [min(walls)[0], *(one.workers for one in others)]
+        lines = [Series("efficiency", x, [1.0, *(one.efficiency.value for one in others)])]
+        axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
+        found.append(("Weak scaling: as many times the data as workers.", lines_svg(lines, axes, title="Weak scaling")))
+    sizes = sorted({x for _, x in walls})
+    if len(sizes) > 1:
+        estimates = results.estimates("wall_s")
+        lines = [
+            Series(
+                f"{w} worker{'' if w == 1 else 's'}",
+                [x for v, x in estimates if v == w],
+                [one.value for (v, _), one in estimates.items() if v == w],
+                kind,
+            )
+            for kind, w in enumerate(sorted({w for w, _ in walls}))
+        ]
+        axes = Axes("times the data", "index and search, s", None, None)
+        found.append(("Wall of index and search against the data.", lines_svg(lines, axes, title="Wall against data")))
+    return found
+
+
+def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
+    series = []
+    for times, k in zip(sorted({one.times for one in some}), cycle(_KINDS), strict=False):
+        mine = [one for one in some if one.times == times]
+        base = least[mine[0].workers]
+        x = [base, *(one.workers for one in mine)]
+        series.append(Series(f"{times} times the data", x, [1.0, *(one.speedup.value for one in mine)], k))
+        for edge in ("low", "high"):
+            y = [1.0, *(getattr(one.speedup, edge) or one.speedup.value for one in mine)]
+            series.append(Series("", x, y, k, thin=True))
+    low, high = min(least.values()), max(one.workers for one in some)
+    series.append(Series("ideal", [low, high], [1.0, high / low], _IDEAL))
+    return lines_svg(series, Axes("workers", "speedup"), title="Strong scaling")
+
+
+def text_lines(results: Results) -> list[str]:
+    """The tables for a terminal."""
+    lines = [line for table in bench_tables(results) for line in (*table_lines(table), "")]
+    return [*lines, *(f"warning: {notice}" for notice in notices(results))]
+
+
+def notices(results: Results) -> list[str]:
+    """What a reader should know."""
+    found = []
+    if results.measured and max(one.point.repeat for one in results.measured) == 0:
+        found.append("each point was measured once: nothing tells how much of a difference is noise")
+    if len(results.hardware) > 1:
+        found.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
+    loads = [one.load for one in results.measured]
+    cores = [sum(kind["cores"] * kind["nodes"] for kind in one.hardware) for one in results.measured]
+    busy = sum(load > cores[k] / 2 for k, load in enumerate(loads))
+    if busy:
+        found.append(f"at the beginning of {busy} of {len(loads)} runs something else used half of the CPUs or more")
+    return found
+
+
+def write_page(results: Results, folder: Path) -> None:
+    """Write `bench.html` beside `bench.json`: it stands alone and runs no script."""
+    text = rendered(
+        "bench",
+        tables=bench_tables(results),
+        figures=bench_figures(results),
+        notices=notices(results),
+        hardware=sorted(results.hardware),
+        config=results.config,
+        repeats=max((one.point.repeat + 1 for one in results.measured), default=0),
+    )
+    (folder / "bench.html").write_text(text, "utf-8")

@@ -1,0 +1,120 @@
+"""The points of a benchmark: so many workers, so many times the data, again and again, in random order.
+
+Data are multiplied without copies of audio: each further copy of a document is another `doc_id` of the same recording. The
+first copy keeps its name, so that queries and references that name documents mean what they meant.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdist.config import Config
+from swsdist.errors import UserError
+from swsdist.io.corpus import read_documents
+from swsdist.types import CORPUS
+
+
+class Point(NamedTuple):
+    """One run of a benchmark: workers, times the data, and which repetition, from 0."""
+
+    workers: int
+    times: int
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return f"w{self.workers}-x{self.times}-r{self.repeat}"
+
+
+def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: int) -> list[Point]:
+    """All points, in random order within each repetition, so that what changes with time falls on all alike.
+
+    Raises:
+        UserError: a number is below 1, or given twice.
+    """
+    for name, values in (("--workers", workers), ("--times", times), ("--repeats", [repeats])):
+        if not values or min(values) < 1 or len(set(values)) < len(values):
+            raise UserError(
+                f"{name} is {','.join(map(str, values)) or 'empty'}",
+                where=name,
+                remedy="give numbers from 1 on, each once: 1,2,4",
+            )
+    draw = random.Random(seed)
+    found = []
+    for repeat in range(repeats):
+        some = [Point(w, x, repeat) for w in workers for x in times]
+        draw.shuffle(some)
+        found += some
+    return found
+
+
+def config_at(config: Config, point: Point, folder: Path) -> Config:
+    """The config of a point: its run lies in the folder, its store in the run, and it exports nothing.
+
+    Raises:
+        UserError: the corpus cannot be multiplied, or a serial run has several workers.
+    """
+    if config.executor.kind == "serial" and point.workers > 1:
+        raise UserError(
+            f"a serial run has one worker, not {point.workers}", where="--workers", remedy="set executor.kind=ray"
+        )
+    corpus = config.corpus
+    if point.times > 1:
+        place = folder / f"documents-x{point.times}.parquet"
+        if not place.exists():
+            _write(multiplied(config, point.times), place)
+        # A table with all columns: where relative paths lead, and who speaks, stands in it.
+        corpus = corpus.model_copy(update={"documents": str(place), "audio": None, "prefer": (), "talkers": None})
+    return config.model_copy(
+        update={
+            "run": str(folder / "runs" / point.name),
+            "corpus": corpus,
+            "index": config.index.model_copy(update={"store": None}),
+            "report": config.report.model_copy(update={"exports": ()}),
+            "executor": config.executor.model_copy(update={"workers": point.workers}),
+            "strict": False,
+        }
+    )
+
+
+def multiplied(config: Config, times: int) -> pa.Table:
+    """The documents of a config so many times over, as CORPUS.
+
+    Raises:
+        UserError: they are places in recordings, or their frames are given by document.
+    """
+    corpus = config.corpus
+    if any(one.name == "external" for one in config.features):
+        raise UserError(
+            "frames that another program made are of documents by name, and copies have other names",
+            where="features",
+            remedy="leave --times out, or use an extractor",
+        )
+    found = read_documents(
+        corpus.documents, config.storage, corpus.talkers, prefer=corpus.prefer, audio_folder=corpus.audio
+    )
+    if found.schema.names != CORPUS.names:
+        raise UserError(
+            "documents that are places in recordings cannot be multiplied",
+            where="corpus.documents",
+            remedy="leave --times out, or give a table of whole recordings",
+        )
+    copies = [found]
+    for k in range(1, times):
+        names = pa.array([f"{name}~{k}" for name in found["doc_id"].to_pylist()], pa.string())
+        copies.append(found.set_column(0, found.schema.field(0), names))
+    return pa.concat_tables(copies)
+
+
+def _write(table: pa.Table, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_suffix(".part")
+    pq.write_table(table, part)
+    part.replace(place)

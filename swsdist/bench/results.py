@@ -1,0 +1,219 @@
+"""A benchmark's results: made point by point, kept in `bench.json`, and read back.
+
+Each point that was measured is a file of its own (`points/w2-x4-r0.json`), so a benchmark that was broken off goes on, and one
+may be given further workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md says what is in `bench.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swsdist.bench.measure import Measured, Runs, in_a_process, measure
+from swsdist.bench.points import Point, config_at, points_of
+from swsdist.bench.statistics import Estimate, Walls, mean, strong, weak
+from swsdist.config import Config, dump_config, without_secrets
+from swsdist.errors import UserError
+from swsdist.fingerprint import fingerprint
+
+SCHEMA = "swsdist-bench/1"
+
+#: Figures of a point that are shown and compared.
+FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "pmu_index_gb", "pmu_search_gb", "pl")
+
+
+class Plan(NamedTuple):
+    """What is measured: workers, times the data, repetitions, the seed of the order, and whether run folders are kept."""
+
+    workers: Sequence[int]
+    times: Sequence[int]
+    repeats: int
+    seed: int = 0
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Results:
+    """Of one benchmark.
+
+    Attributes:
+        settings: fingerprint of the config, but for its folders and workers, and of the version of swsdist.
+        config: YAML, without secrets.
+        warm_up: the run that is not counted; None where a file does not hold it.
+        measured: in the order of points.
+    """
+
+    settings: str
+    config: str
+    version: str
+    warm_up: Measured | None
+    measured: tuple[Measured, ...]
+
+    def values(self, figure: str) -> Walls:
+        """All measurements of a figure, by workers and times."""
+        found: dict[tuple[int, int], list[float]] = {}
+        for one in self.measured:
+            value = one.figures.get(figure)
+            if value is not None:
+                found.setdefault((one.point.workers, one.point.times), []).append(value)
+        return found
+
+    def estimates(self, figure: str) -> dict[tuple[int, int], Estimate]:
+        """Its means with intervals, where it has some."""
+        found = {key: mean(some) for key, some in sorted(self.values(figure).items())}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def forecasts(self) -> dict[tuple[int, int], list[float]]:
+        """Wall seconds of index and search at each point, as foreseen from the receipts of the first point's runs."""
+        if not self.measured:
+            return {}
+        base = min((one.point.workers, one.point.times) for one in self.measured)
+        found: dict[tuple[int, int], list[float]] = {}
+        for key in self.values("wall_s"):
+            name = f"w{key[0]}-x{key[1]}"
+            of_base = [one for one in self.measured if (one.point.workers, one.point.times) == base]
+            some = [one.forecast[name] for one in of_base if name in one.forecast]
+            if some:
+                found[key] = some
+        return found
+
+    @property
+    def hardware(self) -> set[str]:
+        """Types of nodes that were used, a line each."""
+        return {
+            f"{kind['cpu']}, {kind['cores']} cores, {kind['ram_gb']} GB, {kind['os']}, {kind['nodes']} node(s)"
+            for one in self.measured
+            for kind in one.hardware
+        }
+
+
+def settings_of(config: Config) -> str:
+    """A name for all that a benchmark depends on besides its points."""
+    values = without_secrets(config).model_dump(mode="json")
+    del values["run"], values["storage"], values["strict"]
+    del values["executor"]["workers"], values["index"]["store"], values["report"]["exports"]
+    return fingerprint(version("swsdist"), values)
+
+
+def go(
+    config: Config, folder: Path, plan: Plan, say: Callable[[str], None] = print, runs: Runs = in_a_process
+) -> Results:
+    """Measure what is left of a benchmark, and write `bench.json`.
+
+    Args:
+        config: what is run.
+        folder: of the results.
+        plan: the points.
+        say: is told a line a run.
+        runs: how a config's file is run; in a process of its own by default.
+
+    Raises:
+        UserError: the folder holds a benchmark of other settings, or a point cannot be.
+        IncompleteError: a run did not come to its end.
+    """
+    folder = folder.resolve()  # paths in a config are relative to its file
+    settings = settings_of(config)
+    points = points_of(plan.workers, plan.times, plan.repeats, plan.seed)
+    configs = {point: config_at(config, point, folder) for point in points}  # what cannot be is told first
+    kept = _kept(folder, settings)
+    left = [point for point in points if point.name not in kept]
+    if left and "warm-up" not in kept:
+        least = min(points)
+        say(f"warm-up: {_words(least)}, not counted")
+        made = measure(configs[least], -1, least, points, runs, keep=False)
+        kept["warm-up"] = _keep(folder, settings, "warm-up", made)
+    for k, point in enumerate(left):
+        made = measure(configs[point], len(points) - len(left) + k, point, points, runs, plan.keep)
+        kept[point.name] = _keep(folder, settings, point.name, made)
+        wall = made.figures["wall_s"]
+        say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
+    measured = tuple(sorted((one for name, one in kept.items() if name != "warm-up"), key=lambda one: one.point))
+    text = dump_config(without_secrets(config))
+    results = Results(settings, text, version("swsdist"), kept.get("warm-up"), measured)
+    (folder / "bench.json").write_text(as_json(results) + "\n", "utf-8")
+    return results
+
+
+def _words(point: Point) -> str:
+    workers = "1 worker" if point.workers == 1 else f"{point.workers} workers"
+    return f"{workers}, {point.times} times the data, run {point.repeat + 1}"
+
+
+def _keep(folder: Path, settings: str, name: str, made: Measured) -> Measured:
+    place = folder / "points" / f"{name}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_suffix(".part")
+    part.write_text(json.dumps({"settings": settings, **made.values()}, indent=1), "utf-8")
+    part.replace(place)
+    return made
+
+
+def _kept(folder: Path, settings: str) -> dict[str, Measured]:
+    """Points that were measured before, by name."""
+    found = {}
+    for place in sorted((folder / "points").glob("*.json")):
+        values = json.loads(place.read_text("utf-8"))
+        if values.pop("settings") != settings:
+            raise UserError(
+                "this folder holds a benchmark of another config, or of another version of swsdist",
+                where=str(folder),
+                remedy="give another one (--folder FOLDER), or remove it",
+            )
+        found[place.stem] = Measured.of(values)
+    return found
+
+
+def as_json(results: Results) -> str:
+    """The text of `bench.json`: every measurement, and what follows from them."""
+    walls = results.values("wall_s")
+    values: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": results.version,
+        "settings": results.settings,
+        "config_yaml": results.config,
+        "warm_up": None if results.warm_up is None else results.warm_up.values(),
+        "measured": [one.values() for one in results.measured],
+        "figures": {
+            figure: [{"workers": w, "times": x, **e._asdict()} for (w, x), e in results.estimates(figure).items()]
+            for figure in FIGURES
+        },
+        "strong": [_scaling(one) for one in strong(walls)],
+        "weak": [_scaling(one) for one in weak(walls)],
+        "forecasts": [{"workers": w, "times": x, "wall_s": some} for (w, x), some in results.forecasts().items()],
+    }
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _scaling(one: Any) -> dict[str, Any]:
+    return {**one._asdict(), "speedup": one.speedup._asdict(), "efficiency": one.efficiency._asdict()}
+
+
+def read(path: str) -> Results:
+    """Results from `bench.json`, or from the folder that holds it.
+
+    Raises:
+        UserError: it is not that, or of another version.
+    """
+    place = Path(path) / "bench.json" if Path(path).is_dir() else Path(path)
+    try:
+        values = json.loads(place.read_text("utf-8"))
+        if values["schema"] != SCHEMA:
+            raise ValueError(values["schema"])
+        warm_up = values["warm_up"]
+        return Results(
+            values["settings"],
+            values["config_yaml"],
+            values["version"],
+            None if warm_up is None else Measured.of(warm_up),
+            tuple(Measured.of(one) for one in values["measured"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"these are no results of a benchmark ({SCHEMA}): {error}",
+            where=str(place),
+            remedy="name a bench.json that swsdist bench wrote",
+        ) from None

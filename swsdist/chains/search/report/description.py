@@ -1,0 +1,69 @@
+"""The description of hardware and processing resources that SWS 2013 asks of every system, ready for its description.
+
+Rodriguez-Fuentes and Penagarikano (2013), section 4.3: number and type of nodes; of each type the computer's brand, the CPU's
+model, cores and clock, RAM and operating system; ISF, SSF, PMU of both phases, and PL.
+"""
+
+from __future__ import annotations
+
+from swsdist.accounts.by_type import TypeCost
+from swsdist.accounts.factors import Factors
+from swsdist.report.data import Resources
+from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.tables import Table
+
+MARKDOWN, LATEX = "system-description.md", "system-description.tex"
+
+_HARDWARE = ("type", "nodes", "computer", "CPU", "cores", "GHz", "RAM, GB", "GPU", "operating system")
+_COSTS = ("nodes", "ISF", "SSF, 1/s", "SSF, 1/h", "PMU index, GB", "PMU search, GB", "PL", "PL, hours")
+
+
+def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Table]:
+    """Two tables: what the nodes are, and what the work took, by type of node and together.
+
+    Args:
+        types: of nodes that worked.
+        whole: the run's resources.
+    """
+    hardware = [
+        [
+            _letter(number),
+            str(len(one.nodes)),
+            one.hardware["brand"],
+            one.hardware["cpu"],
+            str(one.hardware["cores"]),
+            fixed(one.hardware["clock_ghz"], 2),
+            fixed(one.hardware["ram_gb"], 1),
+            one.hardware.get("gpu") or NOTHING,
+            one.hardware["os"],
+        ]
+        for number, one in enumerate(types)
+    ]
+    costs = [[f"type {_letter(number)} alone", *_figures(one.factors)] for number, one in enumerate(types)]
+    costs.append(["all", *_figures(whole)])
+    count = sum(len(one.nodes) for one in types)
+    kinds = "1 type" if len(types) == 1 else f"{len(types)} types"
+    nodes = "node" if count == 1 else "nodes"
+    used = f"Indexing and searching ran on {count} {nodes} of {kinds}. {NOTHING}: none, or not known"
+    note = (
+        f"CPU times are totals over all processors: {short(whole.audio_seconds / 3600)} h of audio, "
+        f"{short(whole.query_seconds)} s of query examples; PMU is the highest over nodes, GB = 1e9 bytes; PL with lambda "
+        f"{short(whole.pl_lambda)}. A row of a type is what the whole would have taken on nodes of that type alone, by its "
+        f"part of each stage's work. {NOTHING}: it had no part in that phase, or the figure is not known"
+    )
+    return [
+        Table("Computing hardware", _HARDWARE, hardware, f"{used}.", texts=(0, 2, 3, 7, 8)),
+        Table("Processing resources (SWS 2013, section 4.3)", _COSTS, costs, f"{note}."),
+    ]
+
+
+def _figures(found: Factors | Resources) -> list[str]:
+    return [
+        *map(short, (found.isf, found.ssf, found.ssf_hours)),
+        *(fixed(value, 3) for value in (found.pmu_index_gb, found.pmu_search_gb)),
+        *map(short, (found.pl, found.pl_hours)),
+    ]
+
+
+def _letter(number: int) -> str:
+    return chr(ord("A") + number) if number < 26 else str(number + 1)

@@ -1,0 +1,232 @@
+"""Commands about how long runs take: measured at many points, and foreseen for machines that are not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swsdist.cli.options import allow_commands
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.forecast.cluster import Cluster
+    from swsdist.pipeline.forecast.forecast import Forecast
+
+_NODE: dict[str, Any] = {"nodes": 1, "cpus": 1}
+_SHARED = ("start_s", "repair_s", "node_mb_s", "storage_mb_s")
+
+
+def _numbers(context: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    try:
+        return tuple(int(one) for one in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of numbers such as 1,2,4") from None
+
+
+@click.command()
+@click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+@click.option("--folder", metavar="FOLDER", help="Where results go; default: bench beside the run folder of CONFIG.")
+@click.option(
+    "--workers", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Numbers of workers."
+)
+@click.option("--times", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Times the data.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the order.")
+@click.option("--keep", is_flag=True, help="Keep the run folders.")
+@click.option(
+    "--compare", nargs=2, metavar="A B", type=click.Path(exists=True), help="Compare two results; run nothing."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@allow_commands
+def bench(
+    config: str | None,
+    sets: tuple[str, ...],
+    folder: str | None,
+    workers: tuple[int, ...],
+    times: tuple[int, ...],
+    repeats: int,
+    seed: int,
+    keep: bool,
+    compare: tuple[str, str] | None,
+    as_json: bool,
+) -> int:
+    """Time indexing and searching of CONFIG at many numbers of workers and sizes of data, each point several times.
+
+    Points run in random order after a run that is not counted. The same command goes on where it was broken off. Results:
+    bench.json, bench.html.
+
+    \b
+    swsdist bench config.yaml --workers 1,2,4 --times 1,2,4 --repeats 5
+    swsdist bench --compare before/bench.json after/bench.json
+    """
+    if (config is None) == (compare is None):
+        raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
+    if compare is not None:
+        from swsdist.bench.compare import as_json as json_of
+        from swsdist.bench.compare import compared, comparison_lines
+        from swsdist.bench.results import read
+
+        told = compared(read(compare[0]), read(compare[1]))
+        print(json_of(told) if as_json else "\n".join(comparison_lines(told)))
+        return 0
+    import sys
+    from pathlib import Path
+
+    from swsdist.bench.page import text_lines, write_page
+    from swsdist.bench.results import Plan, go
+    from swsdist.config import load_config
+    from swsdist.errors import UserError
+    from swsdist.io.filesystem import is_remote
+
+    assert config is not None
+    loaded = load_config(config, sets)
+    if folder is None and is_remote(loaded.run):
+        raise UserError("the run folder is remote", where="run", remedy="say where results go: --folder FOLDER")
+    place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
+    plan = Plan(workers, times, repeats, seed, keep)
+    results = go(loaded, place, plan, lambda line: print(line, file=sys.stderr))
+    write_page(results, place)
+    text = (place / "bench.json").read_text("utf-8") if as_json else "\n".join(text_lines(results))
+    print(text)
+    if not as_json:
+        print(f"written: {place}/bench.json, {place}/bench.html")
+    return 0
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours of documents; default: as in RUN.")
+@click.option("--queries", type=click.FloatRange(0, min_open=True), help="Query examples; default: as in RUN.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes; default: 1.")
+@click.option("--cpus", type=click.IntRange(1), help="CPUs of a node; default: 1.")
+@click.option("--memory-gb", type=float, help="Memory of a node, GB; default: enough.")
+@click.option("--speed", type=float, help="Of a CPU, 1 being that of the machine RUN was made on; default: 1.")
+@click.option("--price", type=float, help="Of a node hour, in any currency; default: 0.")
+@click.option("--mtbf-hours", type=float, help="Mean time between failures of a node; default: none fails.")
+@click.option("--start-s", type=float, help="Seconds until a worker is ready; default: 10.")
+@click.option("--repair-s", type=float, help="Seconds until another node takes a failed one's place; default: 300.")
+@click.option("--node-mb-s", type=float, help="MB/s between a node and the storage; default: as in RUN.")
+@click.option("--storage-mb-s", type=float, help="MB/s of the storage for all nodes together; default: no bound.")
+@click.option(
+    "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with all these; kinds of nodes."
+)
+@click.option(
+    "--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Milliseconds of the driver a task."
+)
+@click.option("--until", metavar="STEP", help="The last step to count.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of draws and failures.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def forecast(
+    runs: tuple[str, ...],
+    hours: float | None,
+    queries: float | None,
+    cluster: str | None,
+    driver_ms: float,
+    until: str | None,
+    repeats: int,
+    seed: int,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Foresee how long a run like RUN would take with more hours, queries and machines, and what it would cost.
+
+    Tasks take what those of RUN took, by their receipts. A simulator hands them out as a run does. Further runs of the same
+    config, with more or less data, tell better what of a task's time grows with its work.
+
+    \b
+    swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.forecast.costs import costs_of, informed
+    from swsdist.pipeline.forecast.forecast import forecast as foresee
+    from swsdist.pipeline.forecast.forecast import rules_of
+    from swsdist.pipeline.inspection.recorded import remains
+
+    course, *others = (remains(Folder(run)) for run in runs)
+    config = course.config
+    if until is not None:
+        course.chain.step(until)
+    costs = informed(costs_of(course), *map(costs_of, others))
+    names = [step.name for step in course.chain.steps]
+    if until is not None:
+        costs = [one for one in costs if names.index(one.name) <= names.index(until)]
+    machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})
+    told = foresee(
+        costs,
+        machines,
+        rules_of(config.executor),
+        keep=config.reduce.nbest,
+        hours=hours,
+        queries=queries,
+        repeats=repeats,
+        seed=seed,
+        driver_task_s=driver_ms / 1000,
+    )
+    if as_json:
+        from swsdist.pipeline.forecast.told import as_json as json_of
+
+        print(json_of(told))
+    else:
+        _show(told)
+    return 0
+
+
+def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
+    """The machines of a file, or of the options."""
+    from swsdist.errors import UserError
+    from swsdist.pipeline.forecast.cluster import cluster_of
+
+    if path is None:
+        values: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
+        values["kinds"] = [{**_NODE, **given}]
+        return cluster_of(values, "the options")
+    if given:
+        option = "--" + next(iter(given)).replace("_", "-")
+        raise UserError(f"{option} is in the file too", where=path, remedy="give the file or the options, not both")
+    from pathlib import Path
+
+    from swsdist.config.reading import Draft, Origin, read
+
+    origin = Origin(path, Path(path).parent)
+    draft = Draft(origins={(): origin})
+    written = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
+    for told in draft.problems.values():
+        raise UserError(told[0][1], where=str(told[0][0]), remedy="mend the file")
+    if not isinstance(written, dict):
+        raise UserError("this is no mapping", where=path, remedy="write keys such as kinds: and start_s:")
+    return cluster_of(written, path)
+
+
+def _show(told: Forecast) -> None:
+    from swsdist.report.summary import short, span
+    from swsdist.report.tables import Table, text_lines
+
+    rows = []
+    for step in told.steps:
+        times = (step.wall, step.driver, step.ideal, step.waiting, step.longest)
+        rows.append([step.name, str(step.tasks), *map(span, times), step.bound])
+    columns = ["step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", "bound by"]
+    table = Table(f"Forecast of {len(rows)} steps", columns, rows, texts=(0, 7))
+    nodes = "1 node" if told.cluster.nodes == 1 else f"{told.cluster.nodes} nodes"
+    workers = "1 worker" if told.run.workers == 1 else f"{told.run.workers} workers"
+    queries = f" with {short(told.queries)} query examples" if told.queries else ""
+    lines = [
+        f"{short(told.hours)} hours{queries} on {nodes}, {workers}:",
+        f"wall: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)})",
+        f"node hours: {short(told.node_hours)}" + (f"; cost: {short(told.price)}" if told.cluster.price else ""),
+        f"of the wall: driver alone {told.share('driver'):.1%}, all workers busy {told.share('ideal'):.1%}, "
+        f"some waiting {told.share('waiting'):.1%}; workers at tasks that count: {told.efficiency:.1%}",
+    ]
+    if told.took is not None:
+        hours, wall, by = told.took
+        lines.append(
+            f"it is told from {short(hours)} hours that took {span(wall)} with {by} worker{'' if by == 1 else 's'}"
+        )
+    if told.run.failures:
+        lines.append(f"failures of nodes: {told.run.failures}; work lost: {span(told.run.lost)}")
+    if told.run.failed:
+        lines.append(f"tasks that fail for good: {told.run.failed}; raise executor.actor_restarts or executor.attempts")
+    print("\n".join([*text_lines(table), "", *lines]))

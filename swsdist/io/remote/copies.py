@@ -1,0 +1,47 @@
+"""Local copies of single files that a library or an extractor wants on a disk: models, tables of labels.
+
+A path of an extractor has no options for S3 beside it. So those count with which this process last opened a folder of the same
+bucket: of its run, or of its store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePosixPath
+
+from swsdist.io.filesystem import is_remote, known_storage, locate
+from swsdist.io.remote.scratch import scratch
+
+# Of url and identity: the copy of this process, and the SHA-256 of what was fetched.
+_copies: dict[tuple[str, str], tuple[Path, str]] = {}
+
+
+def local_file(path: str) -> Path:
+    """The file itself if it is local, else a copy in the temporary folder of this process.
+
+    A copy is fetched once, and anew when the object is another one; its SHA-256 is compared each time it is asked for.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        StorageError: anything else that S3 does.
+    """
+    if not is_remote(path):
+        return Path(path)
+    folder, name = locate(path, known_storage(path))
+    key = path, folder.identity(name)
+    if key in _copies:
+        copy, wanted = _copies[key]
+        if copy.is_file() and _sha256(copy.read_bytes()) == wanted:
+            return copy
+    data = folder.read_bytes(name)
+    digest = _sha256(data)
+    place = scratch() / "copies" / digest
+    place.mkdir(parents=True, exist_ok=True)
+    copy = place / PurePosixPath(name).name
+    copy.write_bytes(data)
+    _copies[key] = copy, digest
+    return copy
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

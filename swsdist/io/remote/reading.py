@@ -1,0 +1,176 @@
+"""Objects of S3 read with a check: what came is as long as it was said to be, of the same object, and has its digest.
+
+A body is checked against the length that was asked for, the whole object's against its ETag where that is an MD5 too: of what
+was put at once, and not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer servers send along.
+What fails is fetched again by `swsdist.io.remote.again`, and never handed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TypedDict
+
+import s3fs
+from fsspec.asyn import sync
+from s3fs.core import S3File
+
+from swsdist.errors import StorageError
+from swsdist.io.failures import explain
+from swsdist.io.remote.again import again
+
+#: Bytes a second below which a body is given up: a connection that drips is as good as none.
+SLOWEST = 20_000
+
+_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+
+
+class _Stream:
+    """What is used of a body."""
+
+    async def read(self) -> bytes:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class _Answer(TypedDict, total=False):
+    """What is used of the answer to GetObject."""
+
+    Body: _Stream
+    ContentLength: int
+    ContentRange: str
+    ETag: str
+    ServerSideEncryption: str
+    SSECustomerAlgorithm: str
+
+
+def read_whole(storage: Mapping[str, object], url: str) -> bytes:
+    """All bytes of an object, by one request.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: it could not be had whole.
+    """
+    return again(storage, url, lambda client: _whole(client, url))
+
+
+def _whole(client: s3fs.S3FileSystem, url: str) -> bytes:
+    answer, data = _get(client, url)
+    if _agrees(answer, data):
+        return data
+    # A server whose ETags are no MD5 after all gives the same bytes again, as many as it tells elsewhere.
+    _, second = _get(client, url)
+    if data != second or len(data) != int(client.info(_key(url))["size"]):
+        raise damaged(url, f"{len(data)} bytes came that do not agree with the ETag")
+    return data
+
+
+def _agrees(answer: _Answer, data: bytes) -> bool:
+    tag = _MD5.fullmatch(answer.get("ETag", ""))
+    encrypted = answer.get("ServerSideEncryption", "AES256") != "AES256" or "SSECustomerAlgorithm" in answer
+    return tag is None or encrypted or hashlib.md5(data, usedforsecurity=False).hexdigest() == tag[1]
+
+
+class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
+    """An object that is open for reading; each range that it fetches is checked, and fetched again if need be."""
+
+    def __init__(self, client: s3fs.S3FileSystem, url: str, ahead: int, storage: Mapping[str, object]) -> None:
+        self._url, self._storage = url, storage
+        super().__init__(client, _key(url), "rb", block_size=ahead)
+        if self.details["type"] != "file":  # s3fs opens a folder as a file without bytes
+            raise FileNotFoundError(errno.ENOENT, "is a folder", url)
+
+    @property
+    def etag(self) -> str:
+        """Of the object that is open."""
+        return str(self.details["ETag"])
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        end = min(end, self.size)
+        if start >= end:
+            return b""
+        return again(self._storage, self._url, lambda client: self._range(client, start, end))
+
+    def _range(self, client: s3fs.S3FileSystem, start: int, end: int) -> bytes:
+        # Some servers do not know If-Match; then the answer's ETag tells.
+        match = {} if client.local_expiry_check else {"IfMatch": self.details["ETag"]}
+        answer, data = _get(client, self._url, Range=f"bytes={start}-{end - 1}", **match)
+        if answer.get("ETag", self.details["ETag"]) != self.details["ETag"]:
+            raise _changed(self._url)
+        told = answer.get("ContentRange", f"bytes {start}-{end - 1}/{self.size}")
+        if len(data) != end - start or told != f"bytes {start}-{end - 1}/{self.size}":
+            raise damaged(self._url, f"{len(data)} bytes ({told}) came of {end - start} from {start} of {self.size}")
+        return data
+
+
+def open_checked(storage: Mapping[str, object], url: str, ahead: int) -> CheckedFile:
+    """An object open for reading; it fetches `ahead` bytes beyond what is asked for.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: anything else that S3 does.
+    """
+    return again(storage, url, lambda client: CheckedFile(client, url, ahead, storage))
+
+
+def _get(client: s3fs.S3FileSystem, url: str, **more: str) -> tuple[_Answer, bytes]:
+    """An answer, and its body."""
+    try:
+        got: tuple[_Answer, bytes] = sync(client.loop, _fetch, client, url, more)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) or "pre-conditions" not in str(error):
+            raise
+        raise _changed(url) from error
+    return got
+
+
+def _changed(url: str) -> StorageError:
+    return StorageError(
+        "the object changed while it was read",
+        where=url,
+        remedy="write nothing there while swsdist reads it; run again",
+        cause="changed",
+        passing=True,
+    )
+
+
+async def _fetch(client: s3fs.S3FileSystem, url: str, more: Mapping[str, str]) -> tuple[_Answer, bytes]:
+    bucket, key, version = client.split_path(_key(url))
+    if version:
+        more = {**more, "VersionId": version}
+    answer: _Answer = await client._call_s3("get_object", Bucket=bucket, Key=key, **more)
+    body, length = answer["Body"], answer["ContentLength"]
+    patience = float(client.config_kwargs["read_timeout"]) + length / SLOWEST
+    try:
+        data = await asyncio.wait_for(body.read(), patience)
+    except TimeoutError:
+        raise damaged(url, f"its {length} bytes did not come within {patience:.0f} s") from None
+    except Exception as error:
+        if explain(error, url) is None:
+            raise
+        raise damaged(url, f"its {length} bytes broke off: {error}") from error
+    finally:
+        body.close()
+    if len(data) != length:
+        raise damaged(url, f"{len(data)} of {length} bytes came")
+    return answer, data
+
+
+def damaged(url: str, what: str) -> StorageError:
+    """The error of a body that is not what it should be."""
+    return StorageError(
+        f"the S3 server's answer is cut off or damaged ({what})",
+        where=url,
+        remedy="look at the network and at proxies; run again: what was computed is kept",
+        cause="cut-off",
+        passing=True,
+    )
+
+
+def _key(url: str) -> str:
+    return url.removeprefix("s3://")

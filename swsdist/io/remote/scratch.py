@@ -1,0 +1,130 @@
+"""A folder for the temporary files of this process: copies of what is remote, and what goes there when it is finished.
+
+It is `swsdist-UID/HOST-PID-...` in the system's temporary folder (TMPDIR), for its owner alone. A process that ends removes its
+own; what a killed one left is removed by the next process of the same user, as that begins and ends. The kernel knows who
+lives: each process holds a lock (flock) on a file in its folder until it is gone, also in another container.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from swsdist.errors import StorageError
+from swsdist.io.failures import explained
+
+_ALIVE = "alive"
+
+# Of this process and its temporary folder: its folder, and the descriptor that holds the lock.
+_mine: dict[tuple[int, str], tuple[Path, int]] = {}
+_making = threading.Lock()
+
+
+def scratch() -> Path:
+    """The folder of this process, which is there when this returns.
+
+    Raises:
+        StorageError: it cannot be made; or what lies in its place is another user's.
+    """
+    key = (os.getpid(), tempfile.gettempdir())
+    with _making, explained(key[1]):
+        found = _mine.get(key)
+        if found is None or not found[0].is_dir():  # one that a cleaner of old files has removed
+            _mine[key] = found = _made(_above())
+            if len(_mine) == 1:
+                atexit.register(_leave)
+        return found[0]
+
+
+def sweep() -> int:
+    """Remove what processes left that are gone; how many there were."""
+    with explained(tempfile.gettempdir()):
+        above = _above()
+        with _alone(above):
+            return _sweep(above)
+
+
+def _above() -> Path:
+    """The folder of this user."""
+    place = Path(tempfile.gettempdir()) / f"swsdist-{os.getuid()}"
+    with suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    status = place.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise StorageError(
+            "it is another user's, or no folder, and temporary files would be read or replaced there",
+            where=str(place),
+            remedy="remove it, or name another temporary folder: TMPDIR",
+            cause="permission",
+        )
+    if status.st_mode & 0o077:
+        place.chmod(0o700)
+    return place
+
+
+def _made(above: Path) -> tuple[Path, int]:
+    place = above / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    with _alone(above):
+        with suppress(OSError):  # what cannot be removed now may be later
+            _sweep(above)
+        place.mkdir(mode=0o700)
+        alive = os.open(place / _ALIVE, os.O_CREAT | os.O_RDWR, 0o600)
+        with suppress(OSError):  # a file system without locks; nobody removes anything there
+            fcntl.flock(alive, fcntl.LOCK_SH)
+    return place, alive
+
+
+@contextmanager
+def _alone(above: Path) -> Iterator[None]:
+    """One process at a time makes and removes folders."""
+    descriptor = os.open(above, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(above: Path) -> int:
+    gone = [place for place in above.iterdir() if place.is_dir() and not place.is_symlink() and not _lives(place)]
+    for place in gone:
+        shutil.rmtree(place, ignore_errors=True)
+    return len(gone)
+
+
+def _lives(place: Path) -> bool:
+    try:
+        descriptor = os.open(place / _ALIVE, os.O_RDWR)
+    except FileNotFoundError:
+        return False  # its process was killed before it could say so: folders are made by one process at a time
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _leave() -> None:
+    """Remove this process's own, and what dead ones left."""
+    for (process, _), (place, alive) in list(_mine.items()):
+        if process == os.getpid():
+            shutil.rmtree(place, ignore_errors=True)
+            with suppress(OSError):
+                os.close(alive)
+    with suppress(OSError, StorageError):
+        sweep()

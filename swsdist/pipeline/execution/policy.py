@@ -1,0 +1,234 @@
+"""The policy says which task goes next to which worker, and what becomes of tasks that were not done.
+
+It knows neither processes nor clocks of its own, so an executor that runs tasks and a simulator that only counts their time
+follow the same one:
+
+- the largest task goes first: the last to end should be small;
+- so many tasks at most are handed to a worker at once, one to each worker before a second to any;
+- a task that met what may pass comes back to the queue after a pause;
+- of a worker that died, the oldest task in flight is suspected: it is tried again alone, on a worker with nothing else. The
+  others were innocent and go back to the front of the queue. A task that was suspected as often as it may be tried fails;
+- a dead worker is replaced, so many times a run. When none is left, all that waits fails.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from swsdist.pipeline.records.spool import Queue
+
+
+class Piece(Protocol):
+    """The parts of a task that the policy looks at."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names it."""
+        ...
+
+    @property
+    def work(self) -> float:
+        """How much it is."""
+        ...
+
+
+P = TypeVar("P", bound=Piece)
+
+
+@dataclass(frozen=True)
+class Death(Generic[P]):
+    """What follows from the death of a worker.
+
+    Attributes:
+        lost: its tasks in flight that are not done, oldest first.
+        failed: tasks that fail now, each with the times it was tried.
+        poisoned: the first of these failed since workers keep dying at it, not for want of workers.
+        replace: whether another worker is to be started.
+    """
+
+    lost: list[P]
+    failed: list[tuple[P, int]] = field(default_factory=list)
+    poisoned: bool = False
+    replace: bool = False
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait before the next attempt: 0.5, 1, 2, ... up to 8."""
+    return float(min(8.0, 0.5 * 2 ** (attempt - 1)))
+
+
+class Policy(Generic[P]):
+    """The tasks of one stage after the other, and the workers of a run.
+
+    Args:
+        in_flight: tasks handed to a worker at once.
+        attempts: times a task is tried.
+        restarts: workers replaced, over the run.
+
+    Attributes:
+        deaths: of workers so far.
+    """
+
+    def __init__(self, in_flight: int, attempts: int, restarts: int) -> None:
+        self._in_flight = in_flight
+        self._attempts = attempts
+        self._restarts = restarts
+        self._flying: dict[int, list[P]] = {}  # by worker
+        self._hungry: set[int] = set()  # workers that are up and have fewer tasks than they may
+        self._out = 0  # tasks in flight
+        self._queue: Queue[P] = Queue()
+        self._suspects: deque[P] = deque()
+        self._later: list[tuple[float, P]] = []
+        self._alone: set[str] = set()  # fingerprints of tasks that may have killed a worker
+        self._tried: dict[str, int] = {}
+        self.deaths = 0
+
+    def begin(self, tasks: Sequence[P]) -> None:
+        """The tasks of a stage; those of the stage before have come to their ends."""
+        self._queue = Queue(tasks)
+        self._suspects.clear()
+        self._later.clear()
+        self._tried.clear()
+
+    @property
+    def left(self) -> int:
+        """Tasks that have not come to their ends."""
+        return len(self._queue) + len(self._suspects) + len(self._later) + self._out
+
+    # -- workers --------------------------------------------------------------------------------------------------
+
+    def add(self, worker: int) -> None:
+        """A worker is being started; its number is above those before."""
+        self._flying[worker] = []
+
+    def ready(self, worker: int) -> None:
+        """It is up: it may be given tasks."""
+        self._hungry.add(worker)
+
+    def end(self, worker: int) -> None:
+        """It is ended on purpose; nothing is in flight to it."""
+        del self._flying[worker]
+        self._hungry.discard(worker)
+
+    def died(self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True) -> Death[P]:
+        """It is gone.
+
+        Args:
+            done: fingerprints of its tasks in flight that are done all the same, by their receipts.
+            counts: whether it is one of those that are replaced so many times a run; where its node left, it is not.
+            guilty: whether the task that it worked on may have killed it; else that goes back to the queue too.
+        """
+        flying = self._flying.pop(worker)
+        self._out -= len(flying)
+        self._hungry.discard(worker)
+        lost = [task for task in flying if task.fingerprint not in done]
+        failed: list[tuple[P, int]] = []
+        self._queue.extendleft(reversed(lost[1:] if guilty else lost))
+        if lost and guilty:
+            task = lost[0]
+            tried = self._try(task)
+            if tried >= self._attempts:
+                failed.append((task, tried))
+            else:
+                self._alone.add(task.fingerprint)
+                self._suspects.append(task)
+        poisoned = bool(failed)
+        self.deaths += counts
+        if self.deaths <= self._restarts:
+            return Death(lost, failed, poisoned, replace=True)
+        if not self._flying:
+            waiting = [*self._suspects, *self._queue, *(task for _, task in self._later)]
+            failed += [(task, self._tried.get(task.fingerprint, 0)) for task in waiting]
+            self._suspects.clear()
+            self._queue.clear()
+            self._later.clear()
+        return Death(lost, failed, poisoned)
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def hand_out(
+        self, now: float, among: Container[int] | None = None, may: Callable[[int, P], bool] | None = None
+    ) -> list[tuple[int, P]]:
+        """The tasks that go out now, each with its worker, in this order.
+
+        Args:
+            now: s on any clock that does not go back.
+            among: workers that may be given something; all by default.
+            may: whether a worker may have a task; it may have any by default.
+        """
+        if self._later:
+            self._queue.extend(task for at, task in self._later if at <= now)
+            self._later = [(at, task) for at, task in self._later if at > now]
+        if not self._queue and not self._suspects:
+            return []
+        given: list[tuple[int, P]] = []
+        # In the order in which they were started.
+        hungry = sorted(worker for worker in self._hungry if among is None or worker in among)
+        for worker in hungry:
+            if self._suspects and not self._flying[worker]:  # alone, so that it is known who was at work
+                given.append((worker, self._give(worker, self._suspects.popleft())))
+        for level in range(self._in_flight):
+            for worker in hungry:
+                flying = self._flying[worker]
+                alone = len(flying) == 1 and flying[0].fingerprint in self._alone
+                if len(flying) == level and not alone:
+                    task = self._next(worker, may)
+                    if task is not None:
+                        given.append((worker, self._give(worker, task)))
+        return given
+
+    def _next(self, worker: int, may: Callable[[int, P], bool] | None) -> P | None:
+        """The first task of the queue that a worker may have."""
+        passed: list[P] = []
+        found = None
+        while found is None and self._queue:
+            task = self._queue.popleft()
+            if may is None or may(worker, task):
+                found = task
+            else:
+                passed.append(task)
+        self._queue.extendleft(reversed(passed))
+        return found
+
+    def _give(self, worker: int, task: P) -> P:
+        flying = self._flying[worker]
+        flying.append(task)
+        self._out += 1
+        if len(flying) >= self._in_flight:
+            self._hungry.discard(worker)
+        return task
+
+    def done(self, worker: int, task: P) -> None:
+        """A task in flight has come to its end."""
+        flying = self._flying[worker]
+        del flying[next(k for k, one in enumerate(flying) if one.fingerprint == task.fingerprint)]
+        self._out -= 1
+        self._hungry.add(worker)
+
+    def raised(self, worker: int, task: P, passing: bool, now: float) -> int | None:
+        """A task in flight met an error.
+
+        Args:
+            passing: whether the error may pass.
+            now: on the clock of `hand_out`.
+
+        Returns:
+            How often it was tried, if it fails; None if it is to be tried again.
+        """
+        self.done(worker, task)
+        tried = self._try(task)
+        if not passing or tried >= self._attempts:
+            return tried
+        self._later.append((now + pause(tried), task))
+        return None
+
+    def tried(self, task: P) -> int:
+        """How often a task of this stage was tried in vain."""
+        return self._tried.get(task.fingerprint, 0)
+
+    def _try(self, task: P) -> int:
+        self._tried[task.fingerprint] = self._tried.get(task.fingerprint, 0) + 1
+        return self._tried[task.fingerprint]

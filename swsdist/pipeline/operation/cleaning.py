@@ -1,0 +1,184 @@
+"""`swsdist clean`: what may go from a run folder or a store, why, and how many bytes it holds.
+
+What goes: temporary files that nobody has written to for a while; locks, requests and marks of processes that are gone; of a
+run that has come to its end, tables and receipts that none of its plans names; of a store, files that neither its manifest nor
+a state that the run beside it searched names.
+
+What stays, whatever else: all of a folder in which a process works; all states of a store that somebody reads
+(`swsdist.pipeline.operation.readers`), or whose manifest changed a short while ago; tables of a run that has not come to its
+end, which goes on with them; accounts, events, reports and exports.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from swsdist.errors import LockedError, StoreError
+from swsdist.io.failures import TEMPORARY
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline import lock
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.operation import cancelling, readers
+from swsdist.pipeline.plan import NAME as PLAN
+from swsdist.pipeline.plan import Plan, load_plans
+from swsdist.store import manifest
+
+#: A table of a task, or its receipt: the folder, and the fingerprint.
+_OF_TASK = re.compile(r"(?:tables/[^/]+/|receipts/[^/]+?-)(?P<task>[0-9a-f]{32})(?![0-9a-f])[^/]*")
+
+_STATE = re.compile(r"[0-9a-f]{32}")
+
+
+class Found(NamedTuple):
+    """A file that may go: its folder, name and bytes, and why it may."""
+
+    folder: Folder
+    name: str
+    size: int
+    why: str
+
+
+class Kept(NamedTuple):
+    """A folder of which something stays that is not needed, and why."""
+
+    folder: Folder
+    why: str
+
+
+def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Kept]]:
+    """Remove from a run folder, with the stores in it, or from a store, what may go.
+
+    Args:
+        folder: of a run or a store.
+        hours: that a temporary file, or an earlier state of a store, stays.
+        dry: remove nothing.
+
+    Returns:
+        What may go, or went, and what stays although nothing needs it.
+
+    Raises:
+        StoreError: it is neither.
+        LockedError: a process works in it.
+    """
+    plans = load_plans(folder) if folder.exists(PLAN) else {}
+    if not plans and not folder.exists(manifest.NAME):
+        raise StoreError(
+            "this is neither a run folder nor a store",
+            where=folder.path(),
+            remedy="name one that has a plan or a manifest",
+        )
+    places = [folder] if folder.exists(manifest.NAME) else []
+    places += [Folder(root, folder.storage) for root in _stores_in(folder, plans)]
+    found: list[Found] = []
+    kept: list[Kept] = []
+    for place in [folder, *(one for one in places if one != folder)]:
+        holder = lock.read(place)
+        if holder is not None and lock.alive(holder):
+            raise LockedError(
+                f"process {holder['pid']} on {holder['host']} is working here",
+                where=place.path(),
+                remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
+            )
+    found += _left_behind(folder, hours)
+    if plans:
+        found += _of_run(folder, plans, kept)
+    for place in places:
+        if place != folder:
+            found += _left_behind(place, hours)
+        found += _of_store(place, plans or _beside(place), hours, kept)
+    if not dry:
+        with lock.locked(folder):
+            _remove(folder, [one for one in found if one.folder == folder], plans)
+        for place in places:
+            if place != folder:
+                with lock.locked(place):
+                    _remove(place, [one for one in found if one.folder == place], {})
+    return found, kept
+
+
+def _stores_in(run: Folder, plans: dict[str, Plan]) -> list[str]:
+    """Roots of the stores that plans wrote to, in the run folder."""
+    roots = {step.place for plan in plans.values() for step in plan.steps.values() if step.place}
+    return [
+        root
+        for root in sorted(roots)
+        if root.startswith(f"{run.root}/") and Folder(root, run.storage).exists(manifest.NAME)
+    ]
+
+
+def _beside(store: Folder) -> dict[str, Plan]:
+    """The plans of the run that a store lies in."""
+    root = store.root.rpartition("/")[0]
+    try:
+        return load_plans(Folder(root, store.storage))
+    except StoreError:
+        return {}
+
+
+def _left_behind(folder: Folder, hours: float) -> Iterator[Found]:
+    """Temporary files, and the marks of processes that are gone."""
+    temporary = folder.local(TEMPORARY)
+    for file in sorted(temporary.iterdir()) if temporary is not None and temporary.is_dir() else ():
+        status = file.stat()
+        if time.time() - status.st_mtime > hours * 3600:
+            yield Found(folder, f"{TEMPORARY}/{file.name}", status.st_size, "temporary, of a process that was killed")
+    for name in (lock.NAME, cancelling.NAME):
+        if folder.exists(name):  # no living process holds the folder
+            yield Found(folder, name, folder.info(name).size, "of a process that is gone")
+    for name in readers.dead(folder):
+        yield Found(folder, name, folder.info(name).size, "of a reader that is gone")
+
+
+def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[Found]:
+    """Tables and receipts that no plan names."""
+    if not all(
+        plan.order and plan.order[-1] in plan.steps and plan.steps[plan.order[-1]].ended for plan in plans.values()
+    ):
+        kept.append(Kept(run, "the run has not come to its end, and may go on with any of its tables"))
+        return
+    named = {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
+    for part in ("tables", "receipts"):
+        for name, info in run.listing(part).items():
+            match = _OF_TASK.fullmatch(name)
+            if match is not None and match["task"] not in named:
+                yield Found(run, name, info.size, "no plan names it")
+
+
+def _of_store(store: Folder, plans: dict[str, Plan], hours: float, kept: list[Kept]) -> Iterator[Found]:
+    """Files of earlier states that nobody reads."""
+    now = manifest.require(store)
+    if now.of_queries:
+        return  # searches read the states of its groups
+    states = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
+    earlier = (manifest.load(store, manifest.state_name(state)) for state in states)  # digests of the run are of these
+    used = {manifest.NAME}
+    for one in (now, *(one for one in earlier if one is not None)):
+        used |= {*one.tables, manifest.state_name(one.fingerprint)}
+        # With the tables that tell how a shard was made: their names begin alike.
+        used |= {file.name.partition(".")[0] for shard in one.shards for file in shard.files.values()}
+    rest = [
+        Found(store, name, info.size, "of an earlier state of the store")
+        for name, info in store.listing().items()
+        if name not in used and name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
+    ]
+    reading = readers.living(store)
+    if rest and reading:
+        who = ", ".join(sorted({f"process {one['pid']} on {one['host']}" for one in reading}))
+        kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))
+    elif rest and time.time() - store.changed(manifest.NAME) < hours * 3600:
+        kept.append(Kept(store, f"{len(rest)} files of earlier states stay: it changed less than {hours:g} h ago"))
+    else:
+        yield from rest
+
+
+def _remove(folder: Folder, found: list[Found], plans: dict[str, Plan]) -> None:
+    """Receipts first: a table without one is made again, a receipt without its table is none."""
+    gone = [one.name for one in found if one.name != lock.NAME]  # that is ours now
+    for name in sorted(gone, key=lambda name: not name.startswith("receipts/")):
+        folder.remove(name)
+    if plans:
+        named = {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
+        Ledger(folder).keep(named)

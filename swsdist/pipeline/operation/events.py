@@ -1,0 +1,116 @@
+"""What happens in a run, as JSON lines: in the folder `events/` of the run, and wherever `--events` says.
+
+Each line has `event`, `t` (seconds since 1970) and `run` (its folder); what else an event has is in `EVENTS`. Lines are
+appended to one file a driver; on S3, which cannot append, each few seconds are a file of their own. Names sort by time, so who
+follows a run lists the folder and reads what it has not read yet.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from swsdist.io.filesystem import Folder
+
+FOLDER = "events"
+SCHEMA = "swsdist-events/1"
+
+#: Fields of each event besides `event`, `t` and `run`.
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    "run-begun": ("schema", "version", "host", "pid", "chains"),
+    "stage-begun": ("stage", "tasks", "done", "work", "unit", "hours"),
+    "task-ended": ("stage", "task", "label", "work", "cpu", "wall", "host", "pid"),
+    "task-failed": ("stage", "task", "label", "reason", "message", "attempts"),
+    "task-retried": ("stage", "task", "label", "attempt", "message"),
+    "worker-up": ("host", "pid", "journal"),
+    "worker-died": ("pid", "lost", "message"),
+    "warning": ("message",),
+    "stage-ended": ("stage", "tasks", "failed", "wall"),
+    "run-ended": ("state", "message", "wall"),
+}
+
+
+class EventLog:
+    """The events of one driver; nothing is written before `open`.
+
+    Args:
+        run: the run folder.
+        token: of the driver's lock; tells its files from another's.
+    """
+
+    def __init__(self, run: Folder, token: str) -> None:
+        self._run = run
+        self._stem = f"{FOLDER}/{int(time.time() * 1000):013d}-{token[:8]}"
+        self._lines: list[str] = []
+        self._number = 0
+        self._opened = False
+        self._lock = threading.Lock()
+
+    def add(self, event: str, **values: Any) -> dict[str, Any]:
+        """Something has happened; gives the whole line."""
+        line = {"event": event, "t": round(time.time(), 3), "run": self._run.root, **values}
+        if set(values) != set(EVENTS[event]):
+            raise ValueError(f"{event} has the fields {EVENTS[event]}")
+        with self._lock:
+            self._lines.append(json.dumps(line, ensure_ascii=False))
+        return line
+
+    def open(self) -> None:
+        """From now on lines are written, those that waited first."""
+        self._opened = True
+
+    def flush(self) -> None:
+        """Write what has happened since the last time.
+
+        Raises:
+            StorageError: it cannot be written; the lines wait for the next time.
+        """
+        with self._lock:
+            if not self._opened or not self._lines:
+                return
+            data = ("\n".join(self._lines) + "\n").encode()
+            local = self._run.local(f"{self._stem}.jsonl")
+            if local is None:
+                self._run.write_bytes(f"{self._stem}-{self._number:06d}.jsonl", data)
+            elif local.exists():
+                with local.open("ab") as file:
+                    file.write(data)
+            else:
+                self._run.write_bytes(f"{self._stem}.jsonl", data)
+            self._number += 1
+            self._lines = []
+
+
+class Follower:
+    """Reads a run's events as they come.
+
+    Args:
+        run: the run folder.
+        old: whether to begin with those that are there; else they are passed over.
+    """
+
+    def __init__(self, run: Folder, old: bool = True) -> None:
+        self._run = run
+        self._read: dict[str, int] = {}
+        if not old:
+            self._read = {name: info.size for name, info in run.listing(FOLDER).items()}
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        """Events since the last call, in their order; a line that is being written waits."""
+        for name, info in self._run.listing(FOLDER).items():
+            begin = self._read.get(name, 0)
+            if info.size <= begin:
+                continue
+            with self._run.open(name) as file:
+                file.seek(begin)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self._read[name] = begin + len(whole)
+            for line in whole.splitlines():
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    continue  # a disk was full while it was written

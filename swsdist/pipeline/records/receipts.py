@@ -1,0 +1,242 @@
+"""Receipts as columns: a table in memory and on disk, found by fingerprint, and made into a `Receipt` when one is asked for.
+
+Those that are noted one by one wait in a short list, which is folded into the table now and then. A row keeps its number for
+good, so a stage's result is an array of rows (`ReceiptList`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.pipeline.task import Cost, Part, Receipt
+from swsdist.types import OUTPUT, RECEIPTS
+
+_COST = tuple(field.name for field in fields(Cost))
+
+#: Receipts that are noted before they are folded into the table.
+_FRESH = 4096
+#: Rows that are made into objects at a time.
+_DECODED = 1024
+
+#: Fingerprints: 32 hexadecimal digits each.
+Digits = NDArray[np.bytes_]
+Rows = NDArray[np.int64]
+
+
+def names_of(fingerprints: Iterable[str]) -> Digits:
+    """Fingerprints as an array of bytes."""
+    return np.array([one.encode() for one in fingerprints], "S32")
+
+
+class Names(Sequence[str]):
+    """Fingerprints in an order, 32 bytes each; equal if they are the same.
+
+    Args:
+        names: fingerprints, or an array of them.
+    """
+
+    def __init__(self, names: Iterable[str] | Digits = ()) -> None:
+        self.array = names if isinstance(names, np.ndarray) else names_of(names)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self.array), _DECODED):
+            yield from self.array[first : first + _DECODED].astype("U32").tolist()
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        return Names(self.array[place]) if isinstance(place, slice) else self.array[place].decode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Names) and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Receipts(Mapping[str, Receipt]):
+    """The receipts of a stage by fingerprint; of one fingerprint the last that came counts.
+
+    Args:
+        tables: RECEIPTS; later ones count more.
+    """
+
+    def __init__(self, tables: Iterable[pa.Table] = ()) -> None:
+        self._tables: list[pa.Table] = []
+        self._count = 0  # rows of the tables
+        self._sorted: list[tuple[Digits, Rows]] = []  # fingerprints in order, each once, and their rows; oldest first
+        self._fresh: list[Receipt] = []
+        self._fresh_rows: dict[str, int] = {}
+        for table in tables:
+            self.extend(table)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are; more than receipts, where some were replaced."""
+        return self._count + len(self._fresh)
+
+    def add(self, receipt: Receipt) -> int:
+        """Add one; its row."""
+        row = self._fresh_rows[receipt.fingerprint] = self.rows
+        self._fresh.append(receipt)
+        if len(self._fresh) >= _FRESH:
+            self._fold()
+        return row
+
+    def extend(self, table: pa.Table) -> None:
+        """Add a table of them."""
+        self._fold()
+        if table.num_rows == 0:
+            return
+        names = _bytes(table["fingerprint"])
+        order = np.argsort(names, kind="stable")
+        self._tables.append(table)
+        self._sorted.append(_last(names[order], order + self._count))
+        self._count += table.num_rows
+        # Arrays of like sizes are merged, so there are few, and each row is sorted a few times only.
+        while len(self._sorted) > 1 and len(self._sorted[-2][0]) < 2 * len(self._sorted[-1][0]):
+            (one, first), (other, second) = self._sorted[-2:]
+            both, places = np.concatenate([one, other]), np.concatenate([first, second])
+            order = np.argsort(both, kind="stable")
+            self._sorted[-2:] = [_last(both[order], places[order])]
+
+    def _fold(self) -> None:
+        if self._fresh:
+            fresh, self._fresh, self._fresh_rows = self._fresh, [], {}
+            self.extend(encoded(fresh))
+
+    def find(self, names: Digits) -> Rows:
+        """Rows of some fingerprints; -1 of what is not there."""
+        self._fold()
+        found = np.full(len(names), -1, np.int64)
+        for known, rows in self._sorted:
+            at = np.minimum(np.searchsorted(known, names), len(known) - 1)
+            there = known[at] == names
+            found[there] = rows[at[there]]
+        return found
+
+    def table(self) -> pa.Table:
+        """All rows, RECEIPTS; some may be of receipts that were replaced."""
+        self._fold()
+        if len(self._tables) > 1:
+            self._tables = [pa.concat_tables(self._tables)]
+        return self._tables[0] if self._tables else RECEIPTS.empty_table()
+
+    def standing(self) -> Rows:
+        """Rows of those that were not replaced, by fingerprint."""
+        self._fold()
+        if not self._sorted:
+            return np.empty(0, np.int64)
+        names, rows = (np.concatenate(some) for some in zip(*self._sorted, strict=True))
+        order = np.argsort(names, kind="stable")
+        return _last(names[order], rows[order])[1]
+
+    def at(self, rows: Rows) -> Iterator[Receipt]:
+        """The receipts of some rows, a piece at a time."""
+        for first in range(0, len(rows), _DECODED):
+            some = rows[first : first + _DECODED]
+            if some.min() >= self._count:  # noted just now
+                yield from (self._fresh[row - self._count] for row in some)
+            else:
+                yield from decoded(self.table().take(pa.array(some)))
+
+    def __getitem__(self, fingerprint: str) -> Receipt:
+        if fingerprint in self._fresh_rows:
+            return self._fresh[self._fresh_rows[fingerprint] - self._count]
+        row = self.find(names_of([fingerprint]))
+        if row[0] < 0:
+            raise KeyError(fingerprint)
+        return next(self.at(row))
+
+    def __iter__(self) -> Iterator[str]:
+        names = self.table()["fingerprint"].take(pa.array(self.standing()))
+        return iter(names.to_pylist())
+
+    def __len__(self) -> int:
+        return len(self.standing())
+
+
+def encoded(receipts: Sequence[Receipt]) -> pa.Table:
+    """Receipts as RECEIPTS."""
+    rows = [
+        {
+            "stage": one.stage,
+            "version": one.version,
+            "fingerprint": one.fingerprint,
+            "label": one.label,
+            "work": float(one.work),
+            "outputs": [_columns(part) for part in one.outputs],
+            "told": json.dumps(one.told, ensure_ascii=False),
+            "rejected": json.dumps(one.rejected, ensure_ascii=False),
+            **{name: getattr(one.cost, name) for name in _COST},
+            "host": one.host,
+            "pid": one.pid,
+            "started": one.started,
+            "finished": one.finished,
+        }
+        for one in receipts
+    ]
+    return pa.Table.from_pylist(rows, RECEIPTS)
+
+
+def decoded(table: pa.Table) -> Iterator[Receipt]:
+    """The receipts of RECEIPTS."""
+    for row in table.to_pylist():
+        cost = Cost(**{name: row.pop(name) for name in _COST})
+        outputs = tuple(_part(values) for values in row.pop("outputs"))
+        told, rejected = json.loads(row.pop("told")), json.loads(row.pop("rejected"))
+        yield Receipt(**row, outputs=outputs, told=told, rejected=rejected, cost=cost)
+
+
+def outputs_of(table: pa.Table) -> tuple[Rows, pa.StructArray]:
+    """All outputs of RECEIPTS one after the other, with the place in the table of the receipt that each is of."""
+    rows, parts, start = [np.empty(0, np.int64)], [pa.array([], OUTPUT)], 0
+    for chunk in table["outputs"].chunks:
+        counts = pc.list_value_length(chunk).to_numpy(zero_copy_only=False)
+        rows.append(np.repeat(np.arange(start, start + len(chunk)), counts))
+        parts.append(chunk.flatten())
+        start += len(chunk)
+    return np.concatenate(rows), pa.concat_arrays(parts)
+
+
+def _columns(part: Part) -> dict[str, Any]:
+    values = part._asdict()
+    first, last = values.pop("slots")
+    return {**values, "first_slot": first, "last_slot": last}
+
+
+def _part(values: dict[str, Any]) -> Part:
+    first, last = values.pop("first_slot"), values.pop("last_slot")
+    return Part(**values, slots=(first, last))
+
+
+def _bytes(fingerprints: pa.ChunkedArray) -> Digits:
+    if not fingerprints.num_chunks:
+        return np.empty(0, "S32")
+    return np.concatenate([names_of(chunk.to_pylist()) for chunk in _pieces(fingerprints)])
+
+
+def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
+    """A column in pieces that are small as Python objects."""
+    for chunk in column.chunks:
+        borders = [*range(0, len(chunk), 1 << 16), len(chunk)]
+        yield from (chunk.slice(first, last - first) for first, last in pairwise(borders))
+
+
+def _last(names: Digits, rows: Rows) -> tuple[Digits, Rows]:
+    """Of equal names, which stand together, the last."""
+    keep = np.append(names[1:] != names[:-1], True)[: len(names)]
+    return names[keep], rows[keep]

@@ -1,0 +1,237 @@
+"""What deploy/ holds for platforms that are not here is held against their schemas and rules."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from jsonschema import Draft7Validator
+from markdown_pages import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from ruamel.yaml import YAML
+
+import swsdist
+
+DEPLOY = ROOT / "deploy"
+IMAGE = f"registry.example.org/swsdist:{swsdist.__version__}"
+
+#: Of the KubeRay operator's CRDs (v1.5), the fields of `spec` that a file of ours might use; an unknown key is an error, as
+#: Kubernetes' strict validation has it. Templates of pods are those of Kubernetes' core, as far as we use them.
+TEXT, NUMBER, YES = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+
+
+def _object(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+TEXTS = {"type": "object", "additionalProperties": TEXT}
+QUANTITIES = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "integer"], "pattern": r"^[0-9.]+([KMGTPE]i|[mkMGTPE])?$"},
+}
+PROBE = _object(
+    exec=_object(("command",), command=_list(TEXT)),
+    initialDelaySeconds=NUMBER,
+    periodSeconds=NUMBER,
+    timeoutSeconds=NUMBER,
+    failureThreshold=NUMBER,
+)
+CONTAINER = _object(
+    ("name", "image"),
+    name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+    image=TEXT,
+    envFrom=_list(_object(secretRef=_object(("name",), name=TEXT), configMapRef=_object(("name",), name=TEXT))),
+    resources=_object(requests=QUANTITIES, limits=QUANTITIES),
+    readinessProbe=PROBE,
+    livenessProbe=PROBE,
+    volumeMounts=_list(_object(("name", "mountPath"), name=TEXT, mountPath=TEXT, readOnly=YES)),
+)
+TEMPLATE = _object(
+    ("spec",),
+    spec=_object(
+        ("containers",),
+        containers=_list(CONTAINER),
+        volumes=_list(_object(("name",), name=TEXT, configMap=_object(("name",), name=TEXT))),
+        securityContext=_object(runAsNonRoot=YES, runAsUser=NUMBER),
+        nodeSelector=TEXTS,
+        terminationGracePeriodSeconds=NUMBER,
+    ),
+)
+CLUSTER = _object(
+    ("headGroupSpec",),
+    rayVersion=TEXT,
+    authOptions=_object(mode={"enum": ["token", "disabled"]}),
+    enableInTreeAutoscaling=YES,
+    autoscalerOptions=_object(
+        upscalingMode={"enum": ["Default", "Aggressive", "Conservative"]}, idleTimeoutSeconds=NUMBER, resources=TEXTS
+    ),
+    headGroupSpec=_object(("template",), rayStartParams=TEXTS, template=TEMPLATE, serviceType=TEXT),
+    workerGroupSpecs=_list(
+        _object(
+            ("groupName", "template"),
+            groupName=TEXT,
+            replicas=NUMBER,
+            minReplicas=NUMBER,
+            maxReplicas=NUMBER,
+            rayStartParams=TEXTS,
+            template=TEMPLATE,
+        )
+    ),
+)
+JOB = _object(
+    entrypoint=TEXT,
+    shutdownAfterJobFinishes=YES,
+    ttlSecondsAfterFinished=NUMBER,
+    backoffLimit=NUMBER,
+    activeDeadlineSeconds=NUMBER,
+    rayClusterSpec=CLUSTER,
+)
+
+
+def _top(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = _object(("name",), name=TEXT, labels=TEXTS)
+    head = {"apiVersion": {"const": "ray.io/v1"}, "kind": {"const": kind}}
+    return _object(("apiVersion", "kind", "metadata", "spec"), **head, metadata=metadata, spec=spec)
+
+
+def _read(name: str) -> dict[str, Any]:
+    read: dict[str, Any] = YAML(typ="safe").load((DEPLOY / name).read_text())
+    return read
+
+
+def _wrong(schema: dict[str, Any], values: Any) -> list[str]:
+    return [f"{error.json_path}: {error.message}" for error in Draft7Validator(schema).iter_errors(values)]
+
+
+def _clusters() -> dict[str, dict[str, Any]]:
+    return {
+        "RayJob": _read("kubernetes/rayjob.yaml")["spec"]["rayClusterSpec"],
+        "RayCluster": _read("kubernetes/raycluster.yaml")["spec"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [("kubernetes/rayjob.yaml", _top("RayJob", JOB)), ("kubernetes/raycluster.yaml", _top("RayCluster", CLUSTER))],
+)
+def test_kubernetes(name: str, schema: dict[str, Any]) -> None:
+    values = _read(name)
+    assert _wrong(schema, values) == []
+    values["spec"]["entrypiont"] = "a slip"
+    assert _wrong(schema, values) != []
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayCluster"])
+def test_what_belongs_together_on_kubernetes(kind: str) -> None:
+    cluster = _clusters()[kind]
+    (group,) = cluster["workerGroupSpecs"]
+    head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
+    containers = [*head["containers"], *worker["containers"]]
+    assert {one["image"] for one in containers} == {IMAGE}
+    assert {mount["name"] for mount in head["containers"][0]["volumeMounts"]} == {
+        one["name"] for one in head["volumes"]
+    }
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "no workers beside the driver"
+    assert cluster["enableInTreeAutoscaling"]
+    assert 1 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"], "without a node no worker fits"
+    for one in containers:
+        assert "memory" in one["resources"]["limits"]
+        assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
+    assert all(spec["securityContext"]["runAsNonRoot"] for spec in (head, worker))
+    assert cluster["rayVersion"] == _locked("requirements.lock")["ray"]
+    assert cluster["authOptions"] == {"mode": "token"}
+
+
+def test_the_job_runs_the_config_that_is_mounted() -> None:
+    entry = _read("kubernetes/rayjob.yaml")["spec"]["entrypoint"]
+    assert entry.startswith("swsdist run /config/config.yaml --set executor.kind=ray")
+
+
+def test_cloud() -> None:
+    """Ray's own schema of its cluster launcher, and what it says of spot workers."""
+    schema = json.loads((Path(ray.__file__).parent / "autoscaler/ray-schema.json").read_text())
+    values = _read("cloud/aws.yaml")
+    assert _wrong(schema, values) == []
+    assert _wrong(schema, {**values, "max_wrokers": 1}) != []
+    types = values["available_node_types"]
+    assert values["head_node_type"] in types
+    head, worker = types[values["head_node_type"]], types["worker"]
+    assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
+    assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
+    assert values["docker"]["image"] == IMAGE
+    assert all("RAY_AUTH_MODE=token" in values[f"{name}_start_ray_commands"][-1] for name in ("head", "worker"))
+
+
+def _locked(name: str) -> dict[str, str]:
+    """Version by package of a locked file, of which every line is checked."""
+    found: dict[str, str] = {}
+    package = ""
+    for line in (DEPLOY / name).read_text().splitlines():
+        if match := re.fullmatch(r"(\S+)==(\S+) \\", line):
+            package = canonicalize_name(match[1])
+            found[package] = match[2]
+        elif not line.startswith("#"):
+            assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line), line
+    return found
+
+
+def test_the_locked_requirements_are_those_of_the_project() -> None:
+    """`make lock` after a change of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["ffmpeg"]]
+    for name, requirements in (("requirements.lock", wanted), ("build.lock", project["build-system"]["requires"])):
+        locked = _locked(name)
+        for requirement in map(Requirement, requirements):
+            version = locked[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(Version(version)), f"{requirement} is locked at {version}: make lock"
+
+
+def _stages(text: str) -> list[list[tuple[str, str]]]:
+    """Instructions of each stage of a Dockerfile, with their words."""
+    joined = re.sub(r"\\\n\s*", " ", re.sub(r"^\s*#.*\n", "", text, flags=re.M))
+    stages: list[list[tuple[str, str]]] = []
+    for line in filter(None, joined.splitlines()):
+        instruction, _, rest = line.partition(" ")
+        if instruction == "FROM":
+            stages.append([])
+        stages[-1].append((instruction, rest))
+    return stages
+
+
+def test_dockerfile() -> None:
+    """The rules of hadolint that matter here, and ours: small, locked, not root, no network but registries."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    build, last = _stages(text)
+    known = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "ENTRYPOINT", "CMD"}
+    assert {instruction for instruction, _ in [*build, *last]} <= known
+    images = {rest.split()[0] for instruction, rest in [*build, *last] if instruction == "FROM"}
+    (image,) = images
+    assert re.fullmatch(r"python:3\.\d+-slim", image), "one base, with a tag, small"
+    assert f'PYTHON = "{image.split(":")[1].removesuffix("-slim")}"' in (DEPLOY / "lock.py").read_text()
+    assert not re.search(r"\b(curl|wget|git|apt-get|sudo)\b", "".join(rest for _, rest in [*build, *last]))
+    for instruction, rest in [*build, *last]:
+        for install in re.findall(r"pip install [^&]*", rest) if instruction == "RUN" else ():
+            assert "--require-hashes" in install or "--no-index" in install, install
+            assert "--no-cache-dir" in install, install
+        if instruction == "COPY" and "--from" not in rest:
+            for name in rest.split()[:-1]:
+                assert (ROOT / name).exists(), name
+                assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines(), name
+        if instruction == "WORKDIR":
+            assert rest.startswith("/")
+    assert [rest for instruction, rest in last if instruction == "USER"] == ["1000"]
+    assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"
+    assert ("ENTRYPOINT", '["swsdist"]') in last
+    assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*", "nothing else gets into the image"

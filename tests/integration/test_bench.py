@@ -1,0 +1,198 @@
+"""A benchmark of the small corpus from end to end, what is kept of it, and what two results say of each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdist
+from swsdist.bench.compare import as_json as comparison_json
+from swsdist.bench.compare import compared, comparison_lines
+from swsdist.bench.measure import Measured
+from swsdist.bench.page import text_lines, write_page
+from swsdist.bench.points import Point, config_at, multiplied, points_of
+from swsdist.bench.results import Plan, Results, go, read, settings_of
+from swsdist.bench.statistics import mean, ratio, strong, weak
+from swsdist.config import load_config
+from swsdist.errors import IncompleteError, UserError
+
+
+def here(path: Path) -> None:
+    """Run a config in this process, where a process of its own is not the point."""
+    swsdist.run(path)
+
+
+def test_points_are_in_random_order_and_each_comes_once() -> None:
+    found = points_of([1, 2, 4], [1, 2], 3, seed=1)
+    assert sorted(found) == [Point(w, x, r) for w in (1, 2, 4) for x in (1, 2) for r in range(3)]
+    assert found == points_of([1, 2, 4], [1, 2], 3, seed=1)
+    assert found != points_of([1, 2, 4], [1, 2], 3, seed=2)
+    assert [one.repeat for one in found] == [0] * 6 + [1] * 6 + [2] * 6
+    for wrong in ([], [0], [2, 2]):
+        with pytest.raises(UserError, match="--workers"):
+            points_of(wrong, [1], 1, 0)
+
+
+def test_data_are_multiplied_by_name_alone(scene: Any) -> None:
+    config = load_config(scene.config)
+    table = multiplied(config, 3)
+    names = table["doc_id"].to_pylist()
+    assert len(names) == len(set(names)) == 24
+    assert names[0] == "d001"
+    assert names[8] == "d001~1"
+    assert len(set(table["path"].to_pylist())) == 8
+    with pytest.raises(UserError, match="a serial run has one worker"):
+        config_at(config, Point(2, 1, 0), scene.folder)
+
+
+@pytest.mark.slow
+def test_from_end_to_end(scene: Any) -> None:
+    config, folder = load_config(scene.config), scene.folder / "bench"
+    told: list[str] = []
+    plan = Plan([1], [1, 2], 1)
+    results = go(config, folder, plan, told.append, here)
+    assert [one.point for one in results.measured] == [Point(1, 1, 0), Point(1, 2, 0)]
+    assert told[0].startswith("warm-up: 1 worker, 1 times the data")
+    once, twice = (one.figures for one in results.measured)
+    assert once["audio_s"] is not None
+    assert twice["audio_s"] == pytest.approx(2 * once["audio_s"])
+    assert twice["query_s"] == once["query_s"]
+    for name in ("isf", "ssf", "pmu_index_gb", "pmu_search_gb", "pl", "wall_s", "index_wall_s", "search_wall_s"):
+        assert (once[name] or 0) > 0
+    assert not (folder / "runs" / "w1-x1-r0").exists()
+    assert results.measured[0].forecast.keys() == {"w1-x1", "w1-x2"}
+    # Of the very run that it was told from, the forecast is what was measured.
+    assert results.measured[0].forecast["w1-x1"] == pytest.approx(once["wall_s"], rel=0.25)
+
+    write_page(results, folder)
+    page = (folder / "bench.html").read_text("utf-8")
+    assert "<svg" in page
+    assert "measured once" in page
+    assert "Forecasts from the first point" in "\n".join(text_lines(results))
+    assert read(str(folder)) == results
+    values = json.loads((folder / "bench.json").read_text("utf-8"))
+    assert values["schema"] == "swsdist-bench/1"
+    assert [row["times"] for row in values["figures"]["isf"]] == [1, 2]
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(path)
+
+    assert go(config, folder, plan, told.append, refuse) == results  # all is there
+    with pytest.raises(AssertionError, match="w1-x1-r1"):
+        go(config, folder, Plan([1], [1], 2), told.append, refuse)  # only what is new
+    other = load_config(scene.config, ["reduce.overlap=0.3"])
+    with pytest.raises(UserError, match="another config"):
+        go(other, folder, plan, told.append, refuse)
+
+
+@pytest.mark.ray
+def test_with_workers_on_a_cluster(scene: Any, cluster: Any) -> None:
+    config = load_config(scene.config, cluster.sets)
+    results = go(config, scene.folder / "bench", Plan([1, 2], [1], 1), lambda line: None, here)
+    assert [one.point.workers for one in results.measured] == [1, 2]
+    assert all(one.figures["start_s"] for one in results.measured)
+    assert [(one.workers, one.times) for one in strong(results.values("wall_s"))] == [(2, 1)]
+    assert results.forecasts().keys() == {(1, 1), (2, 1)}
+
+
+def test_a_run_that_fails_is_told(scene: Any) -> None:
+    config = load_config(scene.config)
+    broken = config.model_copy(update={"corpus": config.corpus.model_copy(update={"queries": "/gone.csv"})})
+    with pytest.raises(IncompleteError, match=r"gone\.csv"):
+        go(broken, scene.folder / "bench", Plan([1], [1], 1), lambda line: None)
+
+
+def measured(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measured:
+    hardware = [{"nodes": 1, "brand": "x", "cpu": "Chip", "cores": 64, "clock_ghz": 3, "ram_gb": 8, "os": "L"}]
+    values: dict[str, float | None] = {"wall_s": wall, **figures}
+    return Measured(
+        Point(workers, times, repeat), 0, values, {"w1-x1": 100.0, "w2-x1": 55.0}, hardware, {"numpy": "2"}, 0.1
+    )
+
+
+def results(*all_of: Measured, config: str = "a: 1\n") -> Results:
+    return Results("s", config, "1", None, all_of)
+
+
+def test_scaling_by_hand() -> None:
+    walls = {(1, 1): [100.0, 100.0], (2, 1): [50.0, 50.0], (4, 1): [40.0], (2, 2): [110.0], (4, 4): [125.0]}
+    found = {(one.workers, one.times): one for one in strong(walls)}
+    assert found.keys() == {(2, 1), (4, 1)}
+    assert found[2, 1].speedup.value == pytest.approx(2)
+    assert found[4, 1].efficiency.value == pytest.approx(2.5 / 4)
+    assert {(one.workers, one.times): round(one.efficiency.value, 4) for one in weak(walls)} == {
+        (2, 2): round(100 / 110, 4),
+        (4, 4): 0.8,
+    }
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    import numpy as np
+    from scipy.stats import t, ttest_ind
+
+    first, second = [10.0, 11.0, 12.5, 9.0], [8.0, 8.5, 9.5]
+    logs = np.log(first)
+    low, high = t.interval(0.95, 3, logs.mean(), logs.std(ddof=1) / 2)
+    found = mean(first)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(np.exp(low)), pytest.approx(np.exp(high)))
+    told, known = ratio(first, second), ttest_ind(np.log(first), np.log(second), equal_var=False)
+    assert told is not None
+    assert told.p == pytest.approx(known.pvalue)
+    interval = known.confidence_interval(0.95)
+    assert (told.low, told.high) == (pytest.approx(np.exp(interval.low)), pytest.approx(np.exp(interval.high)))
+    assert mean([1.0]) == (pytest.approx(1.0), None, None, 1)
+    assert mean([0.0, 1.0]) is None
+    assert ratio([], [1.0]) is None
+
+
+def test_two_results_beside_each_other() -> None:
+    before = results(*(measured(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5))))
+    after = results(*(measured(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5))))
+    told = compared(before, after)
+    found = {one.figure: one for one in told.differences}
+    assert found["wall_s"].beyond_noise
+    assert found["wall_s"].ratio.value == pytest.approx(0.8, abs=0.01)
+    assert found["isf"].beyond_noise is False
+    assert told.notices == ()
+    lines = comparison_lines(told)
+    assert lines[0].startswith("wall_s at 1 worker(s), 1 times the data: 0.8002 times [")
+    assert lines[0].endswith("beyond noise")
+    assert json.loads(comparison_json(told))["differences"][0]["beyond_noise"] is True
+
+
+def test_what_is_not_alike_is_told() -> None:
+    before = results(measured(1, 1, 0, 100.0))
+    chip = [{**before.measured[0].hardware[0], "cpu": "Other"}]
+    one = measured(1, 1, 0, 50.0)._replace(hardware=chip, versions={"numpy": "3"})
+    more = measured(2, 1, 0, 30.0)._replace(hardware=chip, versions={"numpy": "3"})
+    after = results(one, more, config="a: 2\n")
+    told = compared(before, after)
+    assert [one.beyond_noise for one in told.differences] == [None]
+    said = "\n".join(told.notices)
+    assert "the hardware differs: Chip" in said
+    assert "numpy 2 against 3" in said
+    assert "only the second config says: a: 2" in said
+    assert "only one of them has 2 worker(s) at 1 times the data" in said
+
+
+def test_forecasts_stand_beside_measurements() -> None:
+    found = results(measured(1, 1, 0, 100.0), measured(2, 1, 0, 50.0))
+    assert found.forecasts() == {(1, 1): [100.0], (2, 1): [55.0]}
+    assert "1.1" in "\n".join(text_lines(found))
+
+
+def test_settings_are_of_the_work_alone(scene: Any) -> None:
+    config = load_config(scene.config)
+    assert settings_of(config) == settings_of(load_config(scene.config, ["executor.workers=3", "run=/elsewhere"]))
+    assert settings_of(config) != settings_of(load_config(scene.config, ["search.distance=euclidean"]))
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": "swsdist-bench/0"}', "[1]"])
+def test_what_is_no_result(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bench.json").write_text(text)
+    with pytest.raises(UserError, match="no results of a benchmark"):
+        read(str(tmp_path))

@@ -1,0 +1,266 @@
+"""A run is looked at, cancelled and cleaned up by its folder alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+from commands import expecting, in_this_process
+
+from swsdist.accounts.journal import Journal
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline import lock
+from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.operation import cancelling, readers, standing
+from swsdist.pipeline.operation.cleaning import clean
+from swsdist.pipeline.operation.events import EVENTS, Follower
+
+SHARDS = ("index.shards=7", "reduce.buckets=5")
+SLOW = ("features.name=saboteur",)
+
+swsdist = expecting(in_this_process)
+
+
+def events_of(run: Path) -> list[dict[str, Any]]:
+    return list(Follower(Folder(str(run))).new())
+
+
+def test_events_tell_a_run_from_its_first_to_its_last(scene: Any, tmp_path: Path) -> None:
+    """In the run folder and in the file that was asked for, with the fields that the schema has."""
+    done = scene.go(*SHARDS, flags=("--events", str(tmp_path / "events.jsonl")))
+    assert done.returncode == 0, done.stderr
+    told = events_of(scene.folder / "run")
+    assert told == [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [told[0]["event"], told[-1]["event"], told[-1]["state"]] == ["run-begun", "run-ended", "done"]
+    for line in told:
+        assert set(line) == {"event", "t", "run", *EVENTS[line["event"]]}
+    ended = {line["task"] for line in told if line["event"] == "task-ended"}
+    assert ended == {name.rpartition("-")[2] for name in scene.receipts()}
+    stages = [line["stage"] for line in told if line["event"] == "stage-begun"]
+    assert stages == [line["stage"] for line in told if line["event"] == "stage-ended"]
+    again = scene.go(*SHARDS, flags=("--events", "-"))
+    assert [json.loads(line)["event"] for line in again.stdout.splitlines()] == ["run-begun", "run-ended"]
+    assert events_of(scene.folder / "run") == told, "nothing was left to do, and nothing was written"
+
+
+def test_retries_and_failures_are_told(scene: Any) -> None:
+    length = soundfile.info(next((scene.corpus / "audio").glob("d003.*"))).frames
+    scene.sabotage(how="system", samples=[length])
+    done = scene.go("executor.attempts=2", *SLOW, *SHARDS)
+    assert done.returncode == 4, done.stderr
+    told = events_of(scene.folder / "run")
+    assert [line["attempt"] for line in told if line["event"] == "task-retried"] == [1]
+    (failed,) = (line for line in told if line["event"] == "task-failed")
+    assert failed["attempts"] == 2
+    assert "sabotaged disk" in failed["message"]
+    assert told[-1]["state"] == "incomplete"
+    found = status(Folder(str(scene.folder / "run")))
+    assert (found.state, found.ended) == ("incomplete", f"incomplete: {told[-1]['message']}")
+
+
+def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the driver's word and the ends of journals."""
+    scene.sabotage(seconds=0.5)
+    process = scene.start(*SLOW, *SHARDS)
+    run = Folder(str(scene.folder / "run"))
+    try:
+        scene.wait(
+            lambda: any(one.done for one in (standing.read(run) or standing.Standing("", "", 0)).stages), process
+        )
+        read: list[str] = []
+        whole = Folder.read_bytes
+        monkeypatch.setattr(Folder, "read_bytes", lambda self, name: read.append(name) or whole(self, name))
+        found = status(run)
+        monkeypatch.undo()
+        assert found.state == "running"
+        assert {*read} <= {"lock.json", "status.json"}
+        assert found.stages[0].stage == "index"
+        assert 0 < found.stages[0].done <= 7 == found.stages[0].tasks
+        assert [one.role for one in found.processes] == ["driver"]
+        assert found.eta_s is not None
+    finally:
+        process.kill()
+        process.communicate()
+    assert status(run).state == "died"
+
+
+def test_a_long_journal_is_read_from_its_end(tmp_path: Path) -> None:
+    """Some more where the present task began long ago."""
+    from swsdist.pipeline.inspection import status as module
+
+    run = Folder(str(tmp_path))
+    journal = Journal(run, "worker")
+    journal.write("begin", stage="search", phase="search", fingerprint="abc")
+    with (tmp_path / journal.name).open("a") as file:
+        file.writelines(
+            '{"event": "sample", "t": 1.0, "cpu": 1.0, "phase": "search", "pss": 1000}\n' for _ in range(9000)
+        )
+    journal.close = lambda: None  # type: ignore[method-assign]
+    lines = module._end(run, journal.name, None)
+    assert module._process(lines).stage == "search"
+    assert lines[0]["event"] == "open"
+
+
+@pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
+def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: str) -> None:
+    """The driver ends within seconds, keeps what it has, says so, and the next one goes on to the same bytes."""
+    scene.sabotage(seconds=0.6)
+    sets = (f"executor.kind={kind}", "executor.workers=2", *SLOW, *SHARDS)
+    process = scene.start(*sets)
+    scene.wait(lambda: len(scene.receipts()) >= 2, process)
+    clock = time.monotonic()
+    assert swsdist("cancel", str(scene.folder / "run")).out == "cancelled\n"
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - clock < 15
+    assert process.returncode == 143, err
+    assert "cancelled from " in err
+    assert "Traceback" not in out + err
+    run = Folder(str(scene.folder / "run"))
+    assert status(run).state == "cancelled"
+    assert not run.exists("lock.json")
+    assert not run.exists("cancel.json")
+    assert events_of(scene.folder / "run")[-1]["state"] == "cancelled"
+    assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
+    scene.wait(lambda: not ray_left.processes(), seconds=20)
+    receipts = scene.receipts()
+    assert 2 <= len(receipts) < 30
+    scene.sabotage(seconds=0.0)
+    last = scene.go(*SLOW, *SHARDS)
+    assert last.returncode == 0, last.stderr
+    assert scene.digest() == undisturbed
+    assert receipts.items() <= scene.receipts().items()
+    assert status(run).state == "done"
+
+
+def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
+    scene.run()
+    run = Folder(str(scene.folder / "run"))
+    assert "no process works here" in swsdist("cancel", str(scene.folder / "run"), code=2).err
+    run.write_bytes(cancelling.NAME, json.dumps({"token": "an earlier one", "host": "h", "t": 0.0}).encode())
+    assert cancelling.requested(run, "mine") is None
+    scene.run("reduce.buckets=3")
+
+
+@pytest.mark.ray
+def test_sigterm_ends_within_ten_seconds_though_a_task_is_long(scene: Any, ray_left: Any) -> None:
+    """The workers are in the midst of a task of a minute."""
+    scene.sabotage(seconds=60.0)
+    process = scene.start("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
+    begun = lambda: [lines for lines in scene.journals() if lines[0]["role"] == "worker" and lines[-1].get("phase")]  # noqa: E731
+    scene.wait(begun, process)
+    clock = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - clock < 10
+    assert process.returncode == 143, err
+    scene.wait(lambda: not ray_left.processes(), seconds=10)
+    assert not ray_left.folders()
+    assert events_of(scene.folder / "run")[-1]["state"] == "terminated"
+    assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
+
+
+def test_follow_tells_a_run_to_its_end(scene: Any) -> None:
+    scene.sabotage(seconds=0.3)
+    process = scene.start(*SLOW, *SHARDS)
+    run = str(scene.folder / "run")
+    scene.wait(lambda: standing.read(Folder(run)), process)
+    shown = swsdist("status", run, "--follow", "--every", "0.2").out
+    process.communicate()
+    assert "index           7 of 7 tasks" in shown
+    assert shown.endswith("the run ended: done\ndone\n")
+    told = swsdist("status", run, "--follow", "--json").out
+    assert [json.loads(line) for line in told.splitlines()] == events_of(scene.folder / "run")
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_clean_removes_what_no_plan_names(scene: Any) -> None:
+    scene.run(*SHARDS)
+    before, digest = files(scene.folder / "run"), scene.digest()
+    scene.run("reduce.buckets=3", "index.shards=7")
+    place = scene.folder / "run"
+    after = files(place)
+    assert scene.digest() == digest
+    shown = swsdist("clean", str(place), "--dry-run").out
+    assert files(place) == after
+    assert "no plan names it" in shown
+    swsdist("clean", str(place))
+    assert scene.digest() == digest
+    left = files(place)
+    assert len(left & before) > 5, "what both name stays"
+    tables = {name for name in after - left if name.startswith("tables/")}
+    assert {name for name in tables if name.startswith("tables/detections/")}
+    assert not {name for name in left if name.startswith("receipts/")} - after
+    assert scene.run("reduce.buckets=3", "index.shards=7").outcome.did == 0, "nothing that is needed is gone"
+    assert clean(Folder(str(place)), 1.0, dry=True)[0] == []
+
+
+def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
+    scene.go(*SHARDS, command="search")
+    found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
+    assert found == []
+    assert [one.why for one in kept] == ["the run has not come to its end, and may go on with any of its tables"]
+
+
+def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
+    scene.run()
+    run = scene.folder / "run"
+    (run / ".tmp").mkdir(exist_ok=True)
+    for name, age in (("old.parquet", 7200), ("new.parquet", 60)):
+        (run / ".tmp" / name).write_bytes(b"half")
+        os.utime(run / ".tmp" / name, (time.time() - age, time.time() - age))
+    gone = {**lock.Lock(Folder(str(run))).identity(), "pid": 2**22 - 1, "born": 1, "t": time.time()}
+    (run / "lock.json").write_text(json.dumps(gone))
+    (run / "cancel.json").write_text("{}")
+    (run / "store" / "readers").mkdir()
+    (run / "store" / "readers" / "x.json").write_text(json.dumps(gone))
+    names = {one.name for one in clean(Folder(str(run)), 1.0, dry=False)[0]}
+    assert names == {".tmp/old.parquet", "lock.json", "cancel.json", "readers/x.json"}
+    assert (run / ".tmp" / "new.parquet").exists()
+    assert not (run / "lock.json").exists()
+
+
+def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
+    """A run that searches a store marks it; until it has ended, or died, earlier states of the store stay."""
+    own_corpus.select(*range(1, 7))
+    own_corpus.run("index.shards=3")
+    own_corpus.select(*range(1, 6))
+    own_corpus.run("index.shards=3")
+    store = own_corpus.folder / "run" / "store"
+    folder = Folder(str(store))
+    other = {**lock.Lock(folder).identity(), "pid": 1, "born": lock._born(1), "t": time.time()}
+    (store / "readers").mkdir()
+    (store / "readers" / "other.json").write_text(json.dumps(other))
+    assert [one["pid"] for one in readers.living(folder)] == [1]
+    found, kept = clean(folder, 0.0, dry=True)
+    assert found == []
+    assert "process 1 on" in kept[0].why
+    shards = files(store / "shards")
+    told = swsdist("store", "compact", str(store)).out
+    assert "a run reads the store" in told
+    assert shards < files(store / "shards")
+    (store / "readers" / "other.json").unlink()
+    own_corpus.run("index.shards=3")  # else the run beside the store names the state before
+    assert clean(folder, 1.0, dry=True)[0] == [], "it changed just now"
+    swsdist("clean", str(store), "--older", "0")
+    assert not shards & files(store / "shards")
+    assert swsdist("store", "check", str(store)).code == 0
+
+
+def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
+    scene.run(*SHARDS)
+    scene.sabotage(seconds=0.5)
+    process = scene.start(*SLOW, *SHARDS, run="other")
+    store = Folder(str(scene.folder / "other" / "store"))
+    scene.wait(lambda: readers.living(store), process)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not (scene.folder / "other" / "store" / "readers").exists()

@@ -1,0 +1,191 @@
+"""Journals as records: packed, read one at a time, put to S3 once; and what the costs make of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from swsdist.accounts.costs import Costs
+from swsdist.accounts.journal import Journal, read_journals
+from swsdist.accounts.records import NAME, pack, records, table_of
+from swsdist.accounts.seconds import Seconds
+from swsdist.io.filesystem import Folder
+from swsdist.types import ACCOUNTS, NODES
+
+HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}
+
+
+class Spent(NamedTuple):
+    cpu: float
+    bytes_read: int = 100
+    bytes_written: int = 10
+
+
+class Receipt(NamedTuple):
+    fingerprint: str
+    stage: str
+    work: float
+    host: str
+    pid: int
+    started: float
+    cost: Spent
+
+
+def _lines(host: str, pid: int, *events: tuple[str, float, float, dict[str, Any]], role: str = "worker") -> str:
+    told = [("open", 0.0, 1.0, {"role": role, "host": host, "pid": pid, "hardware": HARDWARE, "earlier": 0.0}), *events]
+    return "".join(json.dumps({"t": t, "event": event, "cpu": cpu, **more}) + "\n" for event, t, cpu, more in told)
+
+
+def _task(name: str, stage: str = "search") -> dict[str, Any]:
+    return {"stage": stage, "phase": "search", "fingerprint": name}
+
+
+def _two_nodes(folder: Path) -> list[Receipt]:
+    """Two workers on node a, one on b that is killed at its second task, which a does again."""
+    place = folder / "accounts"
+    place.mkdir()
+    memory = [("sample", t, 1.0 + t, {"pss": 100}) for t in (1.0, 2.0, 3.0)]
+    first = [("warm", 0.5, 1.5, {"stage": "search", "spent": 0.5}), ("begin", 1.0, 2.0, _task("x"))]
+    ended = [("end", 3.0, 4.5, _task("x")), ("close", 6.0, 5.0, {})]
+    (place / "worker-a-1-00000001.jsonl").write_text(_lines("a", 1, *first, *memory, *ended))
+    second = [("begin", 2.0, 1.0, _task("y")), ("sample", 2.5, 2.0, {"pss": 50}), ("sample", 4.2, 3.0, {"pss": 70})]
+    ended = [("end", 4.5, 3.0, _task("y")), ("begin", 4.5, 3.0, _task("z")), ("end", 5.5, 4.0, _task("z"))]
+    (place / "worker-a-2-00000002.jsonl").write_text(_lines("a", 2, *second, *ended, ("close", 6.0, 4.0, {})))
+    killed = [("begin", 1.0, 1.0, _task("z")), ("sample", 2.0, 3.0, {"pss": 500})]
+    (place / "worker-b-1-00000003.jsonl").write_text(_lines("b", 1, *killed) + '{"t": 3.0, "event": "sam')
+    return [
+        Receipt("x", "search", 2.0, "a", 1, 1.0, Spent(2.4)),
+        Receipt("y", "search", 1.0, "a", 2, 2.0, Spent(2.0)),
+        Receipt("z", "search", 1.0, "a", 2, 4.5, Spent(1.0)),
+    ]
+
+
+def _check(costs: Costs) -> None:
+    assert costs.repeated() == 2.0, "what b had used when it last wrote"
+    assert costs.warm_up() == 1.0 + 0.5 + 1.0 + 1.0
+    # In second 2 one says 100 and the other 50; the latter holds through second 3.
+    assert costs.peaks("search") == {"a": 150}
+    rows = {(row["node"], row["stage"]): row for row in costs.table().to_pylist()}
+    assert set(rows) - {("c", None)} == {("a", "search"), ("a", None), ("b", "search"), ("b", None)}
+    whole = rows["a", None]
+    assert whole["tasks"] == 3
+    assert whole["useful_cpu_s"] == pytest.approx(5.4)
+    assert whole["warm_up_cpu_s"] == 2.5
+    assert whole["bytes_read"] == 300
+    # Every CPU second of both processes is somewhere: 5.0 and 4.0.
+    assert sum(whole[f"{kind}_cpu_s"] for kind in ("useful", "repeated", "warm_up", "other")) == pytest.approx(9.0)
+    assert whole["idle_s"] == pytest.approx(6 - 2 + 6 - 3.5)
+    assert rows["b", "search"]["repeated_cpu_s"] == 2.0
+    assert rows["b", None]["tasks"] == 0
+
+
+def test_costs_of_journals_and_of_what_they_are_packed_into(tmp_path: Path) -> None:
+    receipts = _two_nodes(tmp_path)
+    folder = Folder(str(tmp_path))
+    before = read_journals(folder)
+    _check(Costs(records(folder), receipts))
+    pack(folder)
+    assert list((tmp_path / "accounts").iterdir()) == [], "the process that was killed has said nothing for long"
+    assert pq.ParquetFile(tmp_path / NAME).num_row_groups == 3
+    assert read_journals(folder) == before
+    _check(Costs(records(folder), receipts))
+    # A later run adds its own; what was packed, and could not be removed, counts once.
+    (tmp_path / "accounts/worker-a-1-00000001.jsonl").write_text(_lines("a", 1, ("close", 6.0, 5.0, {})))
+    (tmp_path / "accounts/worker-c-1-00000004.jsonl").write_text(_lines("c", 1, ("close", 6.0, 5.0, {})))
+    pack(folder)
+    assert read_journals(folder)[:-1] == before
+    _check(Costs(records(folder), receipts))
+    assert Costs(records(folder), receipts).table().schema.equals(NODES)
+
+
+def test_a_process_that_may_still_write_is_not_packed(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    journal = Journal(folder, "worker")
+    pack(folder)
+    assert (tmp_path / journal.name).exists()
+    assert not (tmp_path / NAME).exists()
+    journal.write("died", pid=1, lost=["a"], message="gone")
+    journal.close()
+    pack(folder)
+    assert not (tmp_path / journal.name).exists()
+    (lines,) = read_journals(folder)
+    assert [line["event"] for line in lines if line["event"] != "sample"] == ["open", "died", "close"]
+    died = next(line for line in lines if line["event"] == "died")
+    assert (died["pid"], died["lost"], died["message"]) == (1, ["a"], "gone")  # type: ignore[typeddict-item]
+
+
+def test_a_broken_line_ends_a_journal() -> None:
+    whole = _lines("a", 1, ("sample", 1.0, 2.0, {"pss": 3}))
+    for end in ("", '{"t": 2.0, "ev', '{"t": 2.0, "event": "sample", "cpu": tru}\n', "\x00\x00\n"):
+        table = table_of("worker-a-1-0", (whole + end).encode())
+        assert table is not None
+        assert table.num_rows == 2
+        assert table.schema.equals(ACCOUNTS)
+    assert table_of("x", b'{"t": 1.0, "event": "close", "cpu": 1.0}\n') is None
+    assert table_of("x", b"") is None
+
+
+class Bucket:
+    """Stands for S3: what a journal puts."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.bytes = self.puts = 0
+
+    def local(self, name: str) -> None:
+        """It is none."""
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """A put."""
+        self.objects[name] = data
+        self.bytes, self.puts = self.bytes + len(data), self.puts + 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that go by when a test says so."""
+    now = [0.0]
+    monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_bytes_put_to_s3_grow_as_the_journal_does(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four hours of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
+    monkeypatch.setattr(Journal, "_sample", lambda self: None)
+    put = []
+    for hours in (1, 4):
+        bucket: Any = Bucket()
+        journal = Journal(bucket, "worker", "node")
+        for second in range(hours * 3600):
+            clock[0] += 1
+            if second % 10 == 0:
+                journal.write("begin", stage="search", phase="search", fingerprint="f" * 32)
+            journal.write("sample", phase="search", pss=300_000_000, fingerprint="f" * 32, part=0.5)
+            if second % 10 == 9:
+                journal.write("end", stage="search", fingerprint="f" * 32)
+        journal.close()
+        whole = b"".join(bucket.objects[name] for name in sorted(bucket.objects))
+        table = table_of("worker-node-1-0", whole)
+        assert table is not None
+        assert table.num_rows == hours * (3600 + 720) + 3
+        assert bucket.puts <= hours * 360 + 5
+        assert bucket.bytes < 15 * len(whole)
+        put.append(bucket.bytes / hours)
+    assert put[1] == pytest.approx(put[0], rel=0.2)
+
+
+def test_a_process_counts_with_what_it_last_said() -> None:
+    seconds = Seconds()
+    none = np.zeros(2, np.int64)
+    seconds.add(np.array([0.5, 20.2]), np.array([7, 9]), none)
+    seconds.add(np.array([3.0, 4.9]), np.array([100, 200]), none)
+    assert seconds.peak([(4.0, 4.0)]) == 207
+    assert seconds.peak([(5.0, 6.0)]) is None, "five seconds after it last spoke a process is gone"
+    assert seconds.peak([(0.0, 3.2), (20.0, 20.5)]) == 107
+    assert seconds.gpu_peak([(0.0, 30.0)]) is None
+    assert [value for _, value in seconds.drawn(2)] == [207, 9]

@@ -1,0 +1,133 @@
+"""Small files that say they are large, or are packed so, do not fill the memory; and no file leads to another."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from swsdist.errors import DataError, StoreError
+from swsdist.features.fitting.files import read_totals
+from swsdist.features.model import Model, load_model
+from swsdist.io.filesystem import Folder
+from swsdist.io.frames import hdf5, numpy_files
+from swsdist.io.frames.archive import find_items, read_item
+from swsdist.methods.first_pass.quantised import POSTINGS, _places
+
+#: Numbers that no machine has room for.
+MANY = 1 << 50
+
+
+def lying(shape: tuple[int, ...]) -> bytes:
+    """A .npy whose header says more than follows."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return out.getvalue() + bytes(40)
+
+
+def npz(place: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return place
+
+
+def _npz(place: Path) -> Path:
+    return npz(place / "x.npz", {"a.npy": lying((MANY, 1))})
+
+
+def _ark(place: Path) -> Path:
+    head = b"a \0BFM " + struct.pack("<bibi", 4, 1 << 30, 4, 1 << 20)
+    (place / "x.ark").write_bytes(head + bytes(1000))
+    (place / "x.scp").write_text(f"a {place}/x.ark:2\n")
+    return place / "x.scp"
+
+
+def _external(place: Path) -> Path:
+    """Raw numbers of another file."""
+    (place / "secret").write_bytes(bytes(range(80)))
+    with h5py.File(place / "x.h5", "w") as file:
+        file.create_dataset("a", (10, 2), "<f4", external=[(str(place / "secret"), 0, 80)])
+    return place / "x.h5"
+
+
+def _virtual(place: Path) -> Path:
+    with h5py.File(place / "other.h5", "w") as file:
+        file["b"] = np.ones((10, 2), "f4")
+    layout = h5py.VirtualLayout((10, 2), "f4")
+    layout[:] = h5py.VirtualSource(str(place / "other.h5"), "b", (10, 2))
+    with h5py.File(place / "x.h5", "w") as file:
+        file.create_virtual_dataset("a", layout)
+    return place / "x.h5"
+
+
+def _empty(place: Path) -> Path:
+    """Chunks that were never written take no room, and are zeros when they are read."""
+    with h5py.File(place / "x.h5", "w") as file:
+        file.create_dataset("a", (1 << 40, 8), "<f4", chunks=(1000, 8))
+    return place / "x.h5"
+
+
+@pytest.mark.parametrize("make", [_npz, _ark, _external, _virtual, _empty])
+def test_given_frames(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    item = find_items(str(make(tmp_path)))["a"]
+    with pytest.raises(DataError, match=r"damaged or cut off") as caught:
+        read_item(item)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_npy_on_s3(s3: object, tmp_path: Path) -> None:
+    folder = Folder(f"s3://{s3.bucket}/bounded", s3.storage)  # type: ignore[attr-defined]
+    folder.write_bytes("a.npy", lying((MANY, 1)))
+    item = find_items(folder.root, storage=folder.storage)["a"]
+    with pytest.raises(DataError, match="damaged"):
+        read_item(item, folder.storage)
+
+
+def test_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros: a thousand to one; with the bound taken down from 256 MiB to 1 MiB."""
+    frames = np.zeros((1 << 16, 8), "f4")
+    np.savez_compressed(tmp_path / "x.npz", a=frames)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a", data=frames, compression="gzip")
+    for name in ("x.npz", "x.h5"):
+        assert np.array_equal(read_item(find_items(str(tmp_path / name))["a"])[0], frames)
+    monkeypatch.setattr(numpy_files, "_FREE", 1 << 20)
+    monkeypatch.setattr(hdf5, "_FREE", 1 << 20)
+    for name in ("x.npz", "x.h5"):
+        (tmp_path / name).rename(tmp_path / f"again-{name}")  # it is not open
+        with pytest.raises(DataError, match="unpacked"):
+            read_item(find_items(str(tmp_path / f"again-{name}"))["a"])
+
+
+def test_models_and_totals(tmp_path: Path) -> None:
+    Model("m", 1, {"x": np.ones(3)}, {}).save(Folder(str(tmp_path)), "m.npz")
+    members = {"x.npy": lying((MANY,))}
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        members |= {name: archive.read(name) for name in archive.namelist() if name != "x.npy"}
+    npz(tmp_path / "m.npz", members)
+    with pytest.raises(DataError, match="by its header"):
+        load_model(Folder(str(tmp_path)), "m.npz")
+    with (tmp_path / "m.npz").open("rb") as file, pytest.raises(ValueError, match="by its header"):
+        read_totals(file)
+
+
+@pytest.mark.parametrize(("document", "frame"), [(2, 0), (-1, 0), (0, 5), (1, -1), (0, 2**31 - 1)])
+def test_postings_of_other_documents(document: int, frame: int) -> None:
+    """Compiled code counts votes where they say, beyond the array too."""
+    lengths, start = np.array([5, 3]), np.array([2, 9])
+
+    def places(document: int, frame: int) -> list[int]:
+        columns = [pa.array([value], pa.int32()) for value in (0, document, frame)]
+        return _places(pa.Table.from_arrays(columns, schema=POSTINGS), lengths, start).tolist()
+
+    assert places(1, 2) == [11]
+    with pytest.raises(StoreError, match="do not have"):
+        places(document, frame)

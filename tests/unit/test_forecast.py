@@ -1,0 +1,204 @@
+"""The simulator on cases done by hand, and forecasts from receipts of which the answer is known."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+
+import numpy as np
+import pytest
+
+from swsdist.errors import UserError
+from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
+from swsdist.pipeline.forecast.costs import StepCost, informed, line_of
+from swsdist.pipeline.forecast.forecast import forecast, loads_of, measured
+from swsdist.pipeline.forecast.simulator import Simulated, Simulator
+
+ONE = Rules(in_flight=1)
+
+
+def load(*seconds: float, name: str = "s", **values: object) -> Load:
+    jobs = [Job(f"{name}{k}", some, some) for k, some in enumerate(seconds)]
+    return Load(name, jobs, **values)  # type: ignore[arg-type]
+
+
+def simulate(loads: list[Load], rules: Rules = ONE, driver_task_s: float = 0.0, **cluster: object) -> Simulated:
+    given = {"kinds": (Kind(cpus=2),), "start_s": 0.0, **cluster}
+    return Simulator(Cluster(**given), rules, 1, driver_task_s).run(loads)  # type: ignore[arg-type]
+
+
+def test_two_workers_take_the_largest_first() -> None:
+    """7, 6, 5, 4, 3 on two: 7 + 4 | 6 + 5, then 3 after whichever ends first, both at 11: 14."""
+    found = simulate([load(3, 4, 5, 6, 7)])
+    assert found.wall == 14
+    assert found.busy == 25
+    assert found.steps[0].ideal == 12.5
+    assert found.steps[0].waiting == 1.5
+
+
+def test_tasks_in_flight_are_bound_to_their_worker() -> None:
+    """With two in flight, the first worker that is ready takes 10 and 3; the other takes 2 and 1, and is idle from 3 on."""
+    assert simulate([load(10, 3, 2, 1)], Rules(in_flight=2)).wall == 13
+    assert simulate([load(10, 3, 2, 1)], ONE).wall == 10
+
+
+def test_steps_wait_for_each_other_and_for_the_driver() -> None:
+    found = simulate([load(4, 1, name="a"), load(3, name="b", driver_s=2.0), load(5, name="c", in_driver=True)])
+    assert found.wall == 4 + 2 + 3 + 5
+    assert [step.driver for step in found.steps] == [0, 2, 5]
+
+
+def test_workers_start_and_leave_gaps() -> None:
+    """On one worker: ready at 10, two tasks of 2 s, half a second between them. It has its second task already."""
+    found = simulate([load(2, 2, gap_s=0.5)], Rules(in_flight=2), kinds=(Kind(cpus=1),), start_s=10.0)
+    assert found.wall == 14.5
+
+
+def test_the_driver_deals_with_one_answer_at_a_time() -> None:
+    """Four workers end at 1; the driver takes 0.5 s for each."""
+    assert simulate([load(1, 1, 1, 1)], driver_task_s=0.5, kinds=(Kind(cpus=4),)).wall == 3.0
+
+
+def test_faster_nodes_do_more() -> None:
+    """Eight tasks of 3 s: a worker three times as fast does six of them in 6 s, the other two."""
+    kinds = (Kind(cpus=1), Kind(cpus=1, speed=3.0))
+    assert simulate([load(*[3.0] * 8)], kinds=kinds).wall == 6
+
+
+def test_memory_bounds_the_workers_of_a_node() -> None:
+    assert Kind(cpus=16, memory_gb=10).workers(1, 4) == 2
+    assert Kind(cpus=16).workers(4, 1) == 4
+    with pytest.raises(UserError, match="no worker fits"):
+        simulate([load(1)], kinds=(Kind(cpus=4, memory_gb=0.5),))
+
+
+def test_transfers_share_what_there_is() -> None:
+    """100 MB each at 100 MB/s a node: the second begins while the first transfers, so it has half: 2 s, and 1 s of work."""
+    jobs = [Job("a", 2, 1, 100_000_000), Job("b", 1, 1, 100_000_000)]
+    assert simulate([Load("s", jobs)], node_mb_s=100.0).wall == 3
+    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0).wall == 2
+    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0, storage_mb_s=100.0).wall == 3
+
+
+def test_nodes_fail_and_their_work_is_done_again() -> None:
+    calm = simulate([load(*[600.0] * 40)], kinds=(Kind(10, 2),))
+    found = simulate([load(*[600.0] * 40)], kinds=(Kind(10, 2, mtbf_hours=0.5),), repair_s=60.0)
+    assert calm.failures == 0
+    assert found.failures > 0
+    assert found.failed == 0
+    assert found.wall > calm.wall
+    assert found.busy == pytest.approx(40 * 600 + found.lost)
+
+
+def test_no_worker_is_left() -> None:
+    """A node that lives a minute, work of an hour, and no replacement: everything fails, and the run ends."""
+    found = simulate(
+        [load(3600.0, 3600.0)], Rules(in_flight=1, actor_restarts=0), kinds=(Kind(cpus=2, mtbf_hours=1 / 60),)
+    )
+    assert found.failed == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"kinds": [{"cpu": 3}]}, "cpu: no such key"),
+        ({"kinds": [{"cpus": "many"}]}, "cpus is 'many'"),
+        ({"kinds": [{"cpus": 1.5}]}, "cpus is 1.5"),
+        ({"kinds": {"cpus": 1}}, "no list"),
+        ({"kinds": [{"nodes": 0}]}, "no such node"),
+        ({"start": 3}, "start: no such key"),
+        ({"start_s": -1}, "negative"),
+        ({"kinds": []}, "has nodes"),
+    ],
+)
+def test_a_cluster_that_cannot_be(values: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        cluster_of(values, "here")
+
+
+def test_a_cluster_from_a_file() -> None:
+    found = cluster_of({"start_s": 3, "kinds": [{"nodes": 2, "cpus": 4, "price": 1.5}, {"name": "gpu"}]}, "here")
+    assert found == Cluster((Kind(2, 4, price=1.5), Kind(name="gpu")), start_s=3)
+    assert found.nodes == 3
+    assert found.price == 3.0
+
+
+def test_a_line_through_receipts() -> None:
+    work = np.array([1.0, 2, 3, 4, 5, 6, 7, 8])
+    assert line_of(work, 3 + 2 * work) == (pytest.approx(3), pytest.approx(2))
+    assert line_of(work, 2 * work) == (pytest.approx(0, abs=1e-9), pytest.approx(2))
+    assert line_of(work[:3], 3 + 2 * work[:3]) == (0, pytest.approx(21 / 6))  # too few to tell
+    assert line_of(np.zeros(2), np.array([1.0, 3])) == (2, 0)
+    assert line_of(work, work[::-1].copy()) == (pytest.approx(4.5), 0)  # more work in less time: it does not matter
+
+
+def cost(name: str, work: list[float], **values: object) -> StepCost:
+    given: dict[str, object] = {
+        "unit": "s",
+        "fixed": 0.0,
+        "per_work": 0.01,
+        "factors": np.ones(1),
+        "walls": 0.01 * np.array(work),
+        "bytes_per_work": 0.0,
+        "driver_s": 0.0,
+        "gap_s": 0.0,
+        "cpu_s": 0.0,
+        "in_driver": False,
+        "with_hours": "larger",
+        "with_queries": "same",
+        **values,
+    }
+    return StepCost(name=name, work=np.array(work), **given)  # type: ignore[arg-type]
+
+
+def test_more_hours_make_more_tasks_or_larger_ones() -> None:
+    costs = [
+        cost("index", [3600.0, 1800.0], with_hours="more"),
+        cost("queries", [12.0], unit="examples", with_hours="same", with_queries="more"),
+        cost("search", [10.0, 5.0], unit="cells", with_hours="more", with_queries="more"),
+        cost("reduce", [8.0, 8.0], unit="candidates", with_queries="larger"),
+        cost("normalise", [8.0], unit="detections", with_hours="kept"),
+    ]
+    assert measured(costs) == (1.5, 12)
+    loads = {one.name: one for one in loads_of(costs, 4, 3, 1.5, 0)}
+    assert {name: (len(one.jobs), sum(job.work for job in one.jobs)) for name, one in loads.items()} == {
+        "index": (8, 4 * 5400),
+        "queries": (3, 36),
+        "search": (24, 4 * 3 * 15),
+        "reduce": (2, 4 * 3 * 16),
+        "normalise": (1, 1.5 * 8),
+    }
+    told = forecast(costs, Cluster((Kind(2, 1, price=3.0),), start_s=0.0), ONE, hours=6.0)
+    assert told.hours == 6
+    assert told.wall_s == pytest.approx(sum((2 * 54, 0.12, 4 * 0.15 / 2, 4 * 0.08, 4 * 0.08)), rel=0.02)
+    assert told.node_hours == pytest.approx(2 * told.wall_s / 3600)
+    assert told.price == pytest.approx(3 * told.node_hours)
+    assert told.low_s <= told.wall_s <= told.high_s
+
+
+def test_runs_of_two_sizes_tell_what_grows() -> None:
+    """Tasks of 2 s + 0.01 s a unit: one run of equal tasks takes it all for growing, another size tells them apart."""
+    small, large = (
+        cost("reduce", [size] * 2, per_work=2 / size + 0.01, walls=np.full(2, 2 + 0.01 * size))
+        for size in (100.0, 400.0)
+    )
+    assert informed([small])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(30)
+    assert informed([small], [large])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(12)
+
+
+def test_what_cannot_be_foreseen() -> None:
+    with pytest.raises(UserError, match="how many hours"):
+        measured([cost("search", [1.0], unit="cells")])
+    with pytest.raises(UserError, match="no queries"):
+        forecast([cost("index", [3600.0], with_hours="more")], Cluster(), ONE, queries=3.0)
+
+
+def test_draws_are_those_of_the_receipts_and_of_the_seed() -> None:
+    one = cost("index", [1.0], factors=np.array([0.5, 1.5]))
+    draw = random.Random(3)
+    found = {one.job("x", 100.0, draw).seconds for _ in range(30)}
+    assert found == {0.5, 1.5}
+    kinds = (Kind(3, 2, mtbf_hours=1.0),)
+    runs = [Simulator(Cluster(kinds), ONE, 5).run([load(*[900.0] * 20)]) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert inf > runs[0].wall > 0

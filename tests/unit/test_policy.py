@@ -1,0 +1,224 @@
+"""The policy of handing out: on cases done by hand, and the same for Ray's executor and for the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.execution.policy import Policy
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Task
+
+
+def task(name: str, work: float = 1.0) -> Task:
+    return Task("s", name, name, work, {})
+
+
+def names(given: list[tuple[int, Task]]) -> list[tuple[int, str]]:
+    return [(worker, one.fingerprint) for worker, one in given]
+
+
+def policy(workers: int = 2, in_flight: int = 2, attempts: int = 3, restarts: int = 20) -> Policy[Task]:
+    found: Policy[Task] = Policy(in_flight, attempts, restarts)
+    for number in range(1, workers + 1):
+        found.add(number)
+        found.ready(number)
+    return found
+
+
+def test_the_largest_first_one_to_each_before_a_second() -> None:
+    mine = policy()
+    mine.begin([task(name, work) for name, work in (("a", 1), ("b", 5), ("c", 3), ("d", 2), ("e", 4))])
+    assert names(mine.hand_out(0.0)) == [(1, "b"), (2, "e"), (1, "c"), (2, "d")]
+    mine.done(2, task("e"))
+    assert names(mine.hand_out(0.0)) == [(2, "a")]
+    assert mine.left == 4
+    assert mine.hand_out(0.0) == []
+
+
+def test_a_worker_that_comes_later_is_used() -> None:
+    mine = policy(workers=1, in_flight=1)
+    mine.add(2)
+    mine.begin([task("a", 2), task("b", 1)])
+    assert names(mine.hand_out(0.0)) == [(1, "a")]
+    mine.ready(2)
+    assert names(mine.hand_out(0.0)) == [(2, "b")]
+
+
+def test_what_may_pass_comes_back_after_a_pause() -> None:
+    mine = policy(workers=1, attempts=2)
+    mine.begin([task("a")])
+    mine.hand_out(0.0)
+    assert mine.raised(1, task("a"), True, 10.0) is None
+    assert mine.hand_out(10.4) == []
+    assert names(mine.hand_out(10.5)) == [(1, "a")]
+    assert mine.raised(1, task("a"), True, 11.0) == 2
+    assert mine.left == 0
+
+
+def test_who_was_at_work_is_tried_alone_and_the_others_are_innocent() -> None:
+    mine = policy(workers=1)
+    mine.begin([task("a", 3), task("b", 2), task("c", 1)])
+    mine.hand_out(0.0)
+    death = mine.died(1)
+    assert [one.fingerprint for one in death.lost] == ["a", "b"]
+    assert death.replace
+    assert not death.failed
+    mine.add(2)
+    mine.ready(2)
+    assert names(mine.hand_out(0.0)) == [(2, "a")]  # nothing beside it
+    mine.done(2, task("a"))
+    assert names(mine.hand_out(0.0)) == [(2, "b"), (2, "c")]  # at the front, in its order
+
+
+def test_a_task_whose_receipt_is_there_is_not_lost() -> None:
+    mine = policy(workers=1)
+    mine.begin([task("a", 3), task("b", 2)])
+    mine.hand_out(0.0)
+    assert [one.fingerprint for one in mine.died(1, {"a"}).lost] == ["b"]
+
+
+def test_a_task_that_kills_fails() -> None:
+    mine = policy(workers=1, attempts=2)
+    mine.begin([task("a")])
+    for number in (1, 2):
+        if number > 1:
+            mine.add(number)
+            mine.ready(number)
+        mine.hand_out(0.0)
+        death = mine.died(number)
+    assert [(one.fingerprint, tried) for one, tried in death.failed] == [("a", 2)]
+    assert death.poisoned
+    assert mine.left == 0
+
+
+def test_without_a_worker_all_that_waits_fails() -> None:
+    mine = policy(workers=1, restarts=0)
+    mine.begin([task("a", 2), task("b", 1), task("c", 0.5)])
+    mine.hand_out(0.0)
+    death = mine.died(1)
+    assert not death.replace
+    assert not death.poisoned
+    assert [(one.fingerprint, tried) for one, tried in death.failed] == [("a", 1), ("b", 0), ("c", 0)]
+    assert mine.left == 0
+
+
+class FakeRay:
+    """What the executor needs of Ray, on a clock of its own: each actor works through its calls, one after the other."""
+
+    def __init__(self, workers: int, seconds: dict[str, float]) -> None:
+        self.cpus, self.seconds, self.now = workers, seconds, 0.0
+        self.actors = 0
+        self.ends: dict[int, tuple[float, Any]] = {}
+        self.calls = 0
+        self.begun: list[tuple[int, str]] = []
+
+    def remote(self, kind: Any) -> Any:
+        return self
+
+    def options(self, **asked: Any) -> Any:
+        outer = self
+
+        class Calls:
+            def __init__(self, number: int) -> None:
+                self.number, self.free = number, 0.0
+                self.ready = type("Ready", (), {"remote": lambda _: outer.call(self, 0.0, self.up())})()
+                self.run = type("Run", (), {"remote": lambda _, one: self.work(one)})()
+
+            def up(self) -> Any:
+                from importlib.metadata import version
+
+                return f"node-{self.number}", self.number, version("swsdist"), ""
+
+            def work(self, one: Task) -> int:
+                outer.begun.append((self.number, one.fingerprint))
+                return outer.call(self, outer.seconds[one.fingerprint], one.fingerprint)
+
+        class Made:
+            @staticmethod
+            def remote(*arguments: Any) -> Calls:
+                outer.actors += 1
+                return Calls(outer.actors)
+
+        return Made
+
+    def call(self, actor: Any, seconds: float, answer: Any) -> int:
+        actor.free = max(actor.free, self.now) + seconds
+        self.calls += 1
+        self.ends[self.calls] = actor.free, answer
+        return self.calls
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self.cpus, "memory": 1e12}
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "NodeID": "1", "Resources": self.cluster_resources()}]
+
+    def wait(self, refs: list[int], num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
+        first = min(refs, key=lambda ref: (self.ends[ref][0], ref))
+        self.now = max(self.now, self.ends[first][0])
+        return [first], [ref for ref in refs if ref != first]
+
+    def get(self, ref: int, timeout: float) -> Any:
+        return self.ends[ref][1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5)), min_size=1, max_size=30),
+    st.integers(1, 4),
+    st.integers(1, 3),
+)
+def test_ray_s_executor_and_the_simulator_hand_out_alike(
+    works: list[tuple[int, int]], workers: int, in_flight: int
+) -> None:
+    """The same tasks, of the same seconds: each goes to the same worker, in the same order.
+
+    Seconds are made to differ by powers of two, so that no two tasks end at one moment.
+    """
+    from swsdist.config.model import Executor as Settings
+    from swsdist.needs import LEAST
+    from swsdist.pipeline.execution import ray_executor
+    from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
+    from swsdist.pipeline.forecast.simulator import Simulator
+
+    seconds = {f"t{k}": length + 2.0 ** -(k + 5) for k, (_, length) in enumerate(works)}
+    tasks = [task(f"t{k}", float(work)) for k, (work, _) in enumerate(works)]
+    fake = FakeRay(workers, seconds)
+    executor = ray_executor.RayExecutor(
+        Context(Folder("/nowhere"), {}),
+        _Journal(),
+        Settings(in_flight=in_flight, memory_per_worker_gb=0.001),
+        lambda said: None,
+    )
+    executor._instance = object()  # type: ignore[assignment]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ray_executor, "ray", fake)
+        done = [one.fingerprint for one, _ in executor.run(tasks, LEAST, lambda *told: None)]
+
+    sent: list[tuple[int, str]] = []
+    simulator = Simulator(Cluster((Kind(cpus=workers),), start_s=0.0), Rules(in_flight=in_flight))
+    hand_out = simulator._policy.hand_out
+
+    def noted(now: float) -> Any:
+        given = hand_out(now)
+        sent.extend((number, one.fingerprint) for number, one in given)
+        return given
+
+    simulator._policy.hand_out = noted  # type: ignore[method-assign]
+    found = simulator.run([Load("s", [Job(one.fingerprint, one.work, seconds[one.fingerprint]) for one in tasks])])
+    assert [(number + 1, name) for number, name in sent] == fake.begun
+    assert sorted(done) == sorted(seconds)
+    assert found.wall == pytest.approx(fake.now)
+
+
+class _Journal:
+    host = "here"
+    others: set[int] = set()
+
+    def write(self, *given: Any, **values: Any) -> None:
+        del given, values

@@ -1,0 +1,94 @@
+"""Secrets are told to nobody."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from swsdist import redaction
+from swsdist.accounts.journal import Journal
+from swsdist.errors import StorageError, UserError
+from swsdist.io.failures import explain
+from swsdist.io.filesystem import Folder, is_remote
+from swsdist.redaction import redacted, remember
+
+SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('connect to "http://me:pass@host:9000/b"!', 'connect to "http://host:9000/b"!'),
+        ("https://token@host/x and s3://b/a@b.wav", "https://host/x and s3://b/a@b.wav"),
+        (
+            SIGNED,
+            "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=***&X-Amz-Security-Token=***&X-Amz-Signature=***",
+        ),
+        ("s3://b/k?AWSAccessKeyId=AK&Signature=s%3D&Expires=1", "s3://b/k?AWSAccessKeyId=***&Signature=***&Expires=1"),
+        ("/corpus/sig=1/a.wav, me@host: 12 of 30", "/corpus/sig=1/a.wav, me@host: 12 of 30"),
+    ],
+)
+def test_what_is_secret_in_a_url(text: str, told: str) -> None:
+    assert redacted(text) == told
+
+
+def test_what_the_environment_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "RAY_AUTH_TOKEN", "MY_PASSWORD"):
+        monkeypatch.setenv(name, f"Hush{name}")
+        assert redacted(f"<Hush{name}>") == "<***>"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert redacted("a test in eu-central-1") == "a test in eu-central-1"
+
+
+def test_what_a_client_was_made_with() -> None:
+    storage = {
+        "key": "hush-hush-1",
+        "client_kwargs": {"aws_secret_access_key": "hush-hush-2", "region_name": "eu-central-1"},
+        "more": [{"SSECustomerKey": "hush-hush-3"}],
+        "endpoint_url": "http://127.0.0.1:9000",
+    }
+    text = "hush-hush-1 hush-hush-2 hush-hush-3 eu-central-1 http://127.0.0.1:9000"
+    assert redacted(text) == text
+    remember(storage)
+    assert redacted(text) == "*** *** *** eu-central-1 http://127.0.0.1:9000"
+
+
+def test_errors_and_journals(tmp_path: Path) -> None:
+    remember({"secret": "hush-hush"})
+    error = StorageError("hush-hush failed", where="http://me:pw@host/", remedy="not hush-hush", cause="full")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert str(one) == "http://host/: *** failed\n  remedy: not ***"
+        assert one.args == ("*** failed",)
+    journal = Journal(Folder(str(tmp_path)), "driver")
+    journal.write("error", traceback="Traceback: hush-hush")
+    journal.close()
+    (text,) = (path.read_text() for path in (tmp_path / "accounts").iterdir())
+    assert "hush" not in text
+    assert "Traceback: ***" in [json.loads(line).get("traceback") for line in text.splitlines()]
+
+
+def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore tells the whole url that it could not reach."""
+    from botocore.exceptions import EndpointConnectionError
+
+    told = explain(EndpointConnectionError(endpoint_url="http://me:hush@localhost:9/b"), "s3://b/x")
+    assert told is not None
+    assert "hush" not in str(told)
+    assert "localhost:9" in str(told)
+
+
+@pytest.mark.parametrize("scheme", ["https", "s3"])
+def test_a_signed_url_is_no_path(scheme: str) -> None:
+    """It would stand in stores and reports, and opens the door to whoever reads them."""
+    with pytest.raises(UserError) as caught:
+        is_remote(SIGNED.replace("https", scheme))
+    assert "0a1b" not in str(caught.value)
