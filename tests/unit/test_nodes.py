@@ -16,7 +16,7 @@ from swsdist.testing.cluster.faults import Fault, page
 
 
 def slot(host: str) -> Slot:
-    return Slot(handle=None, started=0.0, up=True, host=host)
+    return Slot(handle=None, started=0.0, number=1, up=True, host=host)
 
 
 def full() -> OSError:
