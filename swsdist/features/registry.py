@@ -206,7 +206,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
         value: of the option.
         contents: of the files that are told, by path.
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not contents:  # what has no files of its own may name a folder of frames
         return None
     path = local_file(value) if value.startswith("s3://") else Path(value)
     if str(path) in contents:

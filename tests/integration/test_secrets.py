@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import soundfile
-from conftest import Scene
 
 from swsdist.io.filesystem import Folder
 
@@ -64,7 +63,7 @@ def telling(folder: Folder) -> list[str]:
     return found
 
 
-def with_keys(scene: Scene) -> dict[str, str]:
+def with_keys(scene: Any) -> dict[str, str]:
     """Keys in the environment of drivers; and a recording whose task fails and tells of them."""
     scene.env |= {name: planted(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
     scene.env["TELL"] = f"https://me:{HUSH}@localhost/b/k?{SIGNED}"
@@ -74,7 +73,7 @@ def with_keys(scene: Scene) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
-def test_no_key_is_told(scene: Scene, s3: Any, kind: str) -> None:
+def test_no_key_is_told(scene: Any, s3: Any, kind: str) -> None:
     place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
     corpus = Folder(f"{place}/corpus", s3.storage)
     for path in sorted(scene.corpus.rglob("*")):
@@ -102,7 +101,7 @@ def test_no_key_is_told(scene: Scene, s3: Any, kind: str) -> None:
     assert telling(Folder(scene.env["TMPDIR"])) == []
 
 
-def test_no_key_is_told_of_what_cannot_be_reached(scene: Scene) -> None:
+def test_no_key_is_told_of_what_cannot_be_reached(scene: Any) -> None:
     """The endpoint has a password, which some S3 clients tell when they cannot reach it."""
     quick = {"connect_timeout": 0.5, "retries": {"max_attempts": 0}}
     storage = {**with_keys(scene), "endpoint_url": f"http://me:{HUSH}@127.0.0.1:9", "config_kwargs": quick}
@@ -114,7 +113,7 @@ def test_no_key_is_told_of_what_cannot_be_reached(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["https", "s3"])
-def test_no_signed_url_is_written(own_corpus: Scene, scheme: str) -> None:
+def test_no_signed_url_is_written(own_corpus: Any, scheme: str) -> None:
     docs = own_corpus.corpus / "docs.csv"
     header, first, *rest = docs.read_text().splitlines()
     row = dict(zip(header.split(","), first.split(","), strict=True))

@@ -135,6 +135,7 @@ def connect(address: str | None, cpus: int) -> Instance:
     if address and address != "local":
         try:
             _knock(address)
+            _forget_secret()  # that of a private instance before
             with _own_sigterm():
                 ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError, RayError) as error:
