@@ -130,9 +130,10 @@ class FakeRay:
                 self.run = type("Run", (), {"remote": lambda _, one: self.work(one)})()
 
             def up(self) -> Any:
-                from importlib.metadata import version
+                from swsdist.accounts.hardware import versions
+                from swsdist.pipeline.execution.actor import Ready
 
-                return f"node-{self.number}", self.number, version("swsdist"), ""
+                return Ready(f"node-{self.number}", self.number, "", "1", versions())
 
             def work(self, one: Task) -> int:
                 outer.begun.append((self.number, one.fingerprint))

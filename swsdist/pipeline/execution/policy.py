@@ -14,7 +14,7 @@ follow the same one:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -113,19 +113,21 @@ class Policy(Generic[P]):
         del self._flying[worker]
         self._hungry.discard(worker)
 
-    def died(self, worker: int, done: Container[str] = ()) -> Death[P]:
+    def died(self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True) -> Death[P]:
         """It is gone.
 
         Args:
             done: fingerprints of its tasks in flight that are done all the same, by their receipts.
+            counts: whether it is one of those that are replaced so many times a run; where its node left, it is not.
+            guilty: whether the task that it worked on may have killed it; else that goes back to the queue too.
         """
         flying = self._flying.pop(worker)
         self._out -= len(flying)
         self._hungry.discard(worker)
         lost = [task for task in flying if task.fingerprint not in done]
         failed: list[tuple[P, int]] = []
-        self._queue.extendleft(reversed(lost[1:]))
-        if lost:
+        self._queue.extendleft(reversed(lost[1:] if guilty else lost))
+        if lost and guilty:
             task = lost[0]
             tried = self._try(task)
             if tried >= self._attempts:
@@ -134,7 +136,7 @@ class Policy(Generic[P]):
                 self._alone.add(task.fingerprint)
                 self._suspects.append(task)
         poisoned = bool(failed)
-        self.deaths += 1
+        self.deaths += counts
         if self.deaths <= self._restarts:
             return Death(lost, failed, poisoned, replace=True)
         if not self._flying:
@@ -147,11 +149,15 @@ class Policy(Generic[P]):
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
-    def hand_out(self, now: float) -> list[tuple[int, P]]:
+    def hand_out(
+        self, now: float, among: Container[int] | None = None, may: Callable[[int, P], bool] | None = None
+    ) -> list[tuple[int, P]]:
         """The tasks that go out now, each with its worker, in this order.
 
         Args:
             now: s on any clock that does not go back.
+            among: workers that may be given something; all by default.
+            may: whether a worker may have a task; it may have any by default.
         """
         if self._later:
             self._queue.extend(task for at, task in self._later if at <= now)
@@ -159,20 +165,36 @@ class Policy(Generic[P]):
         if not self._queue and not self._suspects:
             return []
         given: list[tuple[int, P]] = []
-        hungry = sorted(self._hungry)  # in the order in which they were started
+        # In the order in which they were started.
+        hungry = sorted(worker for worker in self._hungry if among is None or worker in among)
         for worker in hungry:
             if self._suspects and not self._flying[worker]:  # alone, so that it is known who was at work
-                given.append((worker, self._give(worker, self._suspects)))
+                given.append((worker, self._give(worker, self._suspects.popleft())))
         for level in range(self._in_flight):
             for worker in hungry:
                 flying = self._flying[worker]
                 alone = len(flying) == 1 and flying[0].fingerprint in self._alone
-                if self._queue and len(flying) == level and not alone:
-                    given.append((worker, self._give(worker, self._queue)))
+                if len(flying) == level and not alone:
+                    task = self._next(worker, may)
+                    if task is not None:
+                        given.append((worker, self._give(worker, task)))
         return given
 
-    def _give(self, worker: int, queue: deque[P] | Queue[P]) -> P:
-        task, flying = queue.popleft(), self._flying[worker]
+    def _next(self, worker: int, may: Callable[[int, P], bool] | None) -> P | None:
+        """The first task of the queue that a worker may have."""
+        passed: list[P] = []
+        found = None
+        while found is None and self._queue:
+            task = self._queue.popleft()
+            if may is None or may(worker, task):
+                found = task
+            else:
+                passed.append(task)
+        self._queue.extendleft(reversed(passed))
+        return found
+
+    def _give(self, worker: int, task: P) -> P:
+        flying = self._flying[worker]
         flying.append(task)
         self._out += 1
         if len(flying) >= self._in_flight:

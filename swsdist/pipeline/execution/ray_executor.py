@@ -8,7 +8,7 @@ A private instance outlives a driver that is killed by a second or two; then `sw
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
 numba does not heed). `swsdist.pipeline.execution.policy` says which task goes to which actor, and what becomes of one that was
 not done. If a process dies, what it had ended is done, by its receipts: an answer may be lost, or come later than the news of
-the death.
+the death. Nodes come and go while a stage goes on: `swsdist.pipeline.execution.nodes`.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -20,19 +20,30 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
-from swsdist.accounts.journal import DriverJournal, Journal, last_part
+from swsdist.accounts.hardware import versions
+from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
+from swsdist.io.failures import explain
 from swsdist.needs import Needs
+from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
-from swsdist.pipeline.execution.policy import Policy
-from swsdist.pipeline.execution.ray_instance import Instance, ask_for, connect, disconnect, node_name
+from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.execution.policy import Policy, pause
+from swsdist.pipeline.execution.ray_instance import (
+    Head,
+    Instance,
+    alive_nodes,
+    ask_for,
+    connect,
+    disconnect,
+    node_name,
+)
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -41,53 +52,6 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 _READY_WITHIN = 300.0
 #: Actors that may fail to start while none is up.
 _STARTS = 3
-
-
-class _Actor:
-    """Runs in its own process, for the whole run."""
-
-    def __init__(self, context: Context, threads: int) -> None:
-        self._context = context
-        self._threads = threads
-
-    def ready(self) -> tuple[str, int, str, str]:
-        """Get ready, and tell node, process, version and the name of its journal.
-
-        Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
-        """
-        from importlib.metadata import version
-
-        from swsdist.pipeline.execution.ray_metrics import Metrics
-        from swsdist.pipeline.execution.worker import Worker
-
-        self._metrics = Metrics()
-        self._journal = Journal(self._context.run, "worker", node_name())
-        self._worker = Worker(self._context, self._journal, self._threads)
-        return self._journal.host, os.getpid(), version("swsdist"), self._journal.name
-
-    def run(self, task: Task) -> Receipt:
-        """Do a task."""
-        receipt = self._worker.run(task)
-        self._metrics.count(receipt)
-        return receipt
-
-    def close(self) -> None:
-        """End the journal."""
-        self._journal.close()
-
-
-@dataclass
-class _Slot:
-    """An actor and the tasks in flight to it, oldest first: it works on the oldest."""
-
-    handle: Any
-    started: float
-    number: int
-    up: bool = False
-    host: str = ""
-    pid: int = 0
-    journal: str = ""
-    flying: list[tuple[Any, Task]] = field(default_factory=list)
 
 
 class RayExecutor:
@@ -99,19 +63,24 @@ class RayExecutor:
     """
 
     def __init__(
-        self, context: Context, journal: DriverJournal, settings: Settings, note: Callable[[str], None]
+        self, context: Context, journal: DriverJournal, settings: Settings, note: Callable[[str], None] = lambda _: None
     ) -> None:
         self._context = context
         self._journal = journal
         self._settings = settings
         self._note = note
         self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
         self._begun = 0  # actors so far
         self._told_at = 0.0
         self._unready = 0  # actors that could not get ready
+        self._noted: set[str] = set()  # what was told of nodes
+        self._avoided = Avoided()
+        self._look_at = 0.0  # when to look at the nodes again
+        self._bare_since: float | None = None  # no node with room for a worker
         self._instance: Instance | None = None
+        self._head: Head | None = None
         self.start_seconds: float | None = None
         self.stop_seconds: float | None = None
 
@@ -120,6 +89,7 @@ class RayExecutor:
     def _connect(self) -> None:
         wanted = (self._settings.workers or 0) * self._settings.cpus_per_worker
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._head = Head()
         self._journal.move(node_name())
         self._ask(self._settings.workers or 0)
 
@@ -140,9 +110,59 @@ class RayExecutor:
         if any(getattr(self._needs, name) < getattr(fitting[0], name) for name in ("cpus", "memory_gb", "gpus")):
             self._end_actors()
             self._needs = fitting[0]
-        fit = self._fit(self._needs)
-        for _ in range(len(self._slots), max(1, min(self._settings.workers or fit, fit, tasks))):
+        used = sum(not slot.held for slot in self._slots)
+        for _ in range((self._wanted(tasks) or not self._slots) - used):
             self._new_slot()
+
+    def _wanted(self, tasks: int) -> int:
+        """Actors that could work on so many tasks; one that is not used keeps its place."""
+        fit = self._fit(self._needs)
+        return min(self._settings.workers or fit, fit - sum(bool(slot.held) for slot in self._slots), tasks)
+
+    def _look_at_nodes(self, tasks: int) -> None:
+        """Use nodes that came, try again where a worker could not start, and do not wait for ever if there is no node left.
+
+        Raises:
+            UserError: no worker can be had, or the head is gone.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        if self._head is None or not self._head.answers():
+            return
+        alive = alive_nodes() if any(slot.held for slot in self._slots) else set()
+        for slot in [slot for slot in self._slots if slot.held]:
+            if slot.again <= now or (slot.node and slot.node not in alive):
+                self._slots.remove(slot)
+                ray.kill(slot.handle)
+        used = sum(not slot.held for slot in self._slots)
+        for _ in range(self._wanted(tasks) - used if self._policy.deaths <= self._settings.actor_restarts else 0):
+            self._new_slot()
+            used += 1
+        if used:
+            self._bare_since = None
+            return
+        if self._slots and self.start_seconds is None:
+            raise UserError(
+                f"no worker can be used: {self._slots[0].held}",
+                where="executor.address",
+                remedy="install the same versions on all nodes, or see what the others lack",
+            )
+        self._bare_since = self._bare_since or now
+        self._tell_once(f"no node is left: waiting {_READY_WITHIN:.0f} s for one")
+        if now - self._bare_since > _READY_WITHIN:
+            raise UserError(
+                "no node is left on which a worker fits",
+                where="executor",
+                remedy="start nodes, and run again: what was computed is kept",
+            )
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self._journal.write("note", message=text)
+            self._note(text)
 
     def _at_least(self, needs: Needs) -> Needs:
         """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
@@ -169,9 +189,9 @@ class RayExecutor:
             f"{'set search.device, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
         )
 
-    def _new_slot(self) -> _Slot:
+    def _new_slot(self) -> Slot:
         needs = self._needs
-        made = ray.remote(_Actor).options(
+        made = ray.remote(Actor).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
             memory=int(needs.memory_gb * 1e9),
@@ -180,7 +200,7 @@ class RayExecutor:
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
         self._begun += 1
-        slot = _Slot(handle, time.monotonic(), self._begun)
+        slot = Slot(handle, time.monotonic(), self._begun)
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
         self._policy.add(slot.number)
@@ -190,6 +210,9 @@ class RayExecutor:
         """End the actors; shut a private instance down and remove its folder."""
         clock = time.perf_counter()
         if self._instance is None:
+            return
+        if self._head is not None and self._head.gone and self._instance.guard is None:
+            self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
             self._end_actors()
@@ -212,7 +235,8 @@ class RayExecutor:
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
         for slot in self._slots:
-            self._policy.end(slot.number)
+            if not slot.held:
+                self._policy.end(slot.number)
         self._slots = []
 
     # -- work -----------------------------------------------------------------------------------------------------
@@ -230,6 +254,7 @@ class RayExecutor:
         self._policy.begin(tasks)
         waiting = len(tasks)
         while waiting:
+            self._look_at_nodes(waiting)
             self._hand_out()
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:
@@ -247,16 +272,18 @@ class RayExecutor:
                     value = ray.get(ref, timeout=10)
                 except RayTaskError as error:
                     if task is _READY:
-                        self._not_ready(error)
-                        for lost, outcome in self._died(slot, error):
-                            waiting -= 1
-                            yield lost, outcome
+                        self._not_ready(slot, error)
                         continue
-                    slot.flying.remove((ref, task))
-                    outcome_or_none = self._raised(slot, task, error)
-                    if outcome_or_none is not None:
+                    if not isinstance(error.cause, MemoryError):
+                        slot.flying.remove((ref, task))
+                        outcome_or_none = self._raised(slot, task, error)
+                        if outcome_or_none is not None:
+                            waiting -= 1
+                            yield task, outcome_or_none
+                        continue
+                    for lost, outcome in self._died(slot, error):  # what it holds is not given back
                         waiting -= 1
-                        yield task, outcome_or_none
+                        yield lost, outcome
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
                     for lost, outcome in self._died(slot, error):
@@ -267,15 +294,19 @@ class RayExecutor:
                 if task is _READY:
                     self._came_up(slot, value, clock)
                     continue
+                slot.misses = 0
                 self._policy.done(slot.number, task)
                 waiting -= 1
                 yield task, value
 
     def _hand_out(self) -> None:
-        slots = {slot.number: slot for slot in self._slots}
-        for number, task in self._policy.hand_out(time.monotonic()):
-            slot = slots[number]
-            slot.flying.append((slot.handle.run.remote(task), task))
+        up = working(self._slots)
+        slots = {slot.number: slot for slot in up}
+        given = self._policy.hand_out(
+            time.monotonic(), slots, lambda number, task: self._avoided.may(task, slots[number], up)
+        )
+        for number, task in given:
+            slots[number].flying.append((slots[number].handle.run.remote(task), task))
 
     def _tell(self, told: Parts) -> None:
         """Pass on what the workers' journals say of the tasks that they work on; they are written once a second."""
@@ -287,26 +318,28 @@ class RayExecutor:
             if said is not None and said[0] == slot.flying[0][1].fingerprint:
                 told(slot.flying[0][1], said[1])
 
-    def _came_up(self, slot: _Slot, value: tuple[str, int, str, str], clock: float) -> None:
-        from importlib.metadata import version
-
-        host, pid, there, journal = value
-        if there != version("swsdist"):
-            raise UserError(
-                f"{host} has swsdist {there}, this is {version('swsdist')}",
-                where="executor.address",
-                remedy="install the same version on all nodes",
-            )
-        slot.up, slot.host, slot.pid, slot.journal = True, host, pid, journal
-        self._policy.ready(slot.number)
-        self._journal.write("up", host=host, pid=pid, journal=journal)
-        if host == self._journal.host:
-            self._journal.others.add(slot.pid)
-        if self.start_seconds is None and all(other.up for other in self._slots):
+    def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
+        slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
+        other = differing(value.versions, versions())
+        if other:
+            self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))
+            self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
+        else:
+            slot.up = True
+            self._policy.ready(slot.number)
+            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal)
+            if slot.host == self._journal.host:
+                self._journal.others.add(slot.pid)
+        whole = all(one.up or one.held for one in self._slots) and any(one.up for one in self._slots)
+        if self.start_seconds is None and whole:
             self.start_seconds = time.perf_counter() - clock
 
     def _check_starting(self) -> None:
-        late = [slot for slot in self._slots if not slot.up and time.monotonic() - slot.started > _READY_WITHIN]
+        late = [
+            slot
+            for slot in self._slots
+            if not slot.up and not slot.held and time.monotonic() - slot.started > _READY_WITHIN
+        ]
         if late and not any(slot.up for slot in self._slots):
             raise UserError(
                 f"no worker came up within {_READY_WITHIN:.0f} s",
@@ -314,38 +347,62 @@ class RayExecutor:
                 remedy="look at `ray status`: the cluster may be full",
             )
 
-    def _raised(self, slot: _Slot, task: Task, error: RayTaskError) -> Failure | None:
+    def _hold(self, slot: Slot, why: str, seconds: float) -> None:
+        """Do not use an actor, for so long."""
+        slot.hold(why, seconds)
+        self._policy.end(slot.number)
+
+    def _raised(self, slot: Slot, task: Task, error: RayTaskError) -> Failure | None:
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
         if what == "stop":
             raise cause
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
+        self._avoided.add(task, slot, cause)
+        if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
+            self._tell_once(f"{slot.host} gets no tasks for a minute: {_line(cause)}")
         tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
         if tried is not None:
             return failure(task, cause, tried, str(error))
         note_retry(self._journal, task, self._policy.tried(task), cause)
         return None
 
-    def _not_ready(self, error: RayTaskError) -> None:
+    def _not_ready(self, slot: Slot, error: RayTaskError) -> None:
         """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._unready += 1
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        if isinstance(cause, UserError) or (self._unready >= _STARTS and not any(slot.up for slot in self._slots)):
+        self._hold(slot, f"a worker could not start: {_line(cause)}", REST)
+        self._tell_once(f"{slot.held}; the others go on")
+        if isinstance(cause, UserError) or not any(not one.held for one in self._slots):
             raise cause
 
-    def _died(self, slot: _Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
+    def _died(self, slot: Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
+        taken = bool(getattr(error, "preempted", False))  # its node was drained: no task's fault
+        gone = taken or (bool(slot.node) and slot.node not in alive_nodes())
+        if slot.up:
+            self._look_at = 0.0
+        else:  # its process died before it was ready: where it was is not known
+            self._unready += 1
+            self._look_at = time.monotonic() + min(REST, pause(self._unready))
+            self._tell_once(f"a worker could not start: {_line(error)}")
+            if self._unready >= _STARTS and not any(not one.held for one in self._slots):
+                raise UserError(
+                    f"no worker can start: {_line(error)}",
+                    where="executor",
+                    remedy="look at the nodes: is swsdist installed there, for the same Python?",
+                )
         flying = [task for _, task in slot.flying if task is not _READY]
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
-        death = self._policy.died(slot.number, ended)
+        death = self._policy.died(slot.number, ended, counts=slot.up and not gone, guilty=not taken)
         lost = [task.fingerprint for task in death.lost]
         self._journal.write("died", pid=slot.pid, lost=lost, message=str(error)[:500])
         for k, (task, tried) in enumerate(death.failed):
@@ -353,11 +410,9 @@ class RayExecutor:
             if death.poisoned and k == 0:
                 message = f"the process that worked on it died {tried} times (out of memory, or native code crashed)"
             outcomes.append((task, Failure(task, "killed", message, tried)))
-        if death.replace:
-            self._new_slot()
         return outcomes
 
-    def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:
+    def _left_by(self, slot: Slot, task: Task) -> Receipt | None:
         """The receipt that this very process wrote of a task: one of an earlier run may be there whose outputs are gone."""
         folder = self._context.folder(task)
         try:
@@ -366,6 +421,12 @@ class RayExecutor:
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
         return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+
+
+def _line(error: BaseException) -> str:
+    """What an error says, on one line: the end of it, where Ray tells what happened on a node."""
+    told = explain(error)
+    return told.message if told is not None else " ".join(str(error).split())[-300:]
 
 
 #: Stands for an actor's first answer in its list of calls.

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -33,6 +34,9 @@ from swsdist.pipeline.execution import guard
 
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
+
+#: The variable with the seconds for which Ray waits for its head.
+_GIVES_UP = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
 #: For Ray the same as "this is a machine where Ray makes no cluster": all its servers bind to 127.0.0.1.
@@ -55,7 +59,7 @@ class Instance(NamedTuple):
 
 def node_name() -> str:
     """The name of the node that this process is on; see above."""
-    mine = ray.get_runtime_context().get_node_id()
+    mine = node_number()
     nodes = ray.nodes()
     host, address = next(
         ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
@@ -63,6 +67,52 @@ def node_name() -> str:
     )
     same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
     return f"{host}@{address}" if len(same) > 1 else str(host)
+
+
+class Head:
+    """Ray's head, which is asked now and then whether it is there: Ray's own calls wait for it, and then end the process."""
+
+    def __init__(self) -> None:
+        self._address = str(ray.get_runtime_context().gcs_address)
+        self._silent_since: float | None = None
+        # Before Ray itself gives up, in which case it ends this process without a word.
+        self._patience = 0.5 * float(os.environ.get(_GIVES_UP, "60"))
+
+    def answers(self) -> bool:
+        """Whether somebody listens there.
+
+        Raises:
+            UserError: nobody has for too long.
+        """
+        try:
+            _knock(self._address, 2.0)
+        except OSError as error:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > self._patience:
+                raise UserError(
+                    f"the head of the Ray cluster is gone ({error})",
+                    where=f"executor.address: {self._address}",
+                    remedy="start it anew, and run again: what was computed is kept",
+                ) from None
+            return False
+        self._silent_since = None
+        return True
+
+    @property
+    def gone(self) -> bool:
+        """Whether it did not answer when it was last asked."""
+        return self._silent_since is not None
+
+
+def node_number() -> str:
+    """Ray's name of the node that this process is on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def alive_nodes() -> set[str]:
+    """Ray's names of the nodes that live."""
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
 def connect(address: str | None, cpus: int) -> Instance:
@@ -175,11 +225,11 @@ def _forget_secret() -> None:
         known.AuthenticationTokenLoader.instance().reset_cache()
 
 
-def _knock(address: str) -> None:
+def _knock(address: str, seconds: float = 10.0) -> None:
     """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=10).close()
+        socket.create_connection((host, int(port)), timeout=seconds).close()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ a token of its own, which its drivers need (`Cluster.env`).
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -25,12 +26,13 @@ from swsdist.testing.cluster.network import Host, Network, run
 _BUCKET = "cluster"
 _S3_PORT = 5000
 _RAY_PORT = 6379
+_STARTS = 3
 #: A dead host is noticed within seconds, not half a minute; a driver gives a dead head up after ten.
 _QUICK = {
     "RAY_health_check_initial_delay_ms": "2000",
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "4",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
 }
 
 
@@ -55,8 +57,10 @@ class Cluster:
         endpoint = f"http://{network.gateway}:{_S3_PORT}"
         self.storage = {"endpoint_url": endpoint, "key": "testing", "secret": "testing"}
         self.bucket = f"s3://{_BUCKET}"
+        server = [sys.executable, "-m", "moto.server", "-H", network.gateway, "-p", str(_S3_PORT)]
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", network.gateway, "-p", str(_S3_PORT)],
+            # Ends with this process, however that ends.
+            ["setpriv", "--pdeathsig", "TERM", *server] if shutil.which("setpriv") else server,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -110,7 +114,14 @@ class Cluster:
         ray = str(Path(sys.executable).with_name("ray"))
         size = ["--memory=3000000000", "--object-store-memory=80000000", f"--temp-dir={host.folder}/ray"]
         words = [ray, "start", *role, f"--node-ip-address={host.address}", *size, "--disable-usage-stats"]
-        run(host, words, {**self.env, **env})
+        for attempt in range(_STARTS):
+            try:
+                run(host, words, {**self.env, **env})
+                return
+            except UserError:  # Ray gives itself half a minute, which is too little where the machine has much to do
+                if attempt == _STARTS - 1:
+                    raise
+                host.kill()
 
     def put(self, files: Path, place: str) -> str:
         """Copy a folder to the S3 server; gives its url."""

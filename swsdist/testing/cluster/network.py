@@ -24,6 +24,12 @@ _ENTER = (
     'cd "$2" && export TMPDIR="$2/tmp" && shift 3 && exec "$@"'
 )
 
+#: Waits for the end of its input, which comes when this process ends, however it ends; then it cleans up.
+_GUARD = (
+    'cat > /dev/null; bridge=$1; shift; for host in "$@"; do for pid in $(ip netns pids $host); do kill -9 $pid; done; '
+    "ip netns delete $host; done; ip link delete $bridge"
+)
+
 
 @dataclass
 class Host:
@@ -51,6 +57,14 @@ class Host:
     def processes(self) -> list[int]:
         """Numbers of its processes."""
         return [int(pid) for pid in ip("netns", "pids", self.name, check=False).split()]
+
+    def has(self, name: str) -> bool:
+        """Whether a process of a name, 15 letters of it at most, runs there."""
+        for pid in self.processes():
+            with suppress(OSError):  # it ended meanwhile
+                if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                    return True
+        return False
 
     def kill(self) -> None:
         """The host dies: all its processes at once."""
@@ -93,6 +107,13 @@ class Network:
         net = f"10.77.{os.getpid() % 250}"
         self.gateway = f"{net}.254"
         self.hosts = [Host(f"sws{tag}-{k}", f"{net}.{k + 1}", folder / f"h{k}", f"sws{tag}v{k}") for k in range(count)]
+        self._guard = subprocess.Popen(
+            ["sh", "-c", _GUARD, "guard", self._bridge, *(host.name for host in self.hosts)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         try:
             self._make()
         except subprocess.CalledProcessError as error:
@@ -122,6 +143,7 @@ class Network:
                 ip("netns", "delete", host.name, check=False)
             ip("link", "delete", host.cable, check=False)
         ip("link", "delete", self._bridge, check=False)
+        self._guard.communicate()
 
 
 _ROOT = "run it as root on Linux, where namespaces are allowed"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -64,6 +64,13 @@ def corpus_on_s3(_hosts: Cluster, small_corpus: Path) -> str:
     return _hosts.put(small_corpus, "corpus")
 
 
+class Node(NamedTuple):
+    """A node by Ray's number, and its address."""
+
+    node: str
+    address: str
+
+
 @dataclass
 class OnCluster:
     """A run on the cluster, with its folder on S3.
@@ -97,7 +104,9 @@ class OnCluster:
         beside.write_text(json.dumps(values))
         beside.replace(self.order)
 
-    def start(self, *sets: str, host: Host | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, *sets: str, host: Host | None = None, env: dict[str, str] | None = None, flags: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
         """A driver on a host, the head's by default."""
         tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         config = self.folder / "config.yaml"
@@ -107,7 +116,7 @@ class OnCluster:
             "storage": self.hosts.storage,
         }
         config.write_text(json.dumps(values))  # JSON is YAML
-        words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
+        words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config), *flags]
         for one in (*PIECES, *self.hosts.sets, *sets):
             words += ["--set", one]
         process = subprocess.Popen(
@@ -122,14 +131,16 @@ class OnCluster:
         self.drivers.append(process)
         return process
 
-    def end(self, process: subprocess.Popen[str], code: int = 0, seconds: float = 120.0) -> str:
+    def end(self, process: subprocess.Popen[str], code: int = 0, seconds: float = 300.0) -> str:
         """Wait for a driver's end, of which the code is known; gives what it said."""
         _, err = process.communicate(timeout=seconds)
         assert process.returncode == code, err
         assert "Traceback" not in err
         return err
 
-    def wait(self, what: Callable[[], Any], process: subprocess.Popen[str] | None = None, seconds: float = 90.0) -> Any:
+    def wait(
+        self, what: Callable[[], Any], process: subprocess.Popen[str] | None = None, seconds: float = 240.0
+    ) -> Any:
         """Wait until something is true; fail if the driver ends before that."""
         deadline = time.monotonic() + seconds
         while not (value := what()):
@@ -150,6 +161,14 @@ class OnCluster:
             if lines[0]["role"] == "worker" and mine and mine[-1]["event"] == "begin" and lines[-1]["event"] != "close":
                 found[lines[0]["host"]] = mine[-1]["fingerprint"]
         return found
+
+    def nodes(self) -> list[Node]:
+        """Ray's nodes that live."""
+        code = f"import json, ray; ray.init('{self.hosts.address}'); print('\\n' + json.dumps(ray.nodes()))"
+        words = self.hosts.head.under(sys.executable, "-c", code)
+        done = subprocess.run(words, env=self.hosts.env, capture_output=True, text=True, check=True, timeout=60)
+        found = json.loads(done.stdout.splitlines()[-1])
+        return [Node(one["NodeID"], one["NodeManagerAddress"]) for one in found if one["Alive"]]
 
     def receipts(self) -> dict[str, Receipt]:
         """All receipts of the run and its store, by fingerprint."""
@@ -183,11 +202,11 @@ def on_cluster(
     """A run on the cluster, all of whose hosts are up; dead ones are started anew."""
     for host in _hosts.network.hosts:
         host.heal()
-    if not _alive(_hosts.head):
+    if not _hosts.head.has("raylet"):
         for host in _hosts.network.hosts:
             host.kill()
         _hosts.start_head()
-    dead = [host for host in _hosts.workers if not _alive(host)]
+    dead = [host for host in _hosts.workers if not host.has("raylet")]
     for host in dead:
         host.kill()
         host.disk = ""
@@ -203,8 +222,3 @@ def on_cluster(
         if process.poll() is None:
             process.kill()
             process.communicate()
-
-
-def _alive(host: Host) -> bool:
-    """Whether Ray's node runs there."""
-    return any("raylet" in (Path(f"/proc/{pid}/comm").read_text()) for pid in host.processes())

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from swsdist.pipeline.task import Receipt
+from swsdist.testing.cluster.network import run
+
 pytestmark = pytest.mark.cluster
+
+
+def done_by(on_cluster: Any, name: str, after: float) -> Receipt | None:
+    """The first task that a host began after a time, and ended."""
+    found = [one for one in on_cluster.receipts().values() if one.host == name and one.started > after]
+    return min(found, key=lambda one: one.finished, default=None)
 
 
 def test_a_worker_host_is_killed_in_mid_search(on_cluster: Any) -> None:
@@ -25,9 +36,83 @@ def test_a_worker_host_is_killed_in_mid_search(on_cluster: Any) -> None:
     assert again.host != victim.name
     assert on_cluster.same()
     on_cluster.note(
-        "a worker host killed",
+        "a worker host is killed",
         "in mid-search",
         again.finished - killed,
-        "its task was done elsewhere",
-        "the run went on",
+        "the task that it worked on was done elsewhere",
+        "the run goes on with the others",
+    )
+
+
+def test_a_network_is_cut_and_healed(on_cluster: Any) -> None:
+    """Ray takes the node for dead. When it can be reached again it is started anew, as a supervisor does, and is used."""
+    on_cluster.sabotage(sleep={"index": 2.0, "search": 2.0})
+    driver = on_cluster.start()
+    victim = on_cluster.hosts.workers[0]
+    on_cluster.wait(lambda: len(on_cluster.at_work("index")) == 3, driver)
+    lost = on_cluster.at_work("index")[victim.name]
+    victim.cut()
+    cut = time.time()
+    on_cluster.wait(lambda: lost in on_cluster.receipts(), driver)
+    again = on_cluster.receipts()[lost]
+    victim.heal()
+    victim.kill()
+    healed = time.time()
+    on_cluster.hosts.start_workers(victim)
+    back = on_cluster.wait(lambda: done_by(on_cluster, victim.name, healed), driver)
+    on_cluster.sabotage(sleep={"search": 0.1})
+    on_cluster.end(driver)
+    assert on_cluster.same()
+    on_cluster.note(
+        "a host's network is cut",
+        "while it indexes",
+        again.finished - cut,
+        "the task that it worked on was done elsewhere",
+        "Ray takes the host for dead; the run goes on with the others",
+    )
+    on_cluster.note(
+        "the network is healed",
+        "in the same run",
+        back.finished - healed,
+        "the host, on which Ray was started anew, had done a task",
+        "it is used again",
+    )
+
+
+def test_a_node_comes_late_and_one_leaves(on_cluster: Any) -> None:
+    late, leaver = on_cluster.hosts.workers[2], on_cluster.hosts.workers[1]
+    late.kill()
+    on_cluster.sabotage(sleep={"index": 2.0, "search": 2.0})
+    driver = on_cluster.start()
+    on_cluster.wait(lambda: len(on_cluster.at_work("index")) == 2, driver)
+    came = time.time()
+    on_cluster.hosts.start_workers(late)
+    first = on_cluster.wait(lambda: done_by(on_cluster, late.name, came), driver)
+    on_cluster.note(
+        "a node comes late",
+        f"while the others do stage {first.stage}",
+        first.finished - came,
+        "it had started, and had done a task",
+        "it is used",
+    )
+    on_cluster.wait(lambda: leaver.name in on_cluster.at_work("search"), driver)
+    lost = on_cluster.at_work("search")[leaver.name]
+    ray = str(Path(sys.executable).with_name("ray"))
+    node = next(one.node for one in on_cluster.nodes() if one.address == leaver.address)
+    left = time.time()
+    why = ("--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "spot", "--deadline-remaining-seconds", "1")
+    words = (ray, "drain-node", "--address", on_cluster.hosts.address, "--node-id", node, *why)
+    run(on_cluster.hosts.head, words, on_cluster.hosts.env)
+    time.sleep(1.0)
+    leaver.kill()
+    on_cluster.sabotage(sleep={"search": 0.5})
+    on_cluster.end(driver)
+    again = on_cluster.receipts()[lost]
+    assert on_cluster.same()
+    on_cluster.note(
+        "a node is drained, and leaves",
+        "in mid-search",
+        again.finished - left,
+        "the task that it worked on was done",
+        "its tasks go elsewhere; the run goes on",
     )

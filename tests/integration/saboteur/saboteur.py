@@ -2,7 +2,7 @@
 
 The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
-    {"how": "kill" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
+    {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
@@ -73,6 +73,8 @@ def misbehave(how: str) -> None:
     """As told."""
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "memory":
+        raise MemoryError("sabotaged: 99 GB")
     elif how == "bug":
         raise ZeroDivisionError("sabotaged")
     elif how == "tell":  # as libraries do that put into a message what they were given

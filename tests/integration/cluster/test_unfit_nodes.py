@@ -1,0 +1,99 @@
+"""Nodes that are up, but not fit: a full disk, another version, a package that is not there; and a task that is too large."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_full_disk_and_another_version(on_cluster: Any, tmp_path: Path) -> None:
+    hosts = on_cluster.hosts
+    full, old, good = hosts.workers
+    other = tmp_path / "other"
+    (other / "numpy-1.0.dist-info").mkdir(parents=True)
+    (other / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    full.kill()
+    old.kill()
+    full.disk = "16k"  # less than a piece takes
+    try:
+        hosts.start_workers(full)
+        hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
+        on_cluster.sabotage(sleep={"index": 0.5})
+        began = time.time()
+        said = on_cluster.end(on_cluster.start())
+        took = time.time() - began
+    finally:
+        full.kill()
+        old.kill()
+        full.disk = ""
+    assert f"{old.name} is not used: it has numpy 1.0 (here " in said
+    assert f"{full.name} gets no tasks for a minute: there is no space left on the disk" in said
+    assert on_cluster.hosts_of("index") == {good.name}
+    assert on_cluster.same()
+    on_cluster.note(
+        "a node's disk is full (its TMPDIR)",
+        "from the start",
+        took,
+        "the run had ended",
+        "tasks that fail there go elsewhere; the node rests for a minute",
+    )
+    on_cluster.note(
+        "a node has another numpy",
+        "from the start",
+        took,
+        "the run had ended",
+        "it is not used, and that is told; the others go on",
+    )
+
+
+def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
+    on_cluster: Any, small_corpus: Path, tmp_path: Path
+) -> None:
+    hosts = on_cluster.hosts
+    bad = hosts.workers[0]
+    package = tmp_path / "broken" / "swsdist"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('not whole here')\n")
+    bad.kill()
+    try:
+        hosts.start_workers(bad, env={"PYTHONPATH": str(package.parent)})
+        samples = int(soundfile.info(small_corpus / "audio" / "d003.flac").frames)
+        on_cluster.sabotage(how="memory", samples=[samples])
+        began = time.time()
+        said = on_cluster.end(on_cluster.start("executor.attempts=2", flags=("--keep-going",)), code=4)
+        took = time.time() - began
+    finally:
+        bad.kill()
+    assert "a worker could not start" in said
+    assert bad.name not in on_cluster.hosts_of("index")
+    with on_cluster.run.open("rejected.parquet") as file:
+        (row,) = pq.read_table(file).to_pylist()
+    assert (row["kind"], row["reason"]) == ("task", "killed")
+    assert "out of memory" in row["message"]
+    begun = [line["fingerprint"] for lines in on_cluster.journals() for line in lines if line["event"] == "begin"]
+    assert begun.count(row["id"].removeprefix("index-")) == 2
+    on_cluster.order.unlink()
+    on_cluster.end(on_cluster.start())
+    assert on_cluster.same()
+    on_cluster.note(
+        "a node cannot start a worker (swsdist is broken there)",
+        "from the start",
+        took,
+        "the run had ended",
+        "that is told; the others go on",
+    )
+    on_cluster.note(
+        "a task runs out of memory",
+        "at each attempt",
+        took,
+        "the run had ended, exit code 4",
+        "tried again alone, then recorded as failed; mended, the next run does it",
+    )

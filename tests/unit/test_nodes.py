@@ -1,0 +1,79 @@
+"""Which nodes are used, and which tasks go elsewhere; the table of faults."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+import pytest
+
+from swsdist.accounts.hardware import versions
+from swsdist.audio.clips import write_silence
+from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.task import Task
+from swsdist.testing.cluster.faults import Fault, page
+
+
+def slot(host: str) -> Slot:
+    return Slot(handle=None, started=0.0, number=1, up=True, host=host)
+
+
+def full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x")
+
+
+def test_versions_that_matter_are_compared_and_no_others() -> None:
+    here = versions()
+    assert set(MATTER) <= here.keys()
+    assert differing(here, here) == []
+    assert differing({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
+    assert differing({**here, "libsndfile": "1.0.0"}, here) == [f"libsndfile 1.0.0 (here {here['libsndfile']})"]
+    assert differing({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (here")
+    assert differing({}, {"numpy": "1.0"}) == ["numpy (none) (here 1.0)"]
+
+
+def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
+    one, other = slot("a"), slot("b")
+    assert not one.failed(full())
+    assert not one.failed(ZeroDivisionError())  # says nothing of the node
+    assert not one.failed(full())
+    assert one.failed(full())
+    assert working([one, other]) == [other]
+    assert working([one]) == [one], "all rest: better there than nowhere"
+    assert time.monotonic() + REST - 5 < one.rests <= time.monotonic() + REST
+    assert not one.failed(ConnectionResetError(errno.ECONNRESET, "reset")), "a server's failure is not the node's"
+
+
+def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
+    task, one, twin, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("a"), slot("b")
+    avoided = Avoided()
+    avoided.add(task, one, ZeroDivisionError())
+    assert avoided.may(task, one, [one, other])
+    avoided.add(task, one, full())
+    assert not avoided.may(task, one, [one, twin, other])
+    assert not avoided.may(task, twin, [one, twin, other])
+    assert avoided.may(task, other, [one, twin, other])
+    assert avoided.may(task, one, [one, twin]), "there is no other host"
+    avoided.add(task, other, full())
+    assert avoided.may(task, one, [one, other]), "it failed everywhere"
+
+
+def test_a_worker_that_is_held_is_tried_again() -> None:
+    one = slot("a")
+    one.hold("no disk", 0.0)
+    assert (one.up, one.held) == (False, "no disk")
+    assert one.again <= time.monotonic()
+    assert working([one]) == []
+
+
+@pytest.mark.parametrize(("same", "word"), [(True, "yes"), (False, "NO"), (None, "nothing was computed")])
+def test_the_table_of_faults(same: bool | None, word: str) -> None:
+    text = page([Fault("a host dies", "in mid-search", 2.04, "all was done", "it goes on", same)])
+    assert f"| a host dies | in mid-search | 2.0 | all was done | it goes on | {word} |\n" in text
+    assert "Measured on" in text
+
+
+def test_a_full_disk_is_told_when_a_worker_warms_up() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        write_silence("/dev/full", 16000)
