@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import io
 import os
@@ -11,9 +12,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -83,7 +84,9 @@ class Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Whoever reads what a command prints may stop before its end, as `head` does."""
         with _reader_may_leave():
-            return super().invoke(ctx)
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+            return value
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -109,15 +112,24 @@ def cli() -> None:
     """Spoken term detection at scale: index speech, search spoken queries, score, and count what it cost."""
 
 
-def main() -> None:
-    """The entry point: errors become messages and exit codes (swsdist.errors)."""
+def main() -> NoReturn:
+    """The entry point: errors become messages and exit codes (swsdist.errors).
+
+    The process ends here. Python's own way out takes objects from under threads of Arrow that still let go of theirs, and
+    sometimes that ends the process with SIGABRT, whatever it has done (apache/arrow, issue 34314).
+    """
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        sys.exit(_run())
-    except SystemExit:
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # a library may raise another in place of ours
-            raise SystemExit(128 + signal.SIGTERM) from None
-        raise
+        code = _run()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:  # a library may raise another in place of ours
+        code = 128 + signal.SIGTERM
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # what a command could not print, it said
+            stream.flush()
+    os._exit(code)
 
 
 def _run() -> int:

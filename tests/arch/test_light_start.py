@@ -36,7 +36,7 @@ def loaded(code: str) -> set[str]:
 
 def command(*arguments: str) -> set[str]:
     """The same after a command of the command line, whatever its exit code."""
-    call = "from swsdist.cli.main import main\ntry: main()\nexcept SystemExit: pass"
+    call = "from swsdist.cli.main import _run\n_run()"
     return loaded(f"import sys; sys.argv = {['swsdist', *arguments]!r}\n{call}")
 
 

@@ -146,10 +146,11 @@ def end_with(link: socket.socket) -> None:
 def run(kind: str, argv: list[str]) -> None:
     """A command, or `python -c CODE`; another call of Python is one."""
     if kind == "swsdist":
-        from swsdist.cli.main import main
+        from swsdist.cli import main
 
         sys.argv = ["swsdist", *argv]
-        main()
+        signal.signal(signal.SIGTERM, main._terminated)
+        sys.exit(main._run())
     elif argv[:1] == ["-c"]:
         sys.argv = ["-c", *argv[2:]]
         sys.path.insert(0, "")

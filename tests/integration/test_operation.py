@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import soundfile
 from commands import expecting, in_this_process
 
 from swsdist.accounts.journal import Journal
+from swsdist.errors import CancelledError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
+from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cancelling, readers, standing
+from swsdist.pipeline.operation import watched as watching
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.events import EVENTS, Follower
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.operation.watched import Watched, watched
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
@@ -136,6 +144,72 @@ def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: st
     assert scene.digest() == undisturbed
     assert receipts.items() <= scene.receipts().items()
     assert status(run).state == "done"
+
+
+@pytest.fixture
+def asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """A driver that works in a folder, and heeds SIGTERM as the command line does; somebody wants it to end."""
+    monkeypatch.setattr(watching, "_LOCAL", 0.02)
+    monkeypatch.setattr(watching, "_PATIENCE", 0.1)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    run = Folder(str(tmp_path))
+    try:
+        with lock.locked(run) as mine:
+            text = json.dumps({"token": mine.identity()["token"], "host": "h", "t": time.time()})
+            run.write_bytes(cancelling.NAME, text.encode())
+            with watched(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
+                watch._open()
+                yield watch
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: Watched, tmp_path: Path) -> None:
+    def heed() -> NoReturn:
+        while True:
+            asked_to_end._heed()
+            time.sleep(0.01)
+
+    with pytest.raises(CancelledError, match="cancelled from h"):
+        heed()
+    time.sleep(0.5)  # as Ray takes to close
+    asked_to_end.finish("cancelled", "")
+    found = standing.read(Folder(str(tmp_path)))
+    assert found is not None
+    assert found.state == "cancelled"
+
+
+def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: Watched) -> None:
+    with pytest.raises(SystemExit, match="143"):
+        time.sleep(20)
+    assert asked_to_end.asked
+
+
+def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Folder(str(tmp_path))
+    written: list[str] = []
+    whole = Folder.write_bytes
+
+    def write(self: Folder, name: str, data: bytes) -> None:
+        written.append(name)
+        if written.count(standing.NAME) == 1 and name == standing.NAME:
+            sys.exit(143)
+        whole(self, name, data)
+
+    def work() -> None:
+        with watched(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
+            watch._open()
+            watch._stop.set()
+            watch._thread.join()
+
+    with lock.locked(run):
+        monkeypatch.setattr(Folder, "write_bytes", write)
+        with pytest.raises(SystemExit, match="143"):
+            work()
+    found = standing.read(run)
+    assert found is not None
+    assert found.state == "done"
+    assert [line["event"] for line in events_of(tmp_path)] == ["run-begun", "run-ended"]
 
 
 def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:

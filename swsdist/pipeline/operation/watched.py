@@ -27,8 +27,9 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds between two looks: in a local folder, and on S3.
 _LOCAL, _REMOTE = 1.0, 5.0
-#: Seconds that a run may take to heed a request of its own accord.
-_PATIENCE = 3.0
+#: Seconds that a run may take to heed a request of its own accord, and then to end: a signal in the midst of that breaks what
+#: is being closed.
+_PATIENCE, _CLOSING = 3.0, 20.0
 #: Seconds between two signs of life in a store that is read.
 _BEAT = 10.0
 #: Most bytes of a message in an event.
@@ -54,6 +55,7 @@ class Watched(Progress):
         self._reading: dict[str, Reader] = {}
         self._beat = 0.0
         self._asked: str | None = None  # the host that asked for the end
+        self._heeded = self._told_end = False
         self._stop = threading.Event()
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._look, name="swsdist-watch", daemon=True)
@@ -180,12 +182,13 @@ class Watched(Progress):
                 with suppress(StorageError, OSError):
                     self._asked = cancelling.requested(self._run, self._standing.token)
                     asked_at = time.monotonic()
-            elif time.monotonic() - asked_at > _PATIENCE and _ends_by_signal():
+            elif time.monotonic() - asked_at > (_CLOSING if self._heeded else _PATIENCE) and _ends_by_signal():
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 return
 
     def _heed(self) -> None:
         if self._asked is not None:
+            self._heeded = True
             raise self.cancelled()
 
     def cancelled(self) -> CancelledError:
@@ -215,6 +218,7 @@ class Watched(Progress):
 
     def finish(self, state: str, message: str) -> None:
         """The run has ended in this state."""
+        self._heeded = True
         self._stop.set()
         if self._opened:
             self._thread.join()
@@ -226,7 +230,10 @@ class Watched(Progress):
             for course in self._outcome.courses.values() if state == "done" and self._opened else ():
                 for notice in course.notices():
                     self._tell("warning", message=notice[:_MESSAGE])
-        self._tell("run-ended", state=state, message=message, wall=round(time.time() - self._standing.began, 3))
+        if not self._told_end:
+            self._tell("run-ended", state=state, message=message, wall=round(time.time() - self._standing.began, 3))
+            self._told_end = True
+        self._changed = True
         self._write()
         with suppress(StorageError, OSError):
             if self._asked is not None:
@@ -251,15 +258,23 @@ def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
         yield watch
     except BaseException as error:
         if watch.asked:
-            watch.finish("cancelled", "")
+            _finish(watch, "cancelled", "")
             raise (error if isinstance(error, CancelledError) else watch.cancelled()) from None
-        watch.finish(*_ended(error))
+        _finish(watch, *_ended(error))
         raise
     complete = all(course.complete for course in outcome.courses.values()) and not outcome.failures
     first = (
         f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}" if outcome.failures else ""
     )
-    watch.finish("done" if complete else "incomplete", first[:_MESSAGE])
+    _finish(watch, "done" if complete else "incomplete", first[:_MESSAGE])
+
+
+def _finish(watch: Watched, state: str, message: str) -> None:
+    try:
+        watch.finish(state, message)
+    except (SystemExit, KeyboardInterrupt):  # a signal came just then, and how the run ended may not be written
+        watch.finish(state, message)
+        raise
 
 
 def _ended(error: BaseException) -> tuple[str, str]:
