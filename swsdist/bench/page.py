@@ -8,6 +8,7 @@ from pathlib import Path
 
 from swsdist.bench.results import FIGURES, Results
 from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong, weak
+from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg
 from swsdist.report.summary import NOTHING, rendered, short
 from swsdist.report.tables import Table
@@ -75,14 +76,15 @@ def _interval(value: Estimate | Ratio | None) -> str:
     return f"{short(value.value)} [{short(value.low, 3)}, {short(value.high, 3)}]"
 
 
-def bench_figures(results: Results) -> list[tuple[str, str]]:
-    """Caption and SVG of each figure."""
+def bench_figures(results: Results) -> list[tuple[str, str, str]]:
+    """Name, caption and SVG of each figure."""
     walls = results.values("wall_s")
     some = strong(walls)
     found = []
     if some:
         found.append(
             (
+                "strong-scaling",
                 "Strong scaling: how many times faster the same data are done, with 95 % intervals; "
                 "ideal: as many times as there are workers.",
                 _curves(some, {one.workers: min(w for w, x in walls if x == one.times) for one in some}),
@@ -93,7 +95,8 @@ def bench_figures(results: Results) -> list[tuple[str, str]]:
         x = [min(walls)[0], *(one.workers for one in others)]
         lines = [Series("efficiency", x, [1.0, *(one.efficiency.value for one in others)])]
         axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
-        found.append(("Weak scaling: as many times the data as workers.", lines_svg(lines, axes, title="Weak scaling")))
+        svg = lines_svg(lines, axes, title="Weak scaling")
+        found.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
     sizes = sorted({x for _, x in walls})
     if len(sizes) > 1:
         estimates = results.estimates("wall_s")
@@ -107,7 +110,8 @@ def bench_figures(results: Results) -> list[tuple[str, str]]:
             for kind, w in enumerate(sorted({w for w, _ in walls}))
         ]
         axes = Axes("times the data", "index and search, s", None, None)
-        found.append(("Wall of index and search against the data.", lines_svg(lines, axes, title="Wall against data")))
+        svg = lines_svg(lines, axes, title="Wall against data")
+        found.append(("wall", "Wall of index and search against the data.", svg))
     return found
 
 
@@ -148,11 +152,14 @@ def notices(results: Results) -> list[str]:
 
 
 def write_page(results: Results, folder: Path) -> None:
-    """Write `bench.html` beside `bench.json`: it stands alone and runs no script."""
+    """Write `bench.html`, which stands alone and runs no script, and each figure by itself, beside `bench.json`."""
+    figures = bench_figures(results)
+    for name, _, svg in figures:
+        write_picture(svg, str(folder / f"{name}.svg"))
     text = rendered(
         "bench",
         tables=bench_tables(results),
-        figures=bench_figures(results),
+        figures=[(caption, svg) for _, caption, svg in figures],
         notices=notices(results),
         hardware=sorted(results.hardware),
         config=results.config,

@@ -55,7 +55,7 @@ def bench(
     """Time indexing and searching of CONFIG at many numbers of workers and sizes of data, each point several times.
 
     Points run in random order after a run that is not counted. The same command goes on where it was broken off. Results:
-    bench.json, bench.html.
+    bench.json, bench.html, and its figures: strong-scaling.svg, weak-scaling.svg, wall.svg.
 
     \b
     swsdist bench config.yaml --workers 1,2,4 --times 1,2,4 --repeats 5

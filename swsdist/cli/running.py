@@ -106,6 +106,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
 )
 @click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
+@click.option("--timeline", type=written(*PICTURES), help="Also write which worker did what when: .svg, .pdf or .png.")
 @click.option(
     "--table", type=written(*TABLES, several=True), help="Also write measures and resources: .csv, .tex, .md or .json."
 )
@@ -118,6 +119,7 @@ def report(
     sets: tuple[str, ...],
     det: str | None,
     histogram: str | None,
+    timeline: str | None,
     table: str | None,
     per_query: str | None,
 ) -> int:
@@ -133,7 +135,7 @@ def report(
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.det_file import write_points
-    from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table
+    from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
     from swsdist.report.tables import write_tables
 
@@ -156,6 +158,11 @@ def report(
             write_picture(plot, place)
         elif data.det is not None:
             write_points({"score": data.det.threshold, "pmiss": data.det.pmiss, "pfa": data.det.pfa}, place)
+    if timeline is not None:
+        told = timeline_plot(data)
+        if told is None:
+            raise UserError("there is no timeline: no task was done", where=path, remedy="run it")
+        write_picture(told, timeline)
     if table is not None:
         write_tables(paper_tables(data), table)
     if per_query is not None:

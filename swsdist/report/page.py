@@ -73,7 +73,7 @@ def render_page(data: ReportData) -> str:
         stages=_stages(data),
         nodes=_nodes(data),
         hardware=_hardware(data),
-        timeline=None if data.accounts is None else timeline_svg(data.accounts.timeline()),
+        timeline=timeline_plot(data),
         rejected=_rejected(data),
         rules=_rules(data),
         measures=_measures(data.measures) if data.measures else None,
@@ -112,6 +112,11 @@ def histogram_plot(data: ReportData) -> str | None:
         if len(found.atwv_thresholds) == 1 and found.atwv_thresholds[0] is not None:
             marks.append((f"ATWV threshold {short(found.atwv_thresholds[0])}", found.atwv_thresholds[0]))
     return histogram_svg(data.scores, marks, height=520)
+
+
+def timeline_plot(data: ReportData) -> str | None:
+    """Which worker did which stage when, and the memory of the nodes, as SVG; None where no task was done."""
+    return None if data.accounts is None else timeline_svg(data.accounts.timeline())
 
 
 def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:

@@ -22,11 +22,13 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    files = ("--det", "det.pdf", "--histogram", "scores.png", "--table", "run.tex", "--per-query", "queries.json")
+    pictures = ("--det", "det.pdf", "--histogram", "scores.png", "--timeline", "time.svg")
+    files = (*pictures, "--table", "run.tex", "--per-query", "queries.json")
     arguments = [str(tmp_path / one) if "." in one else one for one in files]
     swsdist("report", place / "run", *arguments)
     assert (tmp_path / "det.pdf").read_bytes().startswith(b"%PDF-")
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+    assert "s since the first task" in (tmp_path / "time.svg").read_text(encoding="utf-8")
     report = json.loads((place / "run/report.json").read_text(encoding="utf-8"))
     text = (tmp_path / "run.tex").read_text(encoding="utf-8")
     assert f"MTWV & {report['measures']['mtwv']:.4f} & " in text

@@ -70,6 +70,8 @@ def test_from_end_to_end(scene: Any) -> None:
     write_page(results, folder)
     page = (folder / "bench.html").read_text("utf-8")
     assert "<svg" in page
+    assert "Wall against data" in (folder / "wall.svg").read_text("utf-8")
+    assert not (folder / "strong-scaling.svg").exists(), "one number of workers"
     assert "measured once" in page
     assert "Forecasts from the first point" in "\n".join(text_lines(results))
     assert read(str(folder)) == results
