@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from swsdist.accounts.hardware import Description
-from swsdist.accounts.processes import TICKS, Bar, Process, bars_of, process_of, sampled
+from swsdist.accounts.processes import TICKS, Bar, Process, bars_of, process_of, sampled, ticks
 from swsdist.accounts.seconds import Seconds
 from swsdist.types import NODES
 
@@ -162,12 +162,9 @@ class Costs:
     Args:
         journals: `accounts.records.records`, in its order.
         receipts: of all tasks of the present plan.
-        driver: number and present CPU s of a driver that has closed its journal and still works: on the report.
     """
 
-    def __init__(
-        self, journals: Iterable[pa.Table], receipts: Sequence[Charged], driver: tuple[int, float] | None = None
-    ) -> None:
+    def __init__(self, journals: Iterable[pa.Table], receipts: Sequence[Charged]) -> None:
         self._receipts = receipts
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         self._kinds: dict[str, tuple[Description, set[str]]] = {}
@@ -177,7 +174,7 @@ class Costs:
         self._kept: dict[str, tuple[float, int, str, str]] = {}
         self._shown: list[Worked] = []
         self._left_out = 0
-        self._after: tuple[float, int, str] | None = None  # of the driver's last journal: end, ticks, host
+        self._drivers: dict[int, tuple[float, int, str]] = {}  # by number: end of the last journal, ticks, host
         standing = {(r.fingerprint, r.host, r.pid): r.started for r in receipts}
         planned = {receipt.fingerprint for receipt in receipts}
         before: str | None = None
@@ -188,12 +185,11 @@ class Costs:
                     self._nodes[before].settle()
                 before = process.host
             self._add(process, record, standing)
-            if driver is not None and process.role == "driver" and process.pid == driver[0]:
-                self._after = max(self._after or (0.0, 0, ""), (record["t"][-1].as_py(), process.last, process.host))
+            if process.role == "driver":
+                ended = (record["t"][-1].as_py(), process.last, process.host)
+                self._drivers[process.pid] = max(ended, self._drivers.get(process.pid, ended))
         for node in self._nodes.values():
             node.settle()
-        if self._after is not None and driver is not None:
-            self._nodes[self._after[2]].other += max(0, round(driver[1] * TICKS) - self._after[1])
         self._done = _done(receipts)
 
     def _add(self, process: Process, record: pa.Table, standing: Mapping[tuple[str, str, int], float]) -> None:
@@ -271,8 +267,14 @@ class Costs:
         memory = {host: node.memory for host, node in sorted(self._nodes.items()) if node.memory}
         return Timeline(tuple(self._shown), self._left_out, memory)
 
-    def table(self) -> pa.Table:
-        """Table NODES."""
+    def table(self, driver: tuple[int, float] | None = None) -> pa.Table:
+        """Table NODES.
+
+        Args:
+            driver: number and present CPU s of a driver that has closed its journal and still works: on the report.
+        """
+        number, now = driver if driver is not None else (-1, 0.0)
+        _, said, at = self._drivers.get(number, (0.0, 0, ""))
         kept: defaultdict[tuple[str, str], int] = defaultdict(int)
         for _, spent, host, stage in self._kept.values():
             kept[host, stage] += spent
@@ -282,7 +284,7 @@ class Costs:
             node, first = self._nodes[host], len(rows)
             stages = sorted({*node.warm, *node.tried, *(stage for name, stage in self._done if name == host)})
             # What a receipt holds is a little less than its attempt took: the receipt itself is written after it.
-            about = node.other / TICKS
+            about = (node.other + (max(0, ticks(now) - said) if host == at else 0)) / TICKS
             for stage in stages:
                 done = self._done.get((host, stage), Done())
                 stands = kept.get((host, stage), 0)

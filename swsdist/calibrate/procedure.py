@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
@@ -36,7 +37,8 @@ from swsdist.calibrate.threshold import Calibration, by_fold, decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
 from swsdist.registries import CALIBRATION
-from swsdist.score import Counts, fit_threshold, score_limits
+from swsdist.score import Counts, score_limits
+from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
 from swsdist.steps import Score
 
 AnyStep = Step[Any, Any]
@@ -373,21 +375,22 @@ def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, poin
     mine = procedure.own_threshold
     if not given and own and mine is not None:
         given = (mine,)
-    counts = [Counts.zero() for _ in range(0 if given else folds)]
     low, high = score_limits([])
-    for table in parts():
-        scores = procedure.scores(table)["score"]
-        low, high = score_limits(scores.drop_null(), low, high)
-        for fold, rows in by_fold(table, folds) if counts else ():
-            for k in range(folds):
-                if folds == 1 or k != fold:
-                    counts[k] = counts[k] + Counts.of(procedure.of_fold(k).scores(rows))
-    thresholds = given or tuple(_threshold(each, point) for each in counts)
+    with ExitStack() as held:
+        counts = [held.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if given else folds)]
+        for table in parts():
+            scores = procedure.scores(table)["score"]
+            low, high = score_limits(scores.drop_null(), low, high)
+            for fold, rows in by_fold(table, folds) if counts else ():
+                for k in range(folds):
+                    if folds == 1 or k != fold:
+                        counts[k].add(Counts.of(procedure.of_fold(k).scores(rows)))
+        thresholds = given or tuple(_threshold(each, point) for each in counts)
     return replace(procedure, thresholds=thresholds, low=low, high=high)
 
 
-def _threshold(counts: Counts, point: Point) -> float | None:
+def _threshold(counts: SpilledCounts, point: Point) -> float | None:
     try:
-        return fit_threshold(counts, trials=point.trials, beta=point.beta)
+        return threshold_of([counts], trials=point.trials, beta=point.beta)
     except UserError:
         return None  # nothing to learn from: such a fold decides NO

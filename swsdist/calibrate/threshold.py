@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -27,7 +28,8 @@ from numpy.typing import NDArray
 from swsdist.calibrate.coding import coded
 from swsdist.errors import ConfigError, UserError
 from swsdist.fingerprint import stable_hash
-from swsdist.score import Counts, fit_threshold, total
+from swsdist.score import Counts
+from swsdist.score.parts.spilled import SpilledCounts, threshold_of
 from swsdist.types import DETECTIONS
 
 SCHEMA = "swsdist-calibration/1"
@@ -119,14 +121,29 @@ def fit(
         beta: weight of false alarms.
         trained_on: goes into the file.
     """
+    with ExitStack() as held:
+        parts = [held.enter_context(SpilledCounts()) for _ in range(folds)]
+        for fold, one in counts.items():
+            parts[fold].add(one)
+        return fit_parts(parts, trials=trials, beta=beta, trained_on=trained_on)
+
+
+def fit_parts(
+    parts: Sequence[SpilledCounts], *, trials: int, beta: float, trained_on: dict[str, object]
+) -> Calibration:
+    """The same from counts that need not fit into memory; arguments as of `fit`.
+
+    Args:
+        parts: of each fold's queries; a single one: oracle.
+    """
     thresholds: list[float | None] = []
-    for fold in range(folds):
-        others = total(counts[k] for k in sorted(counts) if folds == 1 or k != fold)
+    for fold in range(len(parts)):
+        others = [part for k, part in enumerate(parts) if len(parts) == 1 or k != fold]
         try:
-            thresholds.append(fit_threshold(others, trials=trials, beta=beta))
+            thresholds.append(threshold_of(others, trials=trials, beta=beta))
         except UserError:
             thresholds.append(None)  # nothing to learn from: such a fold decides NO
-    return Calibration("oracle" if folds == 1 else "crossfit", tuple(thresholds), trained_on)
+    return Calibration("oracle" if len(parts) == 1 else "crossfit", tuple(thresholds), trained_on)
 
 
 def decide(table: pa.Table, calibration: Calibration | None) -> pa.Table:

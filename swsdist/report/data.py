@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.accounts.by_type import TypeCost
-from swsdist.accounts.costs import Timeline
+from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of
@@ -390,10 +389,8 @@ class ReportData:
     stages: tuple[StageRow, ...] = ()
     hardware: tuple[NodeType, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
-    #: Who worked on what and when.
-    timeline: Timeline | None = None
-    #: NODES, for `nodes.parquet`; and the types of nodes with their own factors.
-    node_table: pa.Table | None = None
+    #: For `nodes.parquet` and the timeline; and the types of nodes with their own factors.
+    accounts: Costs | None = None
     types: tuple[TypeCost, ...] = ()
     rejected: tuple[RejectedRow, ...] = ()
     queries: tuple[QueryRow, ...] = ()

@@ -73,7 +73,7 @@ def render_page(data: ReportData) -> str:
         stages=_stages(data),
         nodes=_nodes(data),
         hardware=_hardware(data),
-        timeline=None if data.timeline is None else timeline_svg(data.timeline),
+        timeline=None if data.accounts is None else timeline_svg(data.accounts.timeline()),
         rejected=_rejected(data),
         rules=_rules(data),
         measures=_measures(data.measures) if data.measures else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, procedures
 from swsdist.calibrate.steps.interface import Point
-from swsdist.calibrate.threshold import Calibration, by_fold, fit
+from swsdist.calibrate.threshold import Calibration, by_fold, fit_parts
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.provenance import calibration_file, provenance, tell_of_provenance
@@ -24,6 +25,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score import Counts
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.parts.spilled import LIMIT, SpilledCounts
 
 
 class Fit(Stage):
@@ -131,15 +133,16 @@ class Fit(Stage):
 
     def _fit(self, payload: Values, context: Context) -> Calibration:
         folds, point = payload["folds"], payload["point"]
-        counts: dict[int, Counts] = {fold: Counts.zero() for fold in range(folds)}
         queries = 0
-        for name in payload["aligned"]:
-            table = context.read(name)
-            queries += pc.count_distinct(table["query_id"]).as_py()
-            for fold, rows in by_fold(table, folds):
-                counts[fold] = counts[fold] + Counts.of(rows)
-        trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point, **payload["of"]}
-        return fit(counts, folds, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
+        with ExitStack() as held:
+            counts = [held.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(folds)]
+            for name in payload["aligned"]:
+                table = context.read(name)
+                queries += pc.count_distinct(table["query_id"]).as_py()
+                for fold, rows in by_fold(table, folds):
+                    counts[fold].add(Counts.of(rows))
+            trained_on = {"aligned": fingerprint(payload["aligned"]), "queries": queries, **point, **payload["of"]}
+            return fit_parts(counts, trials=point["trials"], beta=point["beta"], trained_on=trained_on)
 
     def _fit_steps(self, payload: Values, context: Context) -> Procedure:
         settings = Calibrate.model_validate(payload["calibrate"])

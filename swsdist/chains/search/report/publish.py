@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
+from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
 from swsdist.chains.search.report.reporting import build, rejected_rows
@@ -53,12 +55,14 @@ def publish_report(
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
-    if data.node_table is not None:
-        parquet.publish(run, NODES_NAME, [data.node_table], NODES)
     described = system_description(data.types, data.resources)
     run.write_bytes(MARKDOWN, markdown(described).encode())
     run.write_bytes(LATEX, latex(described).encode())
     run.write_bytes(PAGE, render_page(data).encode())
+    if data.accounts is not None:
+        # Last, for what the report took is the driver's, too.
+        table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.did else None)
+        parquet.publish(run, NODES_NAME, [table], NODES)
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     return data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ import pyarrow as pa
 from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
-from swsdist.accounts.journal import cpu_seconds
 from swsdist.accounts.records import records
 from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.inputs.across import takes_theirs
@@ -45,7 +43,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
     rejected = rejected_rows(course)
     index = _index_receipts(course)
     before = _searched_before(course)
-    accounts = costs_of(course, outcome)
+    accounts = costs_of(course)
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     # A task that two systems of a fusion did is no attempt that was lost.
@@ -72,8 +70,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         stages=_stages(course, index),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
-        timeline=accounts.timeline(),
-        node_table=accounts.table(),
+        accounts=accounts,
         types=by_type(
             accounts,
             _phases(course),
@@ -89,17 +86,11 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
     )
 
 
-def costs_of(course: Course, outcome: Outcome | None = None) -> Costs:
-    """The costs of all that a run shows: of its own tasks, of the shards of its store, and of searches that came before.
-
-    Args:
-        course: that has come to its end.
-        outcome: where it was run just now: what its driver has spent since counts, too.
-    """
+def costs_of(course: Course) -> Costs:
+    """The costs of all that a run shows: of its own tasks, of the shards of its store, and of searches that came before."""
     before = _searched_before(course)
     receipts = [*_index_receipts(course), *(receipt for one in (course, *before) for receipt in _not_of_index(one))]
-    driver = (os.getpid(), sum(cpu_seconds())) if outcome is not None and outcome.did else None
-    return Costs(records(*(one.run for one in (*before, course))), receipts, driver)
+    return Costs(records(*(one.run for one in (*before, course))), receipts)
 
 
 def _queries_from(course: Course) -> report.QueriesFrom | None:
