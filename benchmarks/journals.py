@@ -25,6 +25,8 @@ from swsdist.io.filesystem import Folder
 #: Workers on a node, and seconds of a task.
 _PER_NODE, _TASK = 4, 60
 _LIMIT_MB = 300.0
+#: Places in a fabricated text.
+_HOST, _PID, _NAME = "@host", "@pid", "@@name@@"
 
 
 class Cost(NamedTuple):
@@ -50,26 +52,35 @@ class Receipt(NamedTuple):
 def fabricate(folder: Path, workers: int, seconds: int) -> list[Receipt]:
     """Write the journals; returns the receipts of their tasks."""
     (folder / "accounts").mkdir(parents=True)
-    hardware, began, receipts = describe(), 1_700_000_000.0, []
+    began, receipts = 1_700_000_000.0, []
+    texts = [_text(began, seconds, random.Random(k)) for k in range(4)]
     for k in range(workers):
-        host, pid, random_ = f"node-{k // _PER_NODE:04d}", 1000 + k, random.Random(k)
-        lines = [{"t": began, "event": "open", "cpu": 1.5, "role": "worker", "host": host, "pid": pid}]
-        lines[0] |= {"hardware": hardware, "earlier": 0.0}
-        for second in range(seconds):
-            t, cpu = began + second + 0.001 * k % 1, 1.5 + 0.97 * second
-            task = {"stage": "search", "fingerprint": f"{k:08x}{second // _TASK:024x}"}
-            if second % _TASK == 0:
-                lines.append({"t": t, "event": "begin", "cpu": cpu, **task, "phase": "search"})
-                receipts.append(Receipt(task["fingerprint"], "search", 1.0, host, pid, t, Cost(0.97 * _TASK)))
-            pss = 300_000_000 + random_.randrange(50_000_000)
-            line = {"t": t, "event": "sample", "cpu": cpu, "phase": "search", "pss": pss}
-            lines.append(line | {"fingerprint": task["fingerprint"], "part": (second % _TASK) / _TASK})
-            if second % _TASK == _TASK - 1:
-                lines.append({"t": t + 0.9, "event": "end", "cpu": cpu + 0.97, **task})
-        lines.append({"t": began + seconds, "event": "close", "cpu": 1.5 + 0.97 * seconds})
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"accounts/worker-{host}-{pid}-{k:08x}.jsonl").write_text(text)
+        host, pid, name = f"node-{k // _PER_NODE:04d}", 1000 + k, f"{k:08x}"
+        text = texts[k % len(texts)].replace(_HOST, host).replace(f'"{_PID}"', str(pid)).replace(_NAME, name)
+        (folder / f"accounts/worker-{host}-{pid}-{name}.jsonl").write_text(text)
+        for task in range(seconds // _TASK):
+            started = began + task * _TASK
+            cost = Cost(0.97 * (_TASK - 1))
+            receipts.append(Receipt(f"{name}{task:024x}", "search", 1.0, host, pid, started, cost))
     return receipts
+
+
+def _text(began: float, seconds: int, rng: random.Random) -> str:
+    """A worker's journal, with places for its host, number and name."""
+    lines: list[dict[str, object]] = [{"t": began, "event": "open", "cpu": 1.5, "role": "worker", "host": _HOST}]
+    lines[0] |= {"pid": _PID, "hardware": describe(), "earlier": 0.0}
+    for second in range(seconds):
+        t, cpu = began + second, 1.5 + 0.97 * second
+        task = {"stage": "search", "fingerprint": f"{_NAME}{second // _TASK:024x}"}
+        if second % _TASK == 0:
+            lines.append({"t": t, "event": "begin", "cpu": round(cpu, 4), **task, "phase": "search"})
+        line = {"t": t, "event": "sample", "cpu": round(cpu, 4), "phase": "search"}
+        line |= {"pss": 300_000_000 + rng.randrange(50_000_000), "fingerprint": task["fingerprint"]}
+        lines.append(line | {"part": round((second % _TASK) / _TASK, 4)})
+        if second % _TASK == _TASK - 1:
+            lines.append({"t": t + 0.9, "event": "end", "cpu": round(cpu, 4), **task})
+    lines.append({"t": began + seconds, "event": "close", "cpu": round(1.5 + 0.97 * seconds, 4)})
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 def _measured(queue: multiprocessing.Queue[dict[str, float]], what: str, folder: str, receipts: list[Receipt]) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,7 +33,8 @@ from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.executor import failure, pause, verdict
-from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name
+from swsdist.pipeline.execution.placement import Running, Stragglers, workers_for
+from swsdist.pipeline.execution.ray_instance import Instance, connect, disconnect, node_name, node_resources
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context
@@ -79,11 +80,13 @@ class _Slot:
 
     handle: Any
     started: float
+    needs: Needs
     up: bool = False
     host: str = ""
     pid: int = 0
     journal: str = ""
     flying: list[tuple[Any, Task]] = field(default_factory=list)
+    sent: dict[Any, float] = field(default_factory=dict)  # when each was handed over
 
 
 class RayExecutor:
@@ -98,7 +101,6 @@ class RayExecutor:
         self._context = context
         self._journal = journal
         self._settings = settings
-        self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
         self._slots: list[_Slot] = []
         self._restarts = 0
         self._told_at = 0.0
@@ -117,19 +119,26 @@ class RayExecutor:
         self._journal.move(node_name())
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
-        """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
+        """As many actors as are wanted and fit, no more than tasks; on each node of the first alternative that fits it.
 
         Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones.
         """
-        fitting = [needs for one in alternatives if self._fit(needs := self._at_least(one))]
-        if not fitting:
-            raise self._nothing_fits(self._at_least(alternatives[-1]))
-        if any(getattr(self._needs, name) < getattr(fitting[0], name) for name in ("cpus", "memory_gb", "gpus")):
-            self._end_actors()
-            self._needs = fitting[0]
-        fit = self._fit(self._needs)
-        for _ in range(len(self._slots), max(1, min(self._settings.workers or fit, fit, tasks))):
-            self._new_slot()
+        asked = [self._at_least(one) for one in alternatives]
+        wanted = workers_for(node_resources(), asked, self._settings.workers, tasks)
+        if not wanted:
+            raise self._nothing_fits(asked[-1])
+        missing = []
+        kept: list[_Slot] = []
+        for needs in wanted:
+            found = next((slot for slot in self._slots if slot not in kept and slot.needs.cover(needs)), None)
+            if found is None:
+                missing.append(needs)
+            else:
+                kept.append(found)
+        if missing:  # those that are left would hold what the new ones need
+            self._end_actors([slot for slot in self._slots if slot not in kept])
+        for needs in missing:
+            self._new_slot(needs)
 
     def _at_least(self, needs: Needs) -> Needs:
         """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
@@ -139,25 +148,19 @@ class RayExecutor:
             max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus
         )
 
-    def _fit(self, needs: Needs) -> int:
-        """How many actors fit into all that Ray has."""
-        have = ray.cluster_resources()
-        fit = min(int(have.get("CPU", 0) // needs.cpus), int(have.get("memory", 0) // (needs.memory_gb * 1e9)))
-        return min(fit, int(have.get("GPU", 0) / needs.gpus + 1e-9)) if needs.gpus else fit
-
     def _nothing_fits(self, needs: Needs) -> UserError:
-        have = ray.cluster_resources()
+        # The sum says nothing of what a single node has.
+        have = max(node_resources(), key=lambda node: (node.get("CPU", 0), node.get("memory", 0)), default={})
         wants, has = (f"{needs.gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if needs.gpus else ("", "")
         return UserError(
-            f"no worker fits: it needs {wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB, Ray has "
+            f"no worker fits: it needs {wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB, the largest node of Ray has "
             f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
             where="executor",
             remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
             f"{'set search.device, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
         )
 
-    def _new_slot(self) -> _Slot:
-        needs = self._needs
+    def _new_slot(self, needs: Needs) -> _Slot:
         made = ray.remote(_Actor).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
@@ -166,7 +169,7 @@ class RayExecutor:
             max_task_retries=0,
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
-        slot = _Slot(handle, time.monotonic())
+        slot = _Slot(handle, time.monotonic(), needs)
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
         return slot
@@ -177,23 +180,23 @@ class RayExecutor:
         if self._instance is None:
             return
         try:
-            self._end_actors()
+            self._end_actors(self._slots)
         finally:
             disconnect(self._instance)
             self._instance = None
         self.stop_seconds = time.perf_counter() - clock
 
-    def _end_actors(self) -> None:
-        """End all actors; they work on nothing."""
+    def _end_actors(self, slots: Sequence[_Slot]) -> None:
+        """End actors; they work on nothing, or on what was done by others."""
         try:
-            closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
+            closing = [slot.handle.close.remote() for slot in slots if slot.up and not slot.flying]
             if closing:
                 ray.wait(closing, num_returns=len(closing), timeout=5)
-            for slot in self._slots:
+            for slot in slots:
                 ray.kill(slot.handle)
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
-        self._slots = []
+        self._slots = [slot for slot in self._slots if slot not in slots]
 
     # -- work -----------------------------------------------------------------------------------------------------
 
@@ -212,11 +215,14 @@ class RayExecutor:
         suspects: deque[Task] = deque()
         tried: dict[str, int] = {}
         waiting = len(queue)
+        mine, late = {task.fingerprint for task in tasks}, Stragglers()
         while waiting:
             now = time.monotonic()
             queue.extend(task for at, task in self._later if at <= now)
             self._later = [(at, task) for at, task in self._later if at > now]
             self._hand_out(queue, suspects)
+            if not (queue or suspects or self._later):
+                self._try_again(late, mine, tried)
             refs = {ref: (slot, task) for slot in self._slots for ref, task in slot.flying}
             if not refs:
                 time.sleep(0.1)
@@ -234,27 +240,55 @@ class RayExecutor:
                 except RayTaskError as error:
                     if task is _READY:
                         self._not_ready(error)
-                        for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                        for lost, outcome in self._died(slot, error, queue, suspects, tried, mine):
                             waiting -= 1
                             yield lost, outcome
                         continue
                     slot.flying.remove((ref, task))
+                    slot.sent.pop(ref, None)
+                    if task.fingerprint not in mine:
+                        continue
+                    if task.fingerprint in late.again and self._elsewhere(task):
+                        continue  # the other attempt may do it
                     outcome_or_none = self._raised(task, error, tried)
                     if outcome_or_none is not None:
+                        mine.remove(task.fingerprint)
                         waiting -= 1
                         yield task, outcome_or_none
                     continue
                 except RayError as error:  # its process or its node is gone, or its answer was lost with it
-                    for lost, outcome in self._died(slot, error, queue, suspects, tried):
+                    for lost, outcome in self._died(slot, error, queue, suspects, tried, mine):
                         waiting -= 1
                         yield lost, outcome
                     continue
                 slot.flying.remove((ref, task))
+                slot.sent.pop(ref, None)
                 if task is _READY:
                     self._came_up(slot, value, clock)
                     continue
+                if task.fingerprint not in mine:
+                    continue  # another attempt has answered before
+                mine.remove(task.fingerprint)
+                late.ended(task, value.cost.wall)
                 waiting -= 1
                 yield task, value
+
+    def _try_again(self, late: Stragglers, mine: set[str], tried: Mapping[str, int]) -> None:
+        """Give actors that have nothing to do a second attempt at what takes others too long."""
+        for slot in self._slots:
+            if not slot.up or slot.flying:
+                continue
+            running = [
+                Running(task, other.sent[ref], place)
+                for other in self._slots
+                for place, (ref, task) in enumerate(other.flying)
+                if task.fingerprint in mine and task.fingerprint not in tried and ref in other.sent
+            ]
+            task = late.next(running, time.monotonic())
+            if task is None:
+                return
+            self._journal.write("again", stage=task.stage, fingerprint=task.fingerprint, host=slot.host)
+            self._send(slot, task)
 
     def _hand_out(self, queue: deque[Task], suspects: deque[Task]) -> None:
         up = [slot for slot in self._slots if slot.up]
@@ -279,7 +313,13 @@ class RayExecutor:
                 told(slot.flying[0][1], said[1])
 
     def _send(self, slot: _Slot, task: Task) -> None:
-        slot.flying.append((slot.handle.run.remote(task), task))
+        ref = slot.handle.run.remote(task)
+        slot.flying.append((ref, task))
+        slot.sent[ref] = time.monotonic()
+
+    def _elsewhere(self, task: Task) -> bool:
+        """Whether another attempt at a task is under way."""
+        return any(one.fingerprint == task.fingerprint for slot in self._slots for _, one in slot.flying)
 
     def _came_up(self, slot: _Slot, value: tuple[str, int, str, str], clock: float) -> None:
         from importlib.metadata import version
@@ -328,14 +368,21 @@ class RayExecutor:
             raise cause
 
     def _died(
-        self, slot: _Slot, error: Exception, queue: deque[Task], suspects: deque[Task], tried: dict[str, int]
+        self,
+        slot: _Slot,
+        error: Exception,
+        queue: deque[Task],
+        suspects: deque[Task],
+        tried: dict[str, int],
+        mine: set[str],
     ) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
-        flying = [task for _, task in slot.flying if task is not _READY]
+        # What another attempt has done, or works on, is not lost with this one.
+        flying = [task for _, task in slot.flying if task.fingerprint in mine and not self._elsewhere(task)]
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
@@ -353,7 +400,7 @@ class RayExecutor:
                 suspects.append(task)
         self._restarts += 1
         if self._restarts <= self._settings.actor_restarts:
-            self._new_slot()
+            self._new_slot(slot.needs)
         elif not self._slots:
             message = f"no worker is left after {self._restarts} died"
             for task in [*suspects, *queue, *(task for _, task in self._later)]:
@@ -361,6 +408,7 @@ class RayExecutor:
             suspects.clear()
             queue.clear()
             self._later.clear()
+        mine -= {task.fingerprint for task, _ in outcomes}
         return outcomes
 
     def _left_by(self, slot: _Slot, task: Task) -> Receipt | None:

@@ -41,6 +41,11 @@ def node_name() -> str:
     return f"{host}@{address}" if len(same) > 1 else str(host)
 
 
+def node_resources() -> list[dict[str, float]]:
+    """Resources of each node that is alive, as Ray names them."""
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+
+
 def connect(address: str | None, cpus: int) -> Instance:
     """Join a cluster, or start a private local instance.
 
