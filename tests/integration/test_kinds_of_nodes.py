@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,12 +53,15 @@ class Idling(Stage):
 @pytest.fixture
 def cluster() -> Iterator[str]:
     """Two nodes of a CPU each; one says that it has a GPU, too."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 1, "include_dashboard": False})
+    place = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # a socket's path is short
+    head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False, "temp_dir": place}
+    made = Cluster(initialize_head=True, head_node_args=head)
     try:
         made.add_node(num_cpus=1)
         yield str(made.address)
     finally:
         made.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(cluster: str, tmp_path: Path) -> None:
@@ -70,16 +75,16 @@ def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
     clock = time.monotonic()
     try:
         needs = (Needs(gpus=1.0, memory_gb=0.2), Needs(memory_gb=0.2))
-        ended = dict(executor.run(tasks, needs, lambda task, part: None))
+        ended = [one for _, one in executor.run(tasks, needs, lambda task, part: None)]
         assert time.monotonic() - clock < 55, "what hung was not waited for"
         # The next stage is not held up by what the first left behind.
         later = [Task("idling", f"{k:032x}", f"t{k}", 0.1, {"hangs": False}) for k in range(9, 12)]
-        after = dict(executor.run(later, needs, lambda task, part: None))
+        after = [one for _, one in executor.run(later, needs, lambda task, part: None)]
     finally:
         executor.close()
         journal.close()
     assert len(ended) == 9
-    assert all(isinstance(one, Receipt) for one in (*ended.values(), *after.values()))
+    assert all(isinstance(one, Receipt) for one in (*ended, *after))
     by_process = {path.name.split("-")[1]: path.read_text() for path in tmp_path.glob("t*-*")}
     assert sorted(by_process.values()) == ["0", "1"], "a worker with a GPU, and one without"
     assert len(list(tmp_path.glob("t8-*"))) == 2
