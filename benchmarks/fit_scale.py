@@ -1,7 +1,7 @@
 """Fitting thresholds: the driver's peak of memory with counts in memory, as they were, and in files, as they are.
 
-Millions of detections with distinct scores are made part by part, as aligned lists have them, and a threshold is fitted for each
-of five folds. Each way runs in a process of its own, and both give the same thresholds.
+Millions of detections with distinct scores are made part by part, as aligned lists have them, and a threshold is fitted for
+each of five folds. Each way runs in a process of its own, and both give the same thresholds.
 """
 
 from __future__ import annotations

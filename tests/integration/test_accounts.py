@@ -13,6 +13,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from swsdist.accounts.journal import _said, cpu_seconds
+
 
 def test_serial_accounts(scene: Any) -> None:
     cpu = sum(psutil.Process().cpu_times()[:2])
@@ -131,9 +133,11 @@ def _check_balance(scene: Any, counted: float) -> None:
     assert kinds["useful"] == pytest.approx(sum(one.cost.cpu for one in scene.all_receipts()), abs=1e-3)
 
 
-def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any) -> None:
-    scene.sabotage(seconds=1.0)
-    _check_balance(scene, _cpu_of_tree(scene, "executor.kind=serial", "index.shards=4", "features.name=saboteur"))
+def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sum(cpu_seconds())
+    monkeypatch.setitem(_said, os.getpid(), before)  # what the tests before this one took is none of this run's
+    scene.run("index.shards=4")
+    _check_balance(scene, sum(cpu_seconds()) - before)
 
 
 @pytest.mark.ray
