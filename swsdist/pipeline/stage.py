@@ -57,6 +57,7 @@ class Context:
         memory: whatever a stage keeps for its next task here.
         granted: CPUs, memory and GPUs that this worker has.
         listener: is told how much of the present task is done; set by who runs it.
+        cache: folder on the node's own disk for files of a remote store, and bytes that it may hold.
     """
 
     run: Folder
@@ -64,6 +65,7 @@ class Context:
     memory: dict[Hashable, Any] = field(default_factory=dict)
     granted: Needs = LEAST[0]
     listener: Callable[[float], None] | None = None
+    cache: tuple[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memory": {}, "listener": None}
