@@ -144,6 +144,8 @@ class Stage(ABC):
         in_driver: its tasks are few and small, and run in the driver.
         rounds: it plans again after each round of tasks, until none is left.
         replaces: the names of its outputs are fixed, so one config's take the place of another's.
+        mixed: its bytes are the same whichever of the alternatives a worker has (`needs`), so workers of several kinds may
+            share its tasks; else all have the first alternative that fits anywhere.
         whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
         over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
             hold a value each (`Inputs.points`).
@@ -156,6 +158,7 @@ class Stage(ABC):
     in_driver: ClassVar[bool] = False
     rounds: ClassVar[bool] = False
     replaces: ClassVar[bool] = False
+    mixed: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     over: ClassVar[tuple[str, ...]] = ()
 

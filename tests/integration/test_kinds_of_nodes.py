@@ -34,6 +34,7 @@ class Idling(Stage):
     name = "idling"
     version = 1
     unit = "s"
+    mixed = True
     tables = {"none": Table(None, None)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

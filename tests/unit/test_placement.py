@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from swsdist.chains.search.search import Search, _settings
+from swsdist.config import config_from_dict
+from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.placement import Running, Stragglers, fit_on, workers_for
+from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)
@@ -53,3 +59,14 @@ def test_short_tasks_are_left_alone() -> None:
     late = Stragglers(pace=[0.01] * 9)
     assert late.next([Running(_task("a", 1.0), 0.0, 0)], 4.9) is None
     assert late.next([Running(_task("a", 1.0), 0.0, 0)], 5.1) is not None
+
+
+def test_a_search_on_either_device_asks_for_both_and_takes_what_it_is_given(tmp_path: Path) -> None:
+    stage = Search()
+    config = {"run": str(tmp_path), "corpus": {"documents": "d.csv", "queries": "q.csv"}}
+    for device, gpus in (("cpu", [0]), ("cuda", [1]), ("auto", [1, 0])):
+        made = config_from_dict({**config, "search": {"device": device}})
+        assert [one.gpus for one in stage.needs(made)] == gpus
+    task = Task("search", "x", "x", 1.0, {"search": made.search.model_dump(mode="json")})
+    for granted, device in ((Needs(gpus=0.5), "cuda"), (Needs(), "cpu")):
+        assert _settings(task, Context(Folder(str(tmp_path)), {}, granted=granted)).device == device

@@ -33,11 +33,13 @@ class Search(Stage):
     name = "search"
     version = 2
     unit = "cells"
+    mixed = True
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """A GPU, where the config searches on one."""
-        return (Needs(gpus=1.0),) if config.search.device == "cuda" else (Needs(),)
+        """A GPU, where the config searches on one; or else none, where it searches on either."""
+        on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
+        return {"cuda": on_gpu, "cpu": on_cpu, "auto": on_gpu + on_cpu}[config.search.device]
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group and unit."""
@@ -97,12 +99,12 @@ class Search(Stage):
 
     def warm(self, task: Task, context: Context) -> None:
         """Load what the method loads."""
-        create(Settings.model_validate(task.payload["search"])).warm()
+        create(_settings(task, context)).warm()
 
     def run(self, task: Task, context: Context) -> Done:
         """What the method finds."""
         payload = task.payload
-        method = create(Settings.model_validate(payload["search"]))
+        method = create(_settings(task, context))
         state = Store.at(payload["store"], payload["state"], storage=context.storage)
         frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
         store = Store(state.folder, state.manifest, _watch(context, frames))
@@ -123,6 +125,14 @@ class Search(Stage):
             bytes_read=sum(store.manifest.shard(shard).size for shard in payload["shards"]),
             cells=result.cells,
         )
+
+
+def _settings(task: Task, context: Context) -> Settings:
+    """How the task searches, on the device that this worker has."""
+    settings = Settings.model_validate(task.payload["search"])
+    if settings.device != "auto":
+        return settings
+    return settings.model_copy(update={"device": "cuda" if context.granted.gpus else "cpu"})
 
 
 def _watch(context: Context, whole: int) -> Callable[[int], None]:

@@ -1,8 +1,8 @@
 """Which workers are made where, and which tasks get a second attempt.
 
-**Kinds of workers.** A stage names alternatives of what a worker must have, the best first. Each node takes the first that
-fits it: GPU workers stand on nodes with a GPU, CPU workers on the others, side by side in one stage; their bytes are the same.
-What fits is counted node by node: two nodes with 3 GB each hold no worker of 4 GB.
+**Kinds of workers.** A stage names alternatives of what a worker must have, the best first. Where its bytes are the same with
+all (`Stage.mixed`), each node takes the first that fits it: GPU workers stand on nodes with a GPU, CPU workers on the others,
+side by side. What fits is counted node by node: two nodes with 3 GB each hold no worker of 4 GB.
 
 **Stragglers.** When nothing is left to hand out, a worker that has nothing to do gets a second attempt at a task that takes
 much longer than its work lets expect, the longest first. The first answer counts, the other is not waited for. Both write the

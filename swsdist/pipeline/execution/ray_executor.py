@@ -118,13 +118,19 @@ class RayExecutor:
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), wanted)
         self._journal.move(node_name())
 
-    def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
-        """As many actors as are wanted and fit, no more than tasks; on each node of the first alternative that fits it.
+    def _provide(self, alternatives: Sequence[Needs], tasks: int, mixed: bool) -> None:
+        """As many actors as are wanted and fit, no more than tasks.
+
+        On each node they are of the first alternative that fits it, or, for a stage that is not `mixed`, on all nodes of the
+        first that fits any.
 
         Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones.
         """
         asked = [self._at_least(one) for one in alternatives]
-        wanted = workers_for(node_resources(), asked, self._settings.workers, tasks)
+        nodes = node_resources()
+        choices = [asked] if mixed else [[one] for one in asked]
+        found_for = (workers_for(nodes, choice, self._settings.workers, tasks) for choice in choices)
+        wanted = next((some for some in found_for if some), [])
         if not wanted:
             raise self._nothing_fits(asked[-1])
         missing = []
@@ -209,7 +215,7 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             self._connect()
-        self._provide(needs, len(tasks))
+        self._provide(needs, len(tasks), self._context.stages[tasks[0].stage].mixed)
         # Largest first: the last to end should be small.
         queue = deque(sorted(tasks, key=lambda task: -task.work))
         suspects: deque[Task] = deque()
