@@ -66,6 +66,7 @@ OTHER_SIZES = {
     "chains/search": "a file a stage: its twelve steps are what the folder is about",
     "cli": "a file a group of commands, and what they share",
     "score": "conventions and tables that all its folders share",
+    "store": "what reads, writes, joins and maintains a store, and a node's cache of its files",
     "testing": "scenes and the check on a GPU; all else is in folders",
 }
 NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
