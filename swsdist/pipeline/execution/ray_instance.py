@@ -115,6 +115,11 @@ def alive_nodes() -> set[str]:
     return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
+def node_resources() -> list[dict[str, float]]:
+    """Resources of each node that is alive, as Ray names them."""
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+
+
 def connect(address: str | None, cpus: int) -> Instance:
     """Join a cluster, or start a private local instance; where this process is connected to a Ray already, use that one.
 
