@@ -11,8 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from swsdist.config.model import Executor
 from swsdist.errors import UserError
 from swsdist.needs import Needs
+
+
+def at_least(needs: Needs, settings: Executor) -> Needs:
+    """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
+    gpus = settings.gpus_per_worker if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
+    return Needs(max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus)
 
 
 def fit_on(node: Mapping[str, float], needs: Needs) -> int:

@@ -35,13 +35,14 @@ from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
-from swsdist.pipeline.execution.placement import matched, nothing_fits, workers_for
+from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,
     Instance,
     alive_nodes,
     ask_for,
+    await_end,
     connect,
     disconnect,
     node_name,
@@ -111,7 +112,7 @@ class RayExecutor:
         Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones. So do those
         that still work at what others have done.
         """
-        asked, nodes = [self._at_least(one) for one in alternatives], node_resources()
+        asked, nodes = [at_least(one, self._settings) for one in alternatives], node_resources()
         choices = [asked] if mixed else [[one] for one in asked]
         self._kinds = next((some for some in choices if workers_for(nodes, some, None, 1)), [])
         if not self._kinds:
@@ -185,14 +186,6 @@ class RayExecutor:
             self._journal.write("note", message=text)
             self._note(text)
 
-    def _at_least(self, needs: Needs) -> Needs:
-        """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
-        settings = self._settings
-        gpus = settings.gpus_per_worker if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
-        return Needs(
-            max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus
-        )
-
     def _new_slot(self, needs: Needs) -> Slot:
         made = ray.remote(Actor).options(
             num_cpus=needs.cpus,
@@ -218,7 +211,9 @@ class RayExecutor:
             self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
+            handles = [slot.handle for slot in self._slots if slot.up]
             self._end_actors(list(self._slots))
+            await_end(handles)
             self._ask(0)
         finally:
             disconnect(self._instance)
