@@ -1,7 +1,11 @@
-"""Nodes of different kinds in one stage, and a second attempt at what hangs: on a real cluster of two nodes on this machine."""
+"""Nodes of different kinds in one stage, and a second attempt at what hangs: on a real cluster of two nodes on this machine.
+
+One of the nodes says that it has a GPU, which numba's simulator of one takes the place of.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -15,14 +19,19 @@ import pytest
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
 
-from swsdist.accounts.journal import DriverJournal
+import swsdist
+from swsdist.accounts.journal import DriverJournal, read_journals
+from swsdist.chains.search import chain
+from swsdist.chains.search.search import Search
 from swsdist.config.model import Executor as Settings
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Receipt, Task
+from swsdist.testing.synthesis import make_corpus
 
 pytestmark = pytest.mark.ray
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -51,9 +60,27 @@ class Idling(Stage):
         return Done(())
 
 
+class Together(Search):
+    """A search in which a CPU waits until a GPU has done a task: else it might do all of them alone."""
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Leave word, or wait for it."""
+        place = context.run.local()
+        assert place is not None
+        word, deadline = place / "gpu", time.monotonic() + 120
+        if context.granted.gpus:
+            done = super().run(task, context)
+            word.touch()
+            return done
+        while not word.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return super().run(task, context)
+
+
 @pytest.fixture
-def cluster() -> Iterator[str]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Two nodes of a CPU each; one says that it has a GPU, too."""
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")  # for what the nodes start
     place = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # a socket's path is short
     head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False, "temp_dir": place}
     made = Cluster(initialize_head=True, head_node_args=head)
@@ -91,3 +118,28 @@ def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
     assert len(list(tmp_path.glob("t8-*"))) == 2
     text = (tmp_path / journal.name).read_text()
     assert text.count('"event": "again"') == 1
+
+
+@pytest.mark.compile
+@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="the extra gpu is not installed")
+def test_a_gpu_and_a_cpu_search_one_run_and_find_the_bytes_of_a_cpu_alone(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_corpus(tmp_path / "corpus", documents=6, queries=3, voices=2)
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    config: dict[str, Any] = {
+        "corpus": {name: str(tmp_path / "corpus" / f"{table}.csv") for name, table in tables.items()},
+        "index": {"shards": 6},
+    }
+    alone = swsdist.run({**config, "run": str(tmp_path / "cpu"), "executor": {"kind": "serial"}})
+    monkeypatch.setattr(chain, "Search", Together)
+    ray = {"kind": "ray", "address": cluster, "memory_per_worker_gb": 0.2, "in_flight": 1}
+    mixed = swsdist.run(
+        {**config, "run": str(tmp_path / "mixed"), "executor": ray, "search": {"device": "auto"}},
+    )
+    assert swsdist.digest(mixed.folder) == swsdist.digest(alone.folder)
+    folder = Folder(str(tmp_path / "mixed"))
+    ups = [line for lines in read_journals(folder) for line in lines if line["event"] == "up"]
+    gpus = {line["pid"]: line["gpus"] for line in ups}  # type: ignore[typeddict-item]
+    by = {gpus[pid] for pid in Ledger(folder).receipts("search", "").table()["pid"].to_pylist()}
+    assert by == {0.0, 1.0}

@@ -331,7 +331,7 @@ class RayExecutor:
         else:
             slot.up = True
             self._policy.ready(slot.number)
-            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal)
+            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal, gpus=slot.needs.gpus)
             if slot.host == self._journal.host:
                 self._journal.others.add(slot.pid)
         whole = all(one.up or one.held for one in self._slots) and any(one.up for one in self._slots)
