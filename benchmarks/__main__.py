@@ -16,6 +16,7 @@ NAMES = (
     "again",
     "calibration_steps",
     "engine",
+    "fit_scale",
     "fixed_point",
     "journals",
     "forecasts",

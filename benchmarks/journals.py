@@ -24,7 +24,10 @@ from swsdist.io.filesystem import Folder
 
 #: Workers on a node, and seconds of a task.
 _PER_NODE, _TASK = 4, 60
+_BEGAN = 1_700_000_000.0
 _LIMIT_MB = 300.0
+#: Places in a fabricated text.
+_HOST, _PID, _NAME = "@host", "@pid", "@@name@@"
 
 
 class Cost(NamedTuple):
@@ -47,33 +50,49 @@ class Receipt(NamedTuple):
     cost: Cost
 
 
-def fabricate(folder: Path, workers: int, seconds: int) -> list[Receipt]:
-    """Write the journals; returns the receipts of their tasks."""
+def fabricate(folder: Path, workers: int, seconds: int) -> None:
+    """Write the journals."""
     (folder / "accounts").mkdir(parents=True)
-    hardware, began, receipts = describe(), 1_700_000_000.0, []
+    texts = [_text(_BEGAN, seconds, random.Random(k)) for k in range(4)]
     for k in range(workers):
-        host, pid, random_ = f"node-{k // _PER_NODE:04d}", 1000 + k, random.Random(k)
-        lines = [{"t": began, "event": "open", "cpu": 1.5, "role": "worker", "host": host, "pid": pid}]
-        lines[0] |= {"hardware": hardware, "earlier": 0.0}
-        for second in range(seconds):
-            t, cpu = began + second + 0.001 * k % 1, 1.5 + 0.97 * second
-            task = {"stage": "search", "fingerprint": f"{k:08x}{second // _TASK:024x}"}
-            if second % _TASK == 0:
-                lines.append({"t": t, "event": "begin", "cpu": cpu, **task, "phase": "search"})
-                receipts.append(Receipt(task["fingerprint"], "search", 1.0, host, pid, t, Cost(0.97 * _TASK)))
-            pss = 300_000_000 + random_.randrange(50_000_000)
-            line = {"t": t, "event": "sample", "cpu": cpu, "phase": "search", "pss": pss}
-            lines.append(line | {"fingerprint": task["fingerprint"], "part": (second % _TASK) / _TASK})
-            if second % _TASK == _TASK - 1:
-                lines.append({"t": t + 0.9, "event": "end", "cpu": cpu + 0.97, **task})
-        lines.append({"t": began + seconds, "event": "close", "cpu": 1.5 + 0.97 * seconds})
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"accounts/worker-{host}-{pid}-{k:08x}.jsonl").write_text(text)
-    return receipts
+        host, pid, name = f"node-{k // _PER_NODE:04d}", 1000 + k, f"{k:08x}"
+        text = texts[k % len(texts)].replace(_HOST, host).replace(f'"{_PID}"', str(pid)).replace(_NAME, name)
+        (folder / f"accounts/worker-{host}-{pid}-{name}.jsonl").write_text(text)
 
 
-def _measured(queue: multiprocessing.Queue[dict[str, float]], what: str, folder: str, receipts: list[Receipt]) -> None:
-    own, clock = Folder(folder), time.perf_counter()
+def receipts_of(workers: int, seconds: int) -> list[Receipt]:
+    """Of all tasks."""
+    cost = Cost(0.97 * (_TASK - 1))
+    return [
+        Receipt(f"{k:08x}{n:024x}", "search", 1.0, f"node-{k // _PER_NODE:04d}", 1000 + k, _BEGAN + n * _TASK, cost)
+        for k in range(workers)
+        for n in range(seconds // _TASK)
+    ]
+
+
+def _text(began: float, seconds: int, rng: random.Random) -> str:
+    """A worker's journal, with places for its host, number and name."""
+    lines: list[dict[str, object]] = [{"t": began, "event": "open", "cpu": 1.5, "role": "worker", "host": _HOST}]
+    lines[0] |= {"pid": _PID, "hardware": describe(), "earlier": 0.0}
+    for second in range(seconds):
+        t, cpu = began + second, 1.5 + 0.97 * second
+        task = {"stage": "search", "fingerprint": f"{_NAME}{second // _TASK:024x}"}
+        if second % _TASK == 0:
+            lines.append({"t": t, "event": "begin", "cpu": round(cpu, 4), **task, "phase": "search"})
+        line = {"t": t, "event": "sample", "cpu": round(cpu, 4), "phase": "search"}
+        line |= {"pss": 300_000_000 + rng.randrange(50_000_000), "fingerprint": task["fingerprint"]}
+        lines.append(line | {"part": round((second % _TASK) / _TASK, 4)})
+        if second % _TASK == _TASK - 1:
+            lines.append({"t": t + 0.9, "event": "end", "cpu": round(cpu, 4), **task})
+    lines.append({"t": began + seconds, "event": "close", "cpu": round(1.5 + 0.97 * seconds, 4)})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def _measured(
+    queue: multiprocessing.Queue[dict[str, float]], what: str, folder: str, workers: int, seconds: int
+) -> None:
+    own, receipts = Folder(folder), receipts_of(workers, seconds) if what == "costs" else []
+    before, clock = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
     if what == "pack":
         pack(own)
     else:
@@ -82,26 +101,27 @@ def _measured(queue: multiprocessing.Queue[dict[str, float]], what: str, folder:
         assert len(costs.peaks("search")) == len({one.host for one in receipts})
         costs.table()
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    queue.put({"s": time.perf_counter() - clock, "peak_mb": most / 1000})
+    queue.put({"s": time.perf_counter() - clock, "more_mb": (most - before) / 1000})
 
 
 def measure(workers: int, hours: float, place: str | None) -> list[Row]:
     """Fabricate, pack, read."""
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        receipts = fabricate(Path(folder), workers, int(3600 * hours))
+        seconds = int(3600 * hours)
+        fabricate(Path(folder), workers, seconds)
         text = sum(path.stat().st_size for path in Path(folder, "accounts").iterdir())
         size = f"{workers} workers x {hours:g} h"
-        rows = [Row(f"{size}: journals", text / 1e6, "MB"), Row(f"{size}: tasks", len(receipts), "")]
+        rows = [Row(f"{size}: journals", text / 1e6, "MB"), Row(f"{size}: tasks", workers * (seconds // _TASK), "")]
         spawn = multiprocessing.get_context("spawn")
         for what in ("pack", "costs"):
             queue = spawn.Queue()
-            process = spawn.Process(target=_measured, args=(queue, what, folder, receipts))
+            process = spawn.Process(target=_measured, args=(queue, what, folder, workers, seconds))
             process.start()
             found = queue.get()
             process.join()
             rows.append(Row(f"{size}: {what}, wall", found["s"], "s"))
-            goal = at_most(_LIMIT_MB) if what == "costs" else None
-            rows.append(Row(f"{size}: {what}, peak of the process", found["peak_mb"], "MB", goal))
+            name = f"{size}: {what}, memory beyond modules and receipts, at most"
+            rows.append(Row(name, found["more_mb"], "MB", at_most(_LIMIT_MB)))
         rows.append(Row(f"{size}: accounts.parquet", Path(folder, NAME).stat().st_size / 1e6, "MB"))
         return rows
 

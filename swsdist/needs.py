@@ -23,6 +23,11 @@ class Needs:
         if self.cpus < 1 or self.memory_gb <= 0 or self.gpus < 0:
             raise ValueError(f"{self} cannot be: at least 1 CPU, some memory, and no less than no GPU")
 
+    def cover(self, other: Needs) -> bool:
+        """Whether it is enough for what needs `other`; a GPU is not held for what needs none."""
+        enough = self.cpus >= other.cpus and self.memory_gb >= other.memory_gb and self.gpus >= other.gpus
+        return enough and bool(self.gpus) == bool(other.gpus)
+
 
 #: Of work that names nothing.
 LEAST: tuple[Needs, ...] = (Needs(),)

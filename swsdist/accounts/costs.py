@@ -169,17 +169,21 @@ class Costs:
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         self._kinds: dict[str, tuple[Description, set[str]]] = {}
         self._warm_up = 0
-        self._tried: list[int] = []
-        #: The attempt whose receipt stands: of those that its process ended, the one that began when the receipt says.
-        self._kept: dict[str, tuple[float, int, str, str]] = {}
+        self._tried = 0
+        self._kept: Counter[tuple[str, str]] = Counter()  # ticks of attempts whose receipt stands, by host and stage
+        #: Of the present process: of its attempts at a task that it ended, the one that began when the receipt says.
+        self._nearest: dict[str, tuple[float, int, str]] = {}
         self._shown: list[Worked] = []
         self._left_out = 0
         self._drivers: dict[int, tuple[float, int, str]] = {}  # by number: end of the last journal, ticks, host
-        standing = {(r.fingerprint, r.host, r.pid): r.started for r in receipts}
-        planned = {receipt.fingerprint for receipt in receipts}
+        standing = {receipt.fingerprint: receipt for receipt in receipts}
         before: str | None = None
+        last: tuple[str, int] | None = None
         for record in journals:
-            process = process_of(record, planned)
+            process = process_of(record, standing.keys())
+            if last is not None and last != (process.host, process.pid):
+                self._keep(last[0])
+            last = process.host, process.pid
             if process.role != "driver" and process.host != before:
                 if before is not None:
                     self._nodes[before].settle()
@@ -188,11 +192,13 @@ class Costs:
             if process.role == "driver":
                 ended = (record["t"][-1].as_py(), process.last, process.host)
                 self._drivers[process.pid] = max(ended, self._drivers.get(process.pid, ended))
+        if last is not None:
+            self._keep(last[0])
         for node in self._nodes.values():
             node.settle()
         self._done = _done(receipts)
 
-    def _add(self, process: Process, record: pa.Table, standing: Mapping[tuple[str, str, int], float]) -> None:
+    def _add(self, process: Process, record: pa.Table, standing: Mapping[str, Charged]) -> None:
         node = self._nodes[process.host]
         described = process.hardware
         self._kinds.setdefault(type_of(described), (described, set()))[1].add(process.host)
@@ -209,16 +215,22 @@ class Costs:
         if process.touched and process.role != "driver":
             node.idle += max(0.0, process.life - process.busy)
         for one in process.attempts:
-            self._tried.append(one.ticks)
+            self._tried += one.ticks
             node.tried[one.stage] += one.ticks
-            started = standing.get((one.fingerprint, process.host, process.pid))
-            if one.ended and started is not None:
-                found = (abs(one.began - started), one.ticks, process.host, one.stage)
-                self._kept[one.fingerprint] = min(found, self._kept.get(one.fingerprint, found))
+            receipt = standing[one.fingerprint]
+            if one.ended and (receipt.host, receipt.pid) == (process.host, process.pid):
+                found = (abs(one.began - receipt.started), one.ticks, one.stage)
+                self._nearest[one.fingerprint] = min(found, self._nearest.get(one.fingerprint, found))
         if process.touched and len(self._shown) < _SHOWN:
             self._shown.append(Worked(process.host, process.pid, process.role, bars_of(process, _BARS)))
         elif process.touched:
             self._left_out += 1
+
+    def _keep(self, host: str) -> None:
+        """No more journals come of the present process."""
+        for _, spent, stage in self._nearest.values():
+            self._kept[host, stage] += spent
+        self._nearest = {}
 
     def peaks(self, phase: str) -> dict[str, int]:
         """Bytes by host: the highest sum of PSS over the run's processes there, second by second."""
@@ -235,7 +247,7 @@ class Costs:
 
     def repeated(self) -> float:
         """CPU s of attempts at the present plan's tasks that were killed, failed, or done again."""
-        return max(0, sum(self._tried) - sum(spent for _, spent, _, _ in self._kept.values())) / TICKS
+        return max(0, self._tried - sum(self._kept.values())) / TICKS
 
     def hardware(self) -> list[tuple[Description, int]]:
         """Types of nodes, as `accounts.hardware.describe` gives them, and how many there are of each."""
@@ -275,9 +287,6 @@ class Costs:
         """
         number, now = driver if driver is not None else (-1, 0.0)
         _, said, at = self._drivers.get(number, (0.0, 0, ""))
-        kept: defaultdict[tuple[str, str], int] = defaultdict(int)
-        for _, spent, host, stage in self._kept.values():
-            kept[host, stage] += spent
         type_by_host = {host: name for name, (_, hosts) in self._kinds.items() for host in hosts}
         rows: list[dict[str, Any]] = []
         for host in sorted({*self._nodes, *(host for host, _ in self._done)}):
@@ -287,7 +296,7 @@ class Costs:
             about = (node.other + (max(0, ticks(now) - said) if host == at else 0)) / TICKS
             for stage in stages:
                 done = self._done.get((host, stage), Done())
-                stands = kept.get((host, stage), 0)
+                stands = self._kept[host, stage]
                 about += max(0.0, stands / TICKS - done.cpu) if stands else 0.0
                 peak, gpu = node.stages.get(stage, (None, None))
                 rows.append(

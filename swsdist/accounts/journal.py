@@ -224,8 +224,10 @@ class DriverJournal(Journal):
     heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
+        from swsdist.accounts.started import Started
+
         self.others: set[int] = set()
-        self._daemons: dict[int, float] = {}  # CPU s of processes that it started, those that are gone included
+        self._daemons = Started()
         super().__init__(folder, "driver")
 
     def write(self, event: str, **values: object) -> None:
@@ -235,26 +237,16 @@ class DriverJournal(Journal):
             self.heard(event, values)
 
     def memory(self) -> int:
-        """PSS of the driver and of the daemons it started; notes the CPU time of the latter."""
-        import psutil
-
-        total = pss_bytes()
-        for child in psutil.Process().children(recursive=True):
-            if child.pid not in self.others:
-                total += pss_bytes(child.pid)
-                with suppress(psutil.Error):
-                    times = child.cpu_times()
-                    self._daemons[child.pid] = times.user + times.system
-        return total
+        """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""
+        return pss_bytes() + sum(pss_bytes(pid) for pid in self._daemons.look() if pid not in self.others)
 
     def _beside(self) -> dict[str, float | int]:
-        spent = sum(cpu for pid, cpu in list(self._daemons.items()) if pid not in self.others)
+        spent = self._daemons.seconds(self.others) if self._started_ray else 0.0
         return {**super()._beside(), **({"daemons": round(spent, 4)} if self._started_ray else {})}
 
     def stop(self) -> None:
-        """Ray is about to be ended; then the CPU time of its processes becomes the driver's own."""
+        """Ray is about to be ended: a last look at those of its processes for which nobody waits."""
         self._take()
-        self.write("stop")
 
     @property
     def _started_ray(self) -> bool:

@@ -91,15 +91,13 @@ def process_of(record: pa.Table, planned: Set[str]) -> Process:
     first, final = lines[0], record.num_rows - 1
     found = Process(first["host"], first["pid"], first["role"], _hardware(first["more"]))
     found.starting = ticks(first["cpu"] - (first["earlier"] or 0.0))
-    found.last = stopped = ticks(record["cpu"][final].as_py())
+    found.last = ticks(record["cpu"][final].as_py())
     found.life = record["t"][final].as_py() - first["t"]
     begun = None
     for line in lines:
         event = line["event"]
         if event == "warm":
             found.warm[line["stage"]] += ticks(line["spent"])
-        elif event == "stop":  # from here on the CPU time of Ray's processes is in the driver's
-            stopped = ticks(line["cpu"])
         elif event == "begin":
             begun = line
         elif event in ("end", "failed") and begun is not None:
@@ -108,8 +106,8 @@ def process_of(record: pa.Table, planned: Set[str]) -> Process:
     if begun is not None:  # killed at work: what is known is what it had used when it last wrote
         cpu, t = record["cpu"][final].as_py(), record["t"][final].as_py()
         _book(found, begun, cpu, t, planned, ended=False, whole=False)
-    daemons = pc.max(record["daemons"]).as_py() or 0.0
-    found.total = stopped - ticks(first["earlier"] or 0.0) + ticks(daemons)
+    daemons = record["daemons"].drop_null()  # of those that the driver has not waited for
+    found.total = found.last - ticks(first["earlier"] or 0.0) + ticks(daemons[-1].as_py() if len(daemons) else 0.0)
     return found
 
 

@@ -221,8 +221,10 @@ class Search(Section):
     product: Literal["auto", "int16", "numpy"] = effort(
         "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
     )
-    device: Literal["cpu", "cuda"] = effort(
-        "cpu", "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope"
+    device: Literal["cpu", "cuda", "auto"] = effort(
+        "cpu",
+        "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope; auto: on GPUs where nodes have some, "
+        "on CPUs elsewhere; the bytes are the same",
     )
     device_memory_gb: PositiveFloat | None = effort(
         None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"

@@ -54,7 +54,9 @@ class Machinery:
         self._serial: Serial | None = None
         self._workers: Executor | None = None
         stages = {step.stage.name: step.stage for course in outcome.courses.values() for step in course.chain.steps}
-        self._context = Context(self.ledger.run, stages)
+        settings = config.executor
+        cache = (settings.cache, int(settings.cache_gb * 1e9)) if settings.cache_gb else None
+        self._context = Context(self.ledger.run, stages, cache=cache)
 
     @property
     def journal(self) -> DriverJournal:

@@ -61,6 +61,7 @@ class Context:
         memory: whatever a stage keeps for its next task here.
         granted: CPUs, memory and GPUs that this worker has.
         listener: is told how much of the present task is done; set by who runs it.
+        cache: folder on the node's own disk for files of a remote store, and bytes that it may hold.
     """
 
     run: Folder
@@ -68,6 +69,7 @@ class Context:
     memory: dict[Hashable, Any] = field(default_factory=dict)
     granted: Needs = LEAST[0]
     listener: Callable[[float], None] | None = None
+    cache: tuple[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memory": {}, "listener": None}
@@ -146,6 +148,8 @@ class Stage(ABC):
         in_driver: its tasks are few and small, and run in the driver.
         rounds: it plans again after each round of tasks, until none is left.
         replaces: the names of its outputs are fixed, so one config's take the place of another's.
+        mixed: its bytes are the same whichever of the alternatives a worker has (`needs`), so workers of several kinds may
+            share its tasks; else all have the first alternative that fits anywhere.
         whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
         over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
             hold a value each (`Inputs.points`).
@@ -159,6 +163,7 @@ class Stage(ABC):
     in_driver: ClassVar[bool] = False
     rounds: ClassVar[bool] = False
     replaces: ClassVar[bool] = False
+    mixed: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     over: ClassVar[tuple[str, ...]] = ()
     with_hours: ClassVar[Growth] = "larger"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,8 @@ from swsdist.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import Manifest, require, state_name
+from swsdist.store.cache import nearest
+from swsdist.store.manifest import File, Manifest, require, state_name
 
 
 class Block(NamedTuple):
@@ -132,7 +133,7 @@ class Store:
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension
         watch = self._watch if chosen.name == self.manifest.tracks[0].name else None
-        for batch in parquet.rows(self.folder, self._file(shard, chosen.name), batch=16):
+        for batch in self._rows(shard, chosen.name):
             doc_ids, channels, firsts = (batch.column(n).to_pylist() for n in ("doc_id", "channel", "first_frame"))
             for k, blob in enumerate(batch.column("features")):
                 if (doc_ids[k], channels[k]) in live:
@@ -141,13 +142,29 @@ class Store:
                     if watch is not None:
                         watch(len(features))
 
-    def _file(self, shard: str, track: str) -> str:
+    def _rows(self, shard: str, track: str) -> Iterator[Any]:
+        """Record batches of a shard's file, from the node's cache where there is one."""
+        file = self._file(shard, track)
+        place = nearest(self.folder, file.name, file.size, file.sha256)
+        rows = parquet.rows(*place, batch=16)
+        try:
+            first = next(rows, None)
+        except StoreError:
+            if place == (self.folder, file.name):
+                raise
+            rows = parquet.rows(self.folder, file.name, batch=16)  # another process needed its room in the cache
+            first = next(rows, None)
+        if first is not None:
+            yield first
+            yield from rows
+
+    def _file(self, shard: str, track: str) -> File:
         file = self.manifest.shard(shard).files.get(track)
         if file is None:
             raise StoreError(
                 f"track {track} has no frames of this shard", where=self.folder.path(shard), remedy="index again"
             )
-        return file.name
+        return file
 
     def joined(self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
         """Frames of several tracks side by side, as `blocks` yields those of one.

@@ -65,6 +65,18 @@ def test_faster_nodes_do_more() -> None:
     assert simulate([load(*[3.0] * 8)], kinds=kinds).wall == 6
 
 
+def test_what_a_slow_node_holds_gets_a_second_attempt() -> None:
+    """Works of 10 s; the slow node takes 100 s for its one. From 20 s on, twice what is usual, another may try: 10 s more."""
+    kinds = (Kind(cpus=2), Kind(cpus=1, speed=0.1))
+    found = simulate([load(*[10.0] * 5), load(*[10.0] * 5, name="next")], kinds=kinds)
+    assert found.steps[0].wall == 30
+    assert found.again == 2, "the next step's too"
+    assert found.steps[1].wall == 30, "the slow node's worker was let go, and a new one is there at once"
+    assert found.lost == 30, (
+        "what the slow one did until it was let go; the run does not wait for what it does at the end"
+    )
+
+
 def test_memory_bounds_the_workers_of_a_node() -> None:
     assert Kind(cpus=16, memory_gb=10).workers(1, 4) == 2
     assert Kind(cpus=16).workers(4, 1) == 4

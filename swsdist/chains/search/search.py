@@ -41,11 +41,13 @@ class Search(Stage):
     unit = "cells"
     with_hours = "more"
     with_queries = "more"
+    mixed = True
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """A GPU, where the config searches on one."""
-        return (Needs(gpus=1.0),) if config.search.device == "cuda" else (Needs(),)
+        """A GPU, where the config searches on one; or else none, where it searches on either."""
+        on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
+        return {"cuda": on_gpu, "cpu": on_cpu, "auto": on_gpu + on_cpu}[config.search.device]
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group and unit."""
@@ -111,12 +113,12 @@ class Search(Stage):
 
     def warm(self, task: Task, context: Context) -> None:
         """Load what the method loads."""
-        create(Settings.model_validate(task.payload["search"])).warm()
+        create(_settings(task, context)).warm()
 
     def run(self, task: Task, context: Context) -> Done:
         """What the method finds."""
         payload = task.payload
-        method = create(Settings.model_validate(payload["search"]))
+        method = create(_settings(task, context))
         state = _opened(payload, context)
         frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
         store = Store(state.folder, state.manifest, _watch(context, frames))
@@ -151,6 +153,14 @@ def _opened(payload: Values, context: Context) -> Store:
     if not folder.exists(state_name(payload["state"])):
         require(folder, state_name(payload["state"]))
     return Store(folder, Manifest.from_json({**payload["manifest"], "shards": payload["held"]}))
+
+
+def _settings(task: Task, context: Context) -> Settings:
+    """How the task searches, on the device that this worker has."""
+    settings = Settings.model_validate(task.payload["search"])
+    if settings.device != "auto":
+        return settings
+    return settings.model_copy(update={"device": "cuda" if context.granted.gpus else "cpu"})
 
 
 def _watch(context: Context, whole: int) -> Callable[[int], None]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsdist.io.failures import explain
+from swsdist.needs import LEAST, Needs
 from swsdist.pipeline.task import Task
 
 #: Distributions, and libsndfile, whose versions must be the driver's: what they compute is in the bytes of results.
@@ -39,6 +40,7 @@ class Slot:
         handle: Ray's.
         started: when it was asked for, on the monotonic clock.
         number: of the worker, for the policy.
+        needs: what it has.
         up: it can work.
         host, pid, journal: where it is, as it told.
         node: Ray's name of its node.
@@ -52,6 +54,7 @@ class Slot:
     handle: Any
     started: float
     number: int
+    needs: Needs = LEAST[0]
     up: bool = False
     host: str = ""
     pid: int = 0

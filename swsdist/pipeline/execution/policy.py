@@ -8,7 +8,10 @@ follow the same one:
 - a task that met what may pass comes back to the queue after a pause;
 - of a worker that died, the oldest task in flight is suspected: it is tried again alone, on a worker with nothing else. The
   others were innocent and go back to the front of the queue. A task that was suspected as often as it may be tried fails;
-- a dead worker is replaced, so many times a run. When none is left, all that waits fails.
+- a dead worker is replaced, so many times a run. When none is left, all that waits fails;
+- when nothing is left to hand out, a worker without work gets a second attempt at a task that takes another one much longer
+  than its work lets expect, and at what waits behind it. The first answer counts, and the other attempt is not waited for.
+  Both write the same bytes under the same names, so neither does harm.
 """
 
 from __future__ import annotations
@@ -16,9 +19,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from statistics import median
 from typing import Generic, Protocol, TypeVar
 
 from swsdist.pipeline.records.spool import Queue
+
+#: A task is late when it takes so many times what its work lets expect, and so many seconds at least.
+_TIMES, _LEAST = 2.0, 5.0
+#: Tasks that must have ended before anything is expected, and the last ones of which it is told.
+_KNOWN, _HEEDED = 3, 1000
 
 
 class Piece(Protocol):
@@ -70,6 +80,8 @@ class Policy(Generic[P]):
 
     Attributes:
         deaths: of workers so far.
+        again: fingerprints of tasks that got a second attempt.
+        look_at: when the next task in flight may be late, on the clock of `hand_out`; past where that is not known.
     """
 
     def __init__(self, in_flight: int, attempts: int, restarts: int) -> None:
@@ -78,25 +90,35 @@ class Policy(Generic[P]):
         self._restarts = restarts
         self._flying: dict[int, list[P]] = {}  # by worker
         self._hungry: set[int] = set()  # workers that are up and have fewer tasks than they may
-        self._out = 0  # tasks in flight
+        self._begun: dict[int, float] = {}  # when each worker began with the oldest of its tasks
+        self._open = 0  # tasks that have not come to their ends
         self._queue: Queue[P] = Queue()
         self._suspects: deque[P] = deque()
         self._later: list[tuple[float, P]] = []
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a worker
         self._tried: dict[str, int] = {}
+        self._pace: deque[float] = deque(maxlen=_HEEDED)  # s a unit of work, of tasks that ended
+        self._answered: set[str] = set()  # those of `again` that have come to their ends
+        self.again: set[str] = set()
+        self.look_at = inf
         self.deaths = 0
 
     def begin(self, tasks: Sequence[P]) -> None:
         """The tasks of a stage; those of the stage before have come to their ends."""
         self._queue = Queue(tasks)
+        self._open = len(tasks)
         self._suspects.clear()
         self._later.clear()
         self._tried.clear()
+        self._pace.clear()
+        self._answered = {task.fingerprint for flying in self._flying.values() for task in flying}
+        self.again = set(self._answered)
+        self.look_at = 0.0
 
     @property
     def left(self) -> int:
         """Tasks that have not come to their ends."""
-        return len(self._queue) + len(self._suspects) + len(self._later) + self._out
+        return self._open
 
     # -- workers --------------------------------------------------------------------------------------------------
 
@@ -109,9 +131,13 @@ class Policy(Generic[P]):
         self._hungry.add(worker)
 
     def end(self, worker: int) -> None:
-        """It is ended on purpose; nothing is in flight to it."""
+        """It is ended on purpose; nothing is in flight to it, or what others have done."""
         del self._flying[worker]
         self._hungry.discard(worker)
+
+    def lagging(self, worker: int) -> bool:
+        """Whether it works at what another one has done, and so for nothing."""
+        return bool(self._answered) and any(one.fingerprint in self._answered for one in self._flying[worker])
 
     def died(self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True) -> Death[P]:
         """It is gone.
@@ -121,13 +147,17 @@ class Policy(Generic[P]):
             counts: whether it is one of those that are replaced so many times a run; where its node left, it is not.
             guilty: whether the task that it worked on may have killed it; else that goes back to the queue too.
         """
-        flying = self._flying.pop(worker)
-        self._out -= len(flying)
+        left = [task for task in self._flying[worker] if task.fingerprint not in done]
+        lost = [task for task in left if not self.elsewhere(worker, task)]
+        for task in self._flying[worker]:
+            if task.fingerprint in done and not self.elsewhere(worker, task):
+                self._end(task)
+        del self._flying[worker]
         self._hungry.discard(worker)
-        lost = [task for task in flying if task.fingerprint not in done]
         failed: list[tuple[P, int]] = []
+        guilty = guilty and bool(lost) and lost[0] is left[0]  # another worker has done what it worked on, or is at it
         self._queue.extendleft(reversed(lost[1:] if guilty else lost))
-        if lost and guilty:
+        if guilty:
             task = lost[0]
             tried = self._try(task)
             if tried >= self._attempts:
@@ -137,15 +167,16 @@ class Policy(Generic[P]):
                 self._suspects.append(task)
         poisoned = bool(failed)
         self.deaths += counts
-        if self.deaths <= self._restarts:
-            return Death(lost, failed, poisoned, replace=True)
-        if not self._flying:
+        replace = self.deaths <= self._restarts
+        if not replace and not self._flying:
             waiting = [*self._suspects, *self._queue, *(task for _, task in self._later)]
             failed += [(task, self._tried.get(task.fingerprint, 0)) for task in waiting]
             self._suspects.clear()
             self._queue.clear()
             self._later.clear()
-        return Death(lost, failed, poisoned)
+        for task, _ in failed:
+            self._end(task)
+        return Death(lost, failed, poisoned, replace)
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -162,14 +193,17 @@ class Policy(Generic[P]):
         if self._later:
             self._queue.extend(task for at, task in self._later if at <= now)
             self._later = [(at, task) for at, task in self._later if at > now]
-        if not self._queue and not self._suspects:
-            return []
-        given: list[tuple[int, P]] = []
         # In the order in which they were started.
-        hungry = sorted(worker for worker in self._hungry if among is None or worker in among)
+        hungry = sorted(
+            worker for worker in self._hungry if (among is None or worker in among) and not self.lagging(worker)
+        )
+        if not self._queue and not self._suspects:
+            return self._second(now, [worker for worker in hungry if not self._flying[worker]], may)
+        self.look_at = 0.0
+        given: list[tuple[int, P]] = []
         for worker in hungry:
             if self._suspects and not self._flying[worker]:  # alone, so that it is known who was at work
-                given.append((worker, self._give(worker, self._suspects.popleft())))
+                given.append((worker, self._give(worker, self._suspects.popleft(), now)))
         for level in range(self._in_flight):
             for worker in hungry:
                 flying = self._flying[worker]
@@ -177,7 +211,35 @@ class Policy(Generic[P]):
                 if len(flying) == level and not alone:
                     task = self._next(worker, may)
                     if task is not None:
-                        given.append((worker, self._give(worker, task)))
+                        given.append((worker, self._give(worker, task, now)))
+        return given
+
+    def _second(self, now: float, idle: list[int], may: Callable[[int, P], bool] | None) -> list[tuple[int, P]]:
+        """Second attempts at what is late; `idle` are workers without work."""
+        given: list[tuple[int, P]] = []
+        if not idle or self._later or now < self.look_at or len(self._pace) < _KNOWN:
+            return given
+        usual = median(self._pace)
+        late: list[tuple[float, str, P]] = []
+        for worker, flying in self._flying.items():
+            work = 0.0
+            for task in flying:
+                work += task.work  # of what is before it, too
+                if task.fingerprint not in self.again and task.fingerprint not in self._tried:
+                    at = self._begun[worker] + max(_LEAST, _TIMES * usual * work)
+                    late.append((at, task.fingerprint, task))
+        late.sort(key=lambda one: one[:2])
+        self.look_at = next((at for at, _, _ in late if at > now), inf)
+        for at, name, task in late:
+            if at > now:
+                break
+            among = [worker for worker in idle if may is None or may(worker, task)]
+            if not among:
+                self.look_at = now  # as soon as one has nothing to do
+                continue
+            idle.remove(among[0])
+            self.again.add(name)
+            given.append((among[0], self._give(among[0], task, now)))
         return given
 
     def _next(self, worker: int, may: Callable[[int, P], bool] | None) -> P | None:
@@ -193,23 +255,54 @@ class Policy(Generic[P]):
         self._queue.extendleft(reversed(passed))
         return found
 
-    def _give(self, worker: int, task: P) -> P:
+    def _give(self, worker: int, task: P, now: float) -> P:
         flying = self._flying[worker]
+        if not flying:
+            self._begun[worker] = now
         flying.append(task)
-        self._out += 1
         if len(flying) >= self._in_flight:
             self._hungry.discard(worker)
         return task
 
-    def done(self, worker: int, task: P) -> None:
-        """A task in flight has come to its end."""
+    def done(self, worker: int, task: P, now: float, seconds: float) -> bool:
+        """A task in flight was done, in so many seconds.
+
+        Returns:
+            Whether it has come to its end by that: it has not if another worker did it before.
+        """
+        self.drop(worker, task, now)
+        if task.fingerprint in self._answered:
+            return False
+        if task.work > 0:
+            self._pace.append(seconds / task.work)
+        self._end(task)
+        return True
+
+    def drop(self, worker: int, task: P, now: float) -> None:
+        """A task is no more in flight to a worker, whatever came of it."""
         flying = self._flying[worker]
         del flying[next(k for k, one in enumerate(flying) if one.fingerprint == task.fingerprint)]
-        self._out -= 1
+        self._begun[worker] = now
         self._hungry.add(worker)
 
+    def elsewhere(self, worker: int, task: P) -> bool:
+        """Whether another worker has done a task in flight, or is at it."""
+        name = task.fingerprint
+        return name in self._answered or (
+            name in self.again
+            and any(
+                one.fingerprint == name for other, flying in self._flying.items() if other != worker for one in flying
+            )
+        )
+
+    def _end(self, task: P) -> None:
+        """A task has come to its end."""
+        self._open -= 1
+        if task.fingerprint in self.again:
+            self._answered.add(task.fingerprint)
+
     def raised(self, worker: int, task: P, passing: bool, now: float) -> int | None:
-        """A task in flight met an error.
+        """A task in flight met an error, and is not `elsewhere`.
 
         Args:
             passing: whether the error may pass.
@@ -218,9 +311,10 @@ class Policy(Generic[P]):
         Returns:
             How often it was tried, if it fails; None if it is to be tried again.
         """
-        self.done(worker, task)
+        self.drop(worker, task, now)
         tried = self._try(task)
         if not passing or tried >= self._attempts:
+            self._end(task)
             return tried
         self._later.append((now + pause(tried), task))
         return None

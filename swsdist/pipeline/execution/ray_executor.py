@@ -7,8 +7,9 @@ A private instance outlives a driver that is killed by a second or two; then `sw
 
 An actor owns CPUs and memory explicitly, and sets its libraries' threads to the CPUs it owns (Ray sets OMP_NUM_THREADS, which
 numba does not heed). `swsdist.pipeline.execution.policy` says which task goes to which actor, and what becomes of one that was
-not done. If a process dies, what it had ended is done, by its receipts: an answer may be lost, or come later than the news of
-the death. Nodes come and go while a stage goes on: `swsdist.pipeline.execution.nodes`.
+not done, `swsdist.pipeline.execution.placement` where actors stand. If a process dies, what it had ended is done, by its
+receipts: an answer may be lost, or come later than the news of the death. Nodes come and go while a stage goes on:
+`swsdist.pipeline.execution.nodes`.
 
 Accounts are kept by node. A node's name is its host name, or, where several nodes of the cluster share one (containers made
 alike, network namespaces), the host name and Ray's address of the node.
@@ -34,15 +35,18 @@ from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,
     Instance,
     alive_nodes,
     ask_for,
+    await_end,
     connect,
     disconnect,
     node_name,
+    node_resources,
 )
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
@@ -69,7 +73,7 @@ class RayExecutor:
         self._journal = journal
         self._settings = settings
         self._note = note
-        self._needs = Needs(settings.cpus_per_worker, settings.memory_per_worker_gb)  # of the present actors
+        self._kinds: list[Needs] = []  # of actors at the present stage, the best first
         self._slots: list[Slot] = []
         self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
         self._begun = 0  # actors so far
@@ -99,25 +103,42 @@ class RayExecutor:
         if self._instance is not None and self._instance.guard is None and settings.workers is not None:
             ask_for(workers, settings.cpus_per_worker, settings.memory_per_worker_gb)
 
-    def _provide(self, alternatives: Sequence[Needs], tasks: int) -> None:
-        """As many actors as are wanted and fit, no more than tasks, each with what the first alternative that fits asks for.
+    def _provide(self, alternatives: Sequence[Needs], tasks: int, mixed: bool) -> None:
+        """As many actors as are wanted and fit, no more than tasks.
 
-        Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones.
+        On each node they are of the first alternative that fits it, or, for a stage that is not `mixed`, on all nodes of the
+        first that fits any.
+
+        Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones. So do those
+        that still work at what others have done.
         """
-        fitting = [needs for one in alternatives if self._fit(needs := self._at_least(one))]
-        if not fitting:
-            raise self._nothing_fits(self._at_least(alternatives[-1]))
-        if any(getattr(self._needs, name) < getattr(fitting[0], name) for name in ("cpus", "memory_gb", "gpus")):
-            self._end_actors()
-            self._needs = fitting[0]
-        used = sum(not slot.held for slot in self._slots)
-        for _ in range((self._wanted(tasks) or not self._slots) - used):
-            self._new_slot()
+        asked, nodes = [at_least(one, self._settings) for one in alternatives], node_resources()
+        choices = [asked] if mixed else [[one] for one in asked]
+        self._kinds = next((some for some in choices if workers_for(nodes, some, None, 1)), [])
+        if not self._kinds:
+            raise nothing_fits(nodes, asked[-1])
+        self._end_actors([slot for slot in self._slots if not slot.held and self._lags(slot)])
+        missing, kept = self._missing(tasks)
+        if missing:  # those that are left would hold what the new ones need
+            self._end_actors([slot for slot in self._slots if not slot.held and slot not in kept])
+        for needs in missing:
+            self._new_slot(needs)
 
-    def _wanted(self, tasks: int) -> int:
-        """Actors that could work on so many tasks; one that is not used keeps its place."""
-        fit = self._fit(self._needs)
-        return min(self._settings.workers or fit, fit - sum(bool(slot.held) for slot in self._slots), tasks)
+    def _missing(self, tasks: int) -> tuple[list[Needs], list[Slot]]:
+        """What each actor is to have that is wanted for so many tasks and not there, and the actors that are wanted."""
+        held, used = ([slot for slot in self._slots if bool(slot.held) is unused] for unused in (True, False))
+        room = workers_for(node_resources(), self._kinds, None, 1 << 62)
+        _, room = matched([slot.needs for slot in held], room)  # they keep their places
+        kept, missing = matched([slot.needs for slot in used], room[: min(self._settings.workers or len(room), tasks)])
+        return missing, [used[k] for k in kept]
+
+    def _lags(self, slot: Slot) -> bool:
+        """Whether an actor works at what another one has done; its answer may have come meanwhile."""
+        for ref, task in list(slot.flying) if self._policy.lagging(slot.number) else []:
+            if ray.wait([ref], timeout=0)[0]:
+                slot.flying.remove((ref, task))
+                self._policy.drop(slot.number, task, time.monotonic())
+        return self._policy.lagging(slot.number)
 
     def _look_at_nodes(self, tasks: int) -> None:
         """Use nodes that came, try again where a worker could not start, and do not wait for ever if there is no node left.
@@ -136,11 +157,12 @@ class RayExecutor:
             if slot.again <= now or (slot.node and slot.node not in alive):
                 self._slots.remove(slot)
                 ray.kill(slot.handle)
-        used = sum(not slot.held for slot in self._slots)
-        for _ in range(self._wanted(tasks) - used if self._policy.deaths <= self._settings.actor_restarts else 0):
-            self._new_slot()
-            used += 1
-        if used:
+        if self._policy.deaths <= self._settings.actor_restarts:
+            missing, kept = self._missing(tasks)
+            others = sum(not slot.held for slot in self._slots) - len(kept)  # of another kind than is best now
+            for needs in missing[others:]:
+                self._new_slot(needs)
+        if any(not slot.held for slot in self._slots):
             self._bare_since = None
             return
         if self._slots and self.start_seconds is None:
@@ -164,33 +186,7 @@ class RayExecutor:
             self._journal.write("note", message=text)
             self._note(text)
 
-    def _at_least(self, needs: Needs) -> Needs:
-        """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
-        settings = self._settings
-        gpus = settings.gpus_per_worker if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
-        return Needs(
-            max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus
-        )
-
-    def _fit(self, needs: Needs) -> int:
-        """How many actors fit into all that Ray has."""
-        have = ray.cluster_resources()
-        fit = min(int(have.get("CPU", 0) // needs.cpus), int(have.get("memory", 0) // (needs.memory_gb * 1e9)))
-        return min(fit, int(have.get("GPU", 0) / needs.gpus + 1e-9)) if needs.gpus else fit
-
-    def _nothing_fits(self, needs: Needs) -> UserError:
-        have = ray.cluster_resources()
-        wants, has = (f"{needs.gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if needs.gpus else ("", "")
-        return UserError(
-            f"no worker fits: it needs {wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB, Ray has "
-            f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
-            where="executor",
-            remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
-            f"{'set search.device, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
-        )
-
-    def _new_slot(self) -> Slot:
-        needs = self._needs
+    def _new_slot(self, needs: Needs) -> Slot:
         made = ray.remote(Actor).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
@@ -200,7 +196,7 @@ class RayExecutor:
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
         self._begun += 1
-        slot = Slot(handle, time.monotonic(), self._begun)
+        slot = Slot(handle, time.monotonic(), self._begun, needs)
         slot.flying.append((handle.ready.remote(), _READY))
         self._slots.append(slot)
         self._policy.add(slot.number)
@@ -215,29 +211,33 @@ class RayExecutor:
             self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
-            self._end_actors()
+            handles = [slot.handle for slot in self._slots if slot.up]
+            self._end_actors(list(self._slots))
+            await_end(handles)
             self._ask(0)
         finally:
             disconnect(self._instance)
             self._instance = None
         self.stop_seconds = time.perf_counter() - clock
 
-    def _end_actors(self) -> None:
-        """End all actors; they work on nothing."""
+    def _end_actors(self, slots: Sequence[Slot]) -> None:
+        """End actors; they work on nothing, or on what others have done."""
         try:
-            for ref, _ in [waiting for slot in self._slots for waiting in slot.flying[1:]]:
+            for ref, _ in [waiting for slot in slots for waiting in slot.flying[1:]]:
                 ray.cancel(ref)  # the run is broken off
-            closing = [slot.handle.close.remote() for slot in self._slots if slot.up]
+            closing = [
+                slot.handle.close.remote() for slot in slots if slot.up and not self._policy.lagging(slot.number)
+            ]
             if closing:
                 ray.wait(closing, num_returns=len(closing), timeout=5)  # one that is at work closes after its task
-            for slot in self._slots:
+            for slot in slots:
                 ray.kill(slot.handle)
         except RayError as error:
             self._journal.write("error", message=f"Ray's actors could not be ended: {error}")
-        for slot in self._slots:
+        for slot in slots:
             if not slot.held:
                 self._policy.end(slot.number)
-        self._slots = []
+            self._slots.remove(slot)
 
     # -- work -----------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             self._connect()
-        self._provide(needs, len(tasks))
+        self._provide(needs, len(tasks), self._context.stages[tasks[0].stage].mixed)
         self._policy.begin(tasks)
         waiting = len(tasks)
         while waiting:
@@ -260,7 +260,8 @@ class RayExecutor:
             if not refs:
                 time.sleep(0.1)
                 continue
-            ready, _ = ray.wait(list(refs), num_returns=1, timeout=1.0)
+            late_in = self._policy.look_at - time.monotonic()
+            ready, _ = ray.wait(list(refs), num_returns=1, timeout=late_in if 0 < late_in < 1.0 else 1.0)
             self._tell(told)
             if not ready:
                 self._check_starting()
@@ -295,9 +296,9 @@ class RayExecutor:
                     self._came_up(slot, value, clock)
                     continue
                 slot.misses = 0
-                self._policy.done(slot.number, task)
-                waiting -= 1
-                yield task, value
+                if self._policy.done(slot.number, task, time.monotonic(), value.cost.wall):
+                    waiting -= 1
+                    yield task, value
 
     def _hand_out(self) -> None:
         up = working(self._slots)
@@ -306,6 +307,9 @@ class RayExecutor:
             time.monotonic(), slots, lambda number, task: self._avoided.may(task, slots[number], up)
         )
         for number, task in given:
+            if task.fingerprint in self._policy.again:
+                host = slots[number].host
+                self._journal.write("again", stage=task.stage, fingerprint=task.fingerprint, host=host)
             slots[number].flying.append((slots[number].handle.run.remote(task), task))
 
     def _tell(self, told: Parts) -> None:
@@ -327,7 +331,7 @@ class RayExecutor:
         else:
             slot.up = True
             self._policy.ready(slot.number)
-            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal)
+            self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal, gpus=slot.needs.gpus)
             if slot.host == self._journal.host:
                 self._journal.others.add(slot.pid)
         whole = all(one.up or one.held for one in self._slots) and any(one.up for one in self._slots)
@@ -353,6 +357,9 @@ class RayExecutor:
         self._policy.end(slot.number)
 
     def _raised(self, slot: Slot, task: Task, error: RayTaskError) -> Failure | None:
+        if self._policy.elsewhere(slot.number, task):  # what comes of it there counts
+            self._policy.drop(slot.number, task, time.monotonic())
+            return None
         cause = error.cause if isinstance(error.cause, Exception) else error
         what = verdict(cause)
         if what == "stop":
@@ -398,7 +405,9 @@ class RayExecutor:
                     where="executor",
                     remedy="look at the nodes: is swsdist installed there, for the same Python?",
                 )
-        flying = [task for _, task in slot.flying if task is not _READY]
+        flying = [
+            task for _, task in slot.flying if task is not _READY and not self._policy.elsewhere(slot.number, task)
+        ]
         ended = {task.fingerprint: receipt for task in flying if (receipt := self._left_by(slot, task)) is not None}
         outcomes: list[tuple[Task, Receipt | Failure]] = []
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -115,6 +115,11 @@ def alive_nodes() -> set[str]:
     return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
+def node_resources() -> list[dict[str, float]]:
+    """Resources of each node that is alive, as Ray names them."""
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+
+
 def connect(address: str | None, cpus: int) -> Instance:
     """Join a cluster, or start a private local instance; where this process is connected to a Ray already, use that one.
 
@@ -161,6 +166,26 @@ def connect(address: str | None, cpus: int) -> Instance:
         disconnect(instance)
         raise
     return instance
+
+
+def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
+    """Wait until actors that were killed are gone, but not long.
+
+    One that still lives when its node's part of Ray ends takes up to a second of CPU to find that out.
+    """
+    deadline = time.monotonic() + seconds
+    left = list(actors)
+    while left and (rest := deadline - time.monotonic()) > 0:
+        calls = {actor.__ray_ready__.remote(): actor for actor in left}
+        answered, silent = ray.wait(list(calls), num_returns=len(calls), timeout=rest)
+        left = [calls[call] for call in silent]
+        for call in answered:
+            try:
+                ray.get(call)
+                left.append(calls[call])  # it did not know yet
+            except RayError:
+                continue
+        time.sleep(0.02)
 
 
 def ask_for(workers: int, cpus: int, memory_gb: float) -> None:

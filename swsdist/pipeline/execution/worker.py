@@ -11,6 +11,7 @@ from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_pea
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
+from swsdist.store.cache import Cache, use
 
 #: Is told a task, and how much of it is done, 0 to 1.
 Parts = Callable[[Task, float], None]
@@ -37,6 +38,7 @@ class Worker:
         self.told: Parts | None = None
         self._warm: set[str] = set()
         limit_threads(threads)
+        use(None if context.cache is None else Cache(*context.cache))
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""

@@ -65,7 +65,8 @@ class Simulated:
         busy: s of workers at tasks, those that were lost included.
         workers: that there were at most.
         failures: of nodes.
-        lost: s of work that failures undid.
+        lost: s of work that failures undid, and of second attempts where the first was quicker, or the other way round.
+        again: tasks that got a second attempt, since a worker took long.
         failed: tasks that failed for good.
     """
 
@@ -76,6 +77,7 @@ class Simulated:
     failures: int = 0
     lost: float = 0.0
     failed: int = 0
+    again: int = 0
 
 
 @dataclass
@@ -137,6 +139,7 @@ class Simulator:
         self._transfers = 0
         self._gap = 0.0
         self._end = 0.0
+        self._look = inf  # when a task may be late
         self.found = Simulated()
 
     def run(self, loads: Sequence[Load]) -> Simulated:
@@ -182,6 +185,9 @@ class Simulator:
 
     def _provide(self, tasks: int) -> None:
         """As many workers as fit, no more than tasks, spread over the nodes; those that are there are kept."""
+        for number in [number for number in self._workers if self._policy.lagging(number)]:
+            self._leave(number)
+            self._policy.end(number)
         wanted = max(1, min(self._room, tasks))
         while len(self._workers) < wanted:
             node = min((one for one in self._nodes if one.used < one.room), key=lambda one: one.used / one.room)
@@ -210,15 +216,7 @@ class Simulator:
         self.found.failures += 1
         node.back = self._now + self._cluster.repair_s
         for number, worker in [(number, one) for number, one in self._workers.items() if one.node is node]:
-            worker.gone = True
-            del self._workers[number]
-            node.used -= 1
-            if worker.began is not None:
-                self.found.busy += self._now - worker.began
-                self.found.lost += self._now - worker.began
-            if worker.transferring:
-                self._transfers -= 1
-                node.transfers -= 1
+            self._leave(number)
             death = self._policy.died(number, worker.ended)  # their receipts are there
             self.found.failed += len(death.failed)
             if death.replace:
@@ -226,14 +224,30 @@ class Simulator:
         self._fail_later(node)
         self._hand_out()
 
+    def _leave(self, number: int) -> None:
+        """A worker is gone, and what it was at undone."""
+        worker = self._workers.pop(number)
+        worker.gone = True
+        worker.node.used -= 1
+        if worker.began is not None:
+            self.found.busy += self._now - worker.began
+            self.found.lost += self._now - worker.began
+        if worker.transferring:
+            self._transfers -= 1
+            worker.node.transfers -= 1
+
     # -- tasks ----------------------------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
         for number, job in self._policy.hand_out(self._now):
+            self.found.again += job.fingerprint in self._policy.again
             worker = self._workers[number]
             worker.queue.append(job)
             if len(worker.queue) == 1:
                 self._begin(number, worker)
+        if self._now < self._policy.look_at < inf and self._policy.look_at != self._look:
+            self._look = self._policy.look_at
+            self._at(self._look, self._hand_out)
 
     def _begin(self, number: int, worker: _Worker) -> None:
         """A worker begins the oldest of its tasks."""
@@ -264,12 +278,13 @@ class Simulator:
             return
         job = worker.queue.pop(0)
         assert worker.began is not None
-        self.found.busy += self._now - worker.began
+        took = self._now - worker.began
+        self.found.busy += took
         worker.began = None
         worker.ended.add(job.fingerprint)
         self._driver_free = max(self._now, self._driver_free) + self._driver_task_s
         self._end = self._driver_free
-        self._at(self._driver_free, partial(self._told, number, worker, job))
+        self._at(self._driver_free, partial(self._told, number, worker, job, took))
         if worker.queue:
             self._at(self._now + self._gap, partial(self._next, number, worker))
 
@@ -277,8 +292,9 @@ class Simulator:
         if not worker.gone and worker.queue and worker.began is None:
             self._begin(number, worker)
 
-    def _told(self, number: int, worker: _Worker, job: Job) -> None:
+    def _told(self, number: int, worker: _Worker, job: Job, took: float) -> None:
         if not worker.gone:
             worker.ended.remove(job.fingerprint)
-            self._policy.done(number, job)
+            if not self._policy.done(number, job, self._now, took):
+                self.found.lost += took  # another worker was quicker
             self._hand_out()

@@ -34,6 +34,7 @@ def as_json(told: Forecast) -> str:
         "node_failures": told.run.failures,
         "lost_s": told.run.lost,
         "failed_tasks": told.run.failed,
+        "second_attempts": told.run.again,
         "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in told.steps],
     }
     return json.dumps(_finite(values), indent=1, allow_nan=False)

@@ -1,0 +1,63 @@
+"""Workers of several kinds side by side, counted node by node."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from swsdist.chains.search.search import Search, _settings
+from swsdist.config import config_from_dict
+from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
+from swsdist.pipeline.execution.placement import fit_on, matched, nothing_fits, workers_for
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Task
+
+GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)
+
+
+def _node(cpus: float, gb: float, gpus: float = 0.0) -> dict[str, float]:
+    return {"CPU": cpus, "memory": gb * 1e9, "GPU": gpus} if gpus else {"CPU": cpus, "memory": gb * 1e9}
+
+
+def test_each_node_takes_the_best_that_fits_it() -> None:
+    nodes = [_node(4, 16), _node(8, 64, 2), _node(1, 1)]
+    assert workers_for(nodes, [GPU, CPU], None, 100) == [GPU, GPU, CPU, CPU, CPU, CPU]
+    assert workers_for(nodes, [GPU, CPU], 3, 100) == [GPU, GPU, CPU]
+    assert workers_for(nodes, [GPU, CPU], None, 1) == [GPU]
+    assert workers_for(nodes, [GPU], None, 100) == [GPU, GPU]
+    assert workers_for(nodes[:1], [GPU, CPU], None, 100) == [CPU] * 4
+
+
+def test_memory_counts_by_node_and_not_in_sum() -> None:
+    nodes = [_node(4, 3), _node(4, 3)]
+    assert workers_for(nodes, [Needs(1, 4.0)], None, 100) == []
+    assert workers_for(nodes, [Needs(1, 2.0)], None, 100) == [Needs(1, 2.0)] * 2
+    assert fit_on({"CPU": 4.0}, Needs(1, 1.0)) == 0, "a node that tells no memory has none to give"
+    assert fit_on(_node(4, 100, 1), Needs(1, 1.0, 0.25)) == 4
+    assert fit_on(_node(4, math.inf), Needs(1, 1.0)) == 4
+
+
+def test_workers_that_are_there_are_matched_with_those_that_are_wanted() -> None:
+    small = Needs(1, 1.0)
+    assert matched([CPU, GPU], [GPU, CPU, CPU]) == ([0, 1], [CPU])
+    assert matched([CPU, CPU], [small]) == ([0], [])
+    assert matched([small], [CPU]) == ([], [CPU])
+    assert matched([GPU], [CPU]) == ([], [CPU]), "a GPU is not held for what needs none"
+
+
+def test_what_does_not_fit_is_told_with_the_largest_node() -> None:
+    told = str(nothing_fits([_node(2, 3), _node(4, 3), _node(1, 64)], Needs(1, 4.0)))
+    assert "needs 1 CPUs and 4 GB, the largest node of Ray has 4 CPUs and 3.0 GB" in told
+    assert "needs 1 GPUs, 1 CPUs" in str(nothing_fits([], GPU))
+
+
+def test_a_search_on_either_device_asks_for_both_and_takes_what_it_is_given(tmp_path: Path) -> None:
+    stage = Search()
+    config = {"run": str(tmp_path), "corpus": {"documents": "d.csv", "queries": "q.csv"}}
+    for device, gpus in (("cpu", [0]), ("cuda", [1]), ("auto", [1, 0])):
+        made = config_from_dict({**config, "search": {"device": device}})
+        assert [one.gpus for one in stage.needs(made)] == gpus
+    task = Task("search", "x", "x", 1.0, {"search": made.search.model_dump(mode="json")})
+    for granted, device in ((Needs(gpus=0.5), "cuda"), (Needs(), "cpu")):
+        assert _settings(task, Context(Folder(str(tmp_path)), {}, granted=granted)).device == device

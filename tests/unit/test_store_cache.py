@@ -1,0 +1,90 @@
+"""A node's cache of a remote store's files: bounded, checked, shared; the least recently used go first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdist.errors import StoreError
+from swsdist.io.filesystem import Folder
+from swsdist.store.cache import Cache
+
+
+class Remote:
+    """Stands for a folder on S3; counts what is read."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.opened: list[str] = []
+
+    def local(self, name: str = "") -> None:
+        """It is none."""
+
+    def path(self, name: str = "") -> str:
+        """For messages."""
+        return f"s3://bucket/{name}"
+
+    def open(self, name: str) -> BytesIO:
+        """Fetch."""
+        self.opened.append(name)
+        return BytesIO(self.files[name])
+
+    def put(self, name: str, data: bytes) -> tuple[str, int, str]:
+        """A file, as a manifest has it."""
+        self.files[name] = data
+        return name, len(data), hashlib.sha256(data).hexdigest()
+
+
+def _read(place: tuple[Folder, str]) -> bytes:
+    return place[0].read_bytes(place[1])
+
+
+def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    files = [remote.put(name, name.encode() * 40) for name in ("a", "b", "c")]
+    cache = Cache(str(tmp_path / "cache"), 100)
+    for k, file in enumerate(files[:2]):
+        assert _read(cache.at(remote, *file)) == remote.files[file[0]]
+        os.utime(tmp_path / f"cache/{file[2]}.cached", (k + 1, k + 1))
+    assert _read(cache.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b"]
+    # a was used after b: for c there is room when b goes.
+    assert _read(cache.at(remote, *files[2])) == b"c" * 40
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {f"{files[k][2]}.cached" for k in (0, 2)}
+    other = Cache(str(tmp_path / "cache"), 100)  # another process
+    assert _read(other.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b", "c"]
+
+
+def test_what_is_damaged_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    Cache(str(tmp_path), 100).at(remote, *file)
+    (tmp_path / f"{file[2]}.cached").write_bytes(b"y" * 10)
+    assert _read(Cache(str(tmp_path), 100).at(remote, *file)) == b"x" * 10
+    assert remote.opened == ["a", "a"]
+
+
+def test_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    name, size, sha256 = remote.put("a", b"x" * 10)
+    remote.files["a"] = b"z" * 10
+    with pytest.raises(StoreError, match=r"not what the store's manifest says"):
+        Cache(str(tmp_path), 100).at(remote, name, size, sha256)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
+    local = Folder(str(tmp_path))
+    assert Cache(str(tmp_path / "cache"), 99).at(local, *file) == (local, "a")
+    (tmp_path / "file").write_text("")
+    assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
+    assert not (tmp_path / "cache").exists()
