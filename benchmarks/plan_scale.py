@@ -33,7 +33,7 @@ from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ended, Ledger, pack_name
-from swsdist.pipeline.plan import ONLY, PlannedStep, save_plans
+from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
@@ -176,32 +176,36 @@ def _planned(course: Course, name: str) -> Any:
 
 
 def plan(config: Config, finished: bool = False) -> dict[str, int]:
-    """Plan index, queries (whose tasks are taken for done), and search; with `finished` write its receipts and files."""
+    """What `swsdist run` does until the first search task is done: read the tables, plan index, queries (whose tasks are taken
+    for done) and search, and write the plan, or compare it with that of the folder; with `finished` write receipts and files.
+    """
     course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), Choice())
     counts = {}
-    course.chain.own.read(frozenset())
+    course.chain.own.read(frozenset(step.name for step in course.steps))
     for name in ("index", "queries", "search"):
         step = course.chain.step(name)
         ended = course.ended[name] = Ended()
         for one in _planned(course, name):
             ended.receipts += one.done
             counts[name] = counts.get(name, 0) + len(one.names)
-            if name == "index":
-                counts["index left"] = len(one.left)
-            elif name == "queries" and one.left:
+            counts[f"{name} left"] = len(one.left)
+            if name == "queries" and one.left:
                 groups = [_group(course, task.fingerprint, task.payload["examples"]) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
                     _finish(course, name, groups)
             elif finished and one.left:
                 _finish(course, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
-        if finished:
-            names = Names([one.fingerprint for one in ended.receipts]) if name != "search" else Names(one.names)
-            place = course.inputs(step).place
-            course.plan.steps[name] = PlannedStep(step.stage.name, names, len(names), place)
-    if finished:
+        if name == "index":
+            step.stage.finish(course.inputs(step))
+        names = Names(one.names) if name == "search" else Names(ended.receipts.fingerprints)
+        ended_now = finished or name != "search" or not one.left
+        course.plan.steps[name] = PlannedStep(step.stage.name, names, len(names), course.inputs(step).place, ended_now)
         course.plan.state = dict(course.chain.own.state)
+    if counts["search left"]:
         save_plans(course.run, {ONLY: course.plan})
+    elif load_plans(course.run)[ONLY].tables() != course.plan.tables():
+        raise RuntimeError("a finished run is planned otherwise than it was")
     return counts
 
 
