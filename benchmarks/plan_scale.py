@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ended, Ledger, pack_name
-from swsdist.pipeline.plan import ONLY, PlannedStep, save_plans
+from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
@@ -42,6 +43,9 @@ from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Tr
 from swsdist.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 
 _DIMENSION = 2
+
+#: On moto's server.
+_BUCKET = "bench"
 
 
 def config_of(folder: Path, run: str, storage: dict[str, Any] | None = None) -> Config:
@@ -176,32 +180,36 @@ def _planned(course: Course, name: str) -> Any:
 
 
 def plan(config: Config, finished: bool = False) -> dict[str, int]:
-    """Plan index, queries (whose tasks are taken for done), and search; with `finished` write its receipts and files."""
+    """What `swsdist run` does until the first search task is done: read the tables, plan index, queries (whose tasks are taken
+    for done) and search, and write the plan, or compare it with that of the folder; with `finished` write receipts and files.
+    """
     course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), Choice())
     counts = {}
-    course.chain.own.read(frozenset())
+    course.chain.own.read(frozenset(step.name for step in course.steps))
     for name in ("index", "queries", "search"):
         step = course.chain.step(name)
         ended = course.ended[name] = Ended()
         for one in _planned(course, name):
             ended.receipts += one.done
             counts[name] = counts.get(name, 0) + len(one.names)
-            if name == "index":
-                counts["index left"] = len(one.left)
-            elif name == "queries" and one.left:
+            counts[f"{name} left"] = len(one.left)
+            if name == "queries" and one.left:
                 groups = [_group(course, task.fingerprint, task.payload["examples"]) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
                     _finish(course, name, groups)
             elif finished and one.left:
                 _finish(course, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
-        if finished:
-            names = Names([one.fingerprint for one in ended.receipts]) if name != "search" else Names(one.names)
-            place = course.inputs(step).place
-            course.plan.steps[name] = PlannedStep(step.stage.name, names, len(names), place)
-    if finished:
+        if name == "index":
+            step.stage.finish(course.inputs(step))
+        names = Names(one.names) if name == "search" else Names(ended.receipts.fingerprints)
+        ended_now = finished or name != "search" or not one.left
+        course.plan.steps[name] = PlannedStep(step.stage.name, names, len(names), course.inputs(step).place, ended_now)
         course.plan.state = dict(course.chain.own.state)
+    if counts["search left"]:
         save_plans(course.run, {ONLY: course.plan})
+    elif load_plans(course.run)[ONLY].tables() != course.plan.tables():
+        raise RuntimeError("a finished run is planned otherwise than it was")
     return counts
 
 
@@ -311,28 +319,38 @@ def _on_s3(small: Path, run: str) -> list[Row]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    storage = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{port}"}
+    call = [sys.executable, "-m", "benchmarks.plan_scale", "--serve", str(port), "--run", run]
+    server = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        import s3fs
-
-        there = s3fs.S3FileSystem(**storage)
-        for _ in range(100):
-            try:
-                there.mkdir("bench")
-                break
-            except OSError:
-                time.sleep(0.2)
-        say("copying the finished run to moto's server")
-        there.put(run, "bench/run", recursive=True)
-        found = measured("resume", small, "s3://bench/run", storage)
-        name = f"resume from S3, {found['counts']['search']} search tasks"
-        return [Row(name, found["s"], "s", at_most(60)), Row("resume from S3: peak memory", found["mb"], "MB")]
+        assert server.stdout is not None
+        say(next(line.strip() for line in server.stdout if "objects" in line))
+        storage = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{port}"}
+        rows = []
+        for part, goal in (("resume", 60), ("status", 60)):
+            found = measured(part, small, f"s3://{_BUCKET}/run", storage)
+            name = f"{part} from S3, {found['counts']['search']} search tasks"
+            rows += [Row(name, found["s"], "s", at_most(goal)), Row(f"{part} from S3: CPU", found["cpu"], "s")]
+            rows.append(Row(f"{part} from S3: peak memory", found["mb"], "MB"))
+        return rows
     finally:
         server.terminate()
         server.wait()
+
+
+def _serve(run: Path, port: int) -> None:
+    """Be moto's server with a copy of a run; it is put there without requests, of which 100 000 take a quarter of an hour."""
+    from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+    from moto.s3.models import s3_backends
+
+    backend = s3_backends["123456789012"]["aws"]
+    backend.create_bucket(_BUCKET, "us-east-1")
+    files = [path for path in sorted(run.rglob("*")) if path.is_file()]
+    for path in files:
+        backend.put_object(_BUCKET, f"run/{path.relative_to(run).as_posix()}", path.read_bytes())
+    server = ThreadedMotoServer("127.0.0.1", port)
+    server.start()
+    print(f"a finished run of {len(files)} objects lies on moto's server", flush=True)
+    threading.Event().wait()
 
 
 def main() -> None:
@@ -347,8 +365,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     parser.add_argument("--part", choices=_PARTS, help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--storage", type=json.loads, default={}, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.serve:
+        _serve(Path(given.run), given.serve)
+        return
     if given.part:
         _do_part(given.part, given.folder, given.run, given.storage)
         return

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from copy import copy
+from typing import Any
 
 
 def fingerprint(*parts: object) -> str:
@@ -27,17 +28,35 @@ class Naming:
     def __init__(self, *parts: object) -> None:
         self._begun = hashlib.sha256(_text(parts)[:-1].encode())
 
-    def listing(self, pieces: Iterable[list[str]]) -> Naming:
-        """The same with one more part, a list of strings that comes in pieces."""
+    def listing(self, pieces: Iterable[list[Any]]) -> Naming:
+        """The same with one more part, a list of JSON values that comes in pieces."""
+        more = self._copy()
+        more._begun.update(b",")
+        more._list(pieces)
+        return more
+
+    def listings(self, several: Iterable[Iterable[list[Any]]]) -> Naming:
+        """The same with one more part, a list of such lists."""
+        more, separator = self._copy(), b",["
+        for pieces in several:
+            more._begun.update(separator)
+            more._list(pieces)
+            separator = b","
+        more._begun.update(b"]" if separator == b"," else b",[]")
+        return more
+
+    def _copy(self) -> Naming:
         more = copy(self)
         more._begun = self._begun.copy()
-        separator = ",["
+        return more
+
+    def _list(self, pieces: Iterable[list[Any]]) -> None:
+        separator = "["
         for piece in pieces:
             if piece:
-                more._begun.update(f"{separator}{_text(tuple(piece))[1:-1]}".encode())
+                self._begun.update(f"{separator}{_text(tuple(piece))[1:-1]}".encode())
                 separator = ","
-        more._begun.update(b"]" if separator == "," else b",[]")
-        return more
+        self._begun.update(b"]" if separator == "," else b"[]")
 
     def __call__(self, *parts: object) -> str:
         """The fingerprint, with some more parts."""

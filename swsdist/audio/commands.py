@@ -24,6 +24,9 @@ from swsdist.errors import AudioError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.remote.scratch import scratch
 
+#: What stands for a recording and ends so is a command.
+ENDING = "|"
+
 #: Seconds that a command may take.
 LONGEST = 3600.0
 
@@ -45,7 +48,7 @@ _kept = _Kept()
 
 def is_command(path: str) -> bool:
     """Whether what stands for a recording is a command: it ends in `|`."""
-    return path.endswith("|")
+    return path.endswith(ENDING)
 
 
 def identity(command: str) -> str:

@@ -47,6 +47,9 @@ _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus"
 _TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
 _PART = pa.schema([CORPUS.field("doc_id")])
 
+#: Paths that are made whole at a time.
+_PIECE = 1 << 16
+
 
 def read_documents(
     source: str,
@@ -206,17 +209,23 @@ def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None 
     Raises:
         TableError: a path is a command.
     """
+    given = table["path"]
+    row = pc.index(pc.ends_with(given, commands.ENDING), True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"{given[row].as_py()!r} is a command, and a table names files",
+            where=place(source, row, storage),
+            remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+        )
+    if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
+        return table  # nothing is relative; a million of them are much as strings of Python
     folder, _ = locate(source)
-    for row, path in enumerate(table["path"].to_pylist()):
-        if path is not None and commands.is_command(path):
-            raise TableError(
-                f"{path!r} is a command, and a table names files",
-                where=place(source, row, storage),
-                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
-            )
-    paths = [None if path is None else _joined(folder, path) for path in table["path"].to_pylist()]
+    pieces = []
+    for first in range(0, len(given), _PIECE):
+        some = given.slice(first, _PIECE).to_pylist()
+        pieces.append(pa.array([None if path is None else _joined(folder, path) for path in some], pa.string()))
     index = table.schema.get_field_index("path")
-    return table.set_column(index, table.schema.field(index), pa.array(paths, pa.string()))
+    return table.set_column(index, table.schema.field(index), pa.chunked_array(pieces, pa.string()))
 
 
 def _joined(folder: Folder, path: str) -> str:

@@ -19,7 +19,6 @@ is the OSError that the system gives, since its reader knows best what that mean
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import shutil
 import tempfile
@@ -130,54 +129,33 @@ class Folder:
         return self.info(name).identity
 
     def listing(self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None) -> dict[str, Info]:
-        """All files in the folder `prefix` and below, by name, sorted; empty if there is no such folder.
+        """The same as `files`, sorted by name."""
+        return dict(sorted(self.files(prefix, unreadable)))
 
-        One request per thousand files on S3. Temporary files are left out, and links to a folder that they lie in.
+    def files(
+        self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None
+    ) -> Iterator[tuple[str, Info]]:
+        """All files in the folder `prefix` and below, in no order, as they come; none if there is no such folder.
+
+        On S3 about a request per thousand files, several at a time. Temporary files are left out, and links to a folder that
+        they lie in.
 
         Args:
             prefix: a folder.
             unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
                 default the former is an error.
         """
-        return dict(sorted(one for page in self.pages(prefix, unreadable) for one in page))
-
-    def pages(
-        self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None
-    ) -> Iterator[list[tuple[str, Info]]]:
-        """The same as pages of at most a thousand names, so that a folder of millions takes no memory: on S3 in the order of
-        their names, on a disk in any.
-        """
         start = self.local(prefix)
         if start is not None:
-            names = _walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable)
-            while page := list(itertools.islice(names, 1000)):
-                yield page
+            yield from _walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable)
             return
-        url = self.path(prefix).rstrip("/")
-        bucket, _, key = _key(url).partition("/")
+        from swsdist.io.remote.pages import objects_below
+
+        bucket, _, key = _key(self.path(prefix).rstrip("/")).partition("/")
         skip = len(_key(self.root).partition("/")[2])
-        from swsdist.io.remote.pages import pages_below
-
         # A trailing slash, or `runs/a` would also find the file `runs/a`.
-        for some in pages_below(lambda **asked: self._listed(bucket, **asked), f"{key}/" if key else ""):
-            yield [
-                (one["Key"][skip:].removeprefix("/"), Info(one["Size"], _identity(one["Size"], one["ETag"])))
-                for one in some
-            ]
-
-    def files(self) -> Iterator[tuple[str, int]]:
-        """Name and size of all files, in no order, a few at a time in memory; as `listing` otherwise.
-
-        On S3 the prefixes of two levels are listed side by side.
-        """
-        start = self.local()
-        if start is not None:
-            yield from ((name, info.size) for name, info in _walk(start, "", frozenset(), None))
-            return
-        from swsdist.io.remote.pages import files_below
-
-        bucket, _, prefix = _key(self.path().rstrip("/") + "/").partition("/")
-        yield from files_below(lambda **asked: self._listed(bucket, **asked), prefix)
+        for one in objects_below(lambda **asked: self._listed(bucket, **asked), f"{key}/" if key else ""):
+            yield one.key[skip:].removeprefix("/"), Info(one.size, _identity(one.size, one.etag))
 
     def _listed(self, bucket: str, **asked: str) -> Mapping[str, object]:
         return _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **asked))

@@ -22,7 +22,7 @@ from swsdist.pipeline.inputs import Inputs, Made
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY, Plan, load_plans
 from swsdist.pipeline.records.chosen import Parts, ReceiptList
-from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, names_of
+from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
 from swsdist.pipeline.stage import Stage
 from swsdist.pipeline.task import Failure, Told, Values
@@ -303,10 +303,10 @@ def _round(course: Course, step: Step, inputs: Inputs) -> Round:
         work.append(np.array([task.work for task in tasks], np.float64))
         rows.append(known)
     whole, found = np.concatenate(names), np.concatenate(rows)
-    open_names = whole[found < 0]
-    once = np.unique(open_names, return_index=True)[1]
-    if len(once) < len(open_names):
-        left = left.only(np.sort(once))
+    names.clear()  # of a million tasks these are 32 MB
+    once = first_of_each(whole[found < 0])
+    if len(once) < len(left):
+        left = left.only(once)
     receipts = course.ledger.receipts(stage.name, inputs.place)
     return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
 

@@ -114,13 +114,15 @@ class Ledger:
 
     Args:
         run: the run folder.
+        counts: nothing but receipts is looked at, whether their outputs are there or not.
 
     Attributes:
         memo: whatever plans share while they are made, by a key of its own.
     """
 
-    def __init__(self, run: Folder) -> None:
+    def __init__(self, run: Folder, counts: bool = False) -> None:
         self.run = run
+        self._below = _FOLDER if counts else ""
         self.memo: dict[Hashable, Any] = {}
         self._listings: dict[str, Listing] = {}
         self._known: dict[tuple[str, str], _Known] = {}
@@ -137,10 +139,11 @@ class Ledger:
         return value
 
     def listing(self, place: str = "") -> Listing:
-        """All files of a folder, listed once."""
+        """All files of a folder, or its receipts, listed once."""
         root = self.folder(place).root
         if root not in self._listings:
-            self._listings[root] = Listing(self.folder(place).files())
+            files = self.folder(place).files(self._below)
+            self._listings[root] = Listing((name, info.size) for name, info in files)
         return self._listings[root]
 
     def forget(self, place: str = "") -> None:

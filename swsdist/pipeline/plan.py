@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.errors import StoreError, UserError
-from swsdist.fingerprint import fingerprint
 from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
@@ -21,7 +20,7 @@ from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names
 
 NAME = "plan.json"
-SCHEMA = "swsdist-plan/2"
+SCHEMA = "swsdist-plan/3"
 
 _SCHEMA_NAME = b'"swsdist-plan/'
 
@@ -139,20 +138,23 @@ def _holds_files(path: Path) -> bool:
 
 
 def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
-    """Write all plans of a ledger."""
-    lists: dict[str, list[str]] = {}
+    """Write all plans of a ledger. A list of tasks is one string, since a million strings are much to write and to read."""
+    lists: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, plan in plans.items():
         steps = {}
         for step, planned in plan.steps.items():
-            names = list(planned.tasks)
-            key = fingerprint(names)[:16]
-            lists[key] = names
+            key = planned.tasks.digest()
+            if key not in lists:
+                lists[key] = planned.tasks.text()
             steps[step] = {**planned.__dict__, "tasks": key, "place": _relative(planned.place, run)}
         state = {key: _relative(value, run) for key, value in plan.state.items()}
         values[name] = {**plan.__dict__, "steps": steps, "state": state}
-    text = json.dumps({"schema": SCHEMA, "plans": values, "tasks": lists}, indent=1, ensure_ascii=False)
-    run.write_bytes(NAME, text.encode())
+    encoder = json.JSONEncoder(indent=1, ensure_ascii=False)
+    with run.temporary(".json") as path:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(encoder.iterencode({"schema": SCHEMA, "plans": values, "tasks": lists}))
+        run.publish(path, NAME)
 
 
 def load_plans(run: Folder) -> dict[str, Plan]:
@@ -176,7 +178,7 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
-        lists, plans = {key: Names(names) for key, names in values["tasks"].items()}, {}
+        lists, plans = {key: Names.of_text(text) for key, text in values["tasks"].items()}, {}
         for name, plan in values["plans"].items():
             steps = {
                 step: PlannedStep(

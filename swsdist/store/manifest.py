@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 from swsdist.errors import StoreError
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
-from swsdist.fingerprint import fingerprint
+from swsdist.fingerprint import Naming, fingerprint
 from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -55,6 +55,9 @@ StoreKind = str
 
 #: What the source of a store of queries begins with: it is made of groups, which are states of it.
 GROUPS = "groups:"
+
+#: Documents whose keys are Python's at a time.
+_PIECE = 1 << 16
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
@@ -360,20 +363,10 @@ def commit(
         one.name: pinned(folder, one.name, one.documents, one.dimension, one.frozen, provisional) for one in tracks
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
-    keys = [
-        sorted(
-            map(
-                list,
-                zip(*(one.documents[n].to_pylist() for n in ("doc_id", "channel", "identity", "shard")), strict=True),
-            )
-        )
-        for one in tracks
-    ]
     recipes = [[one.name, recipe_fingerprint(one.recipe)] for one in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
-    name = fingerprint(
-        SCHEMA, kind, recipes, cut, keys, sorted(files.items()), rejected.to_pylist(), source, provisional
-    )
+    naming = Naming(SCHEMA, kind, recipes, cut).listings(_keys(one.documents) for one in tracks)
+    name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = tracks[0].documents
     manifest = Manifest(
         fingerprint=name,
@@ -385,8 +378,8 @@ def commit(
         models=files,
         counts={
             "documents": first.num_rows,
-            "frames": sum(first["frames"].to_pylist()),
-            "seconds": round(sum(sorted(first["duration"].to_pylist())), 6),
+            "frames": pc.sum(first["frames"]).as_py() or 0,
+            "seconds": round(sum(map(float, np.sort(first["duration"].to_numpy()))), 6),
             **_speech([one.documents for one in tracks], tick),
             "rejected": rejected.num_rows,
             "statistics_gone": fitted[tracks[0].name].gone,
@@ -400,6 +393,15 @@ def commit(
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
+
+
+def _keys(documents: pa.Table) -> Iterator[list[list[object]]]:
+    """What tells the documents of a track from others, sorted, some at a time."""
+    table = documents.select(["doc_id", "channel", "identity", "shard"]).combine_chunks()
+    order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+    for first in range(0, len(order), _PIECE):
+        some = table.take(order.slice(first, _PIECE))
+        yield list(map(list, zip(*(column.to_pylist() for column in some.columns), strict=True)))
 
 
 def _speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:

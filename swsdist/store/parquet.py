@@ -102,9 +102,9 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = ()) -> Iterator[Any
             ) from None
 
 
-def read(folder: Folder, name: str, columns: list[str] | None = None) -> pa.Table:
-    """A whole table."""
-    with reader(folder, name) as file:
+def read(folder: Folder, name: str, columns: list[str] | None = None, codes: Sequence[str] = ()) -> pa.Table:
+    """A whole table; columns named in `codes` as codes of their strings."""
+    with reader(folder, name, codes) as file:
         return file.read(columns=columns, use_threads=False)
 
 

@@ -69,14 +69,21 @@ class Store:
         return cls(folder, require(folder, state_name(state)))
 
     def documents(
-        self, shard: str | None = None, columns: list[str] | None = None, track: str | None = None
+        self,
+        shard: str | None = None,
+        columns: list[str] | None = None,
+        track: str | None = None,
+        codes: Sequence[str] = (),
     ) -> pa.Table:
-        """The live documents of a track (by default the first), of one shard or all; DOCUMENTS."""
+        """The live documents of a track (by default the first), of one shard or all; DOCUMENTS.
+
+        Columns named in `codes` are read as codes of their strings: names of a million documents' shards are much.
+        """
         name = self.manifest.track(track).documents
         if shard is None:
-            return parquet.read(self.folder, name, columns)
+            return parquet.read(self.folder, name, columns, codes)
         wanted = None if columns is None else sorted({*columns, "shard"})
-        with parquet.reader(self.folder, name) as file:
+        with parquet.reader(self.folder, name, codes) as file:
             # A row group a shard: only those that may mention this one are read.
             groups = parquet.holding(file, "shard", shard)
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)

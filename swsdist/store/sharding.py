@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 #: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
 _MOST_GROUPS = 4096
@@ -51,8 +53,9 @@ def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
 
 def by_shard(documents: pa.Table) -> list[pa.Table]:
     """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
-    names = documents["shard"].to_pylist()
-    borders = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
+    names, count = documents["shard"], documents.num_rows
+    changes = pc.not_equal(names.slice(1), names.slice(0, max(0, count - 1)))
+    borders = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
     every = -(-len(borders) // _MOST_GROUPS)
-    borders = [*borders[:-1:every], len(names)]
+    borders = [*borders[:-1:every], count]
     return [documents.slice(first, last - first) for first, last in pairwise(borders)]

@@ -43,13 +43,15 @@ class Tracks:
             self.dimension += track.dimension
         self.recipes = [[track.name, track.fingerprint] for track in chosen]
 
-    def documents(self, shard: str | None = None, columns: list[str] | None = None) -> pa.Table:
+    def documents(
+        self, shard: str | None = None, columns: list[str] | None = None, codes: Sequence[str] = ()
+    ) -> pa.Table:
         """Live documents, of one shard or all, as the first track has them: DOCUMENTS.
 
         `frames` is that of the shortest track; `mean` and `variance` are those of all columns; `speech` is that of whichever
-        track of the store has it.
+        track of the store has it. Columns named in `codes` may be codes of their strings.
         """
-        table = self._joint(shard, columns)
+        table = self._joint(shard, columns, codes)
         heard = self.store.manifest.counts.get("heard_seconds")
         if not heard or "speech" not in table.column_names or table["speech"].null_count == 0:
             return table
@@ -64,10 +66,10 @@ class Tracks:
             table = self.store.documents(shard, [*_MARKED, "speech"], track.name)
             yield table.filter(pc.is_valid(table["speech"]))
 
-    def _joint(self, shard: str | None, columns: list[str] | None) -> pa.Table:
+    def _joint(self, shard: str | None, columns: list[str] | None, codes: Sequence[str] = ()) -> pa.Table:
         first, *more = self._names
         if not more:
-            return self.store.documents(shard, columns, first)
+            return self.store.documents(shard, columns, first, codes)
         tables = [self.store.documents(shard, track=name).to_pylist() for name in self._names]
         others = [{(row["doc_id"], row["channel"]): row for row in rows} for rows in tables[1:]]
         joint: list[dict[str, Any]] = []

@@ -138,7 +138,7 @@ def test_a_plan(tmp_path: Path, place: str, error: type[Exception]) -> None:
     def write(place: str) -> None:
         step = {"stage": "index", "tasks": "k", "planned": 0, "place": place, "ended": True}
         plan = {"chain": "search", "config": {}, "order": ["index"], "steps": {"index": step}, "state": {}}
-        (tmp_path / "plan.json").write_text(json.dumps({"schema": PLAN, "plans": {"run": plan}, "tasks": {"k": []}}))
+        (tmp_path / "plan.json").write_text(json.dumps({"schema": PLAN, "plans": {"run": plan}, "tasks": {"k": ""}}))
 
     for fine in ("", "./store", "s3://bucket/store", "/data/store"):
         write(fine)

@@ -14,9 +14,10 @@ from swsdist.fingerprint import Naming, fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
+from swsdist.pipeline.records import receipts
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
-from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, names_of
+from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, first_of_each, names_of
 from swsdist.pipeline.records.spool import Queue, Spool
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 from swsdist.types import RECEIPTS
@@ -162,6 +163,29 @@ def test_names_that_begin_alike_are_as_named_at_once() -> None:
         "stage", 2, {"a": [None, 0.5], "b": 1}, ["é", '"', "z"], 7
     )
     assert naming.listing([])() == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1}, [])
+    several = [[[["é", 1]], [["z", 2], ["y", None]]], [], [[]]]
+    whole = [[["é", 1], ["z", 2], ["y", None]], [], []]
+    assert Naming("a").listings(several)(0) == fingerprint("a", whole, 0)
+    assert Naming("a").listings([])() == fingerprint("a", [])
+
+
+def test_a_list_of_tasks_is_one_string() -> None:
+    names = Names([f"{k:032x}" for k in (3, 1, 2**127)])
+    assert Names.of_text(names.text()) == names
+    assert Names.of_text(Names().text()) == Names()
+    assert names.text().split() == list(names)
+    assert names.digest() != Names(names[:2]).digest()
+    for wrong in (names.text()[1:], "x" * 33, "é" * 33):
+        with pytest.raises(ValueError):
+            Names.of_text(wrong)
+
+
+def test_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where equal ones are compared in different pieces."""
+    monkeypatch.setattr(receipts, "_COMPARED", 3)
+    for numbers in ([], [5], [1, 1, 1, 1, 1, 1, 1, 1], [4, 2, 4, 3, 2, 1, 4, 0, 0, 1, 7]):
+        names = Names([f"{k:032x}" for k in numbers]).array
+        assert first_of_each(names).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
 
 
 def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
 from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.oddities import (
+    MEASURED,
     demand_truth,
     demands_of,
     seconds_of,
@@ -119,7 +122,8 @@ class _Checking:
                 remedy="where the others are wanted, give each a line of its own that takes it out",
                 count=len(several),
             )
-        tell_of_durations(table, self._seconds, self._corpus.documents, self._storage, notices)
+        rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
+        tell_of_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
         where = f", places in {len(paths)} recordings" if self._own.placed else ""
         counted = "" if len(found) == table.num_rows or where else f" channels of {len(found)} recordings"
@@ -162,7 +166,7 @@ class _Checking:
             yield Finding("queries", bool(lengths or texts), text)
         yield from _unusable("queries", bad, table.num_rows, "examples")
         notices = Notices()
-        tell_of_lengths(lengths, self._seconds, str(self._corpus.queries), notices)
+        tell_of_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
         yield from _odd("queries", notices)
 
     def _cohort(self) -> Iterator[Finding]:
@@ -177,7 +181,7 @@ class _Checking:
         assert table is not None
         if table.num_rows:
             demand_truth(self._own.documents, self._corpus.documents, table, self._own.folds)
-        known = seconds_of(self._own.documents)
+        known = seconds_of(self._own.documents, table["doc_id"])
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         if self._own.tabled and not self._own.placed:
             tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)

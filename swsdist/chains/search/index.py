@@ -203,7 +203,11 @@ class Index(Stage):
         same = still.num_rows == rejected.num_rows
         # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
         kept = [name for name in own.tracks if store is not None and name in state.kept]
-        found = {name: store.documents(columns=_KNOWN, track=name) for name in kept} if store is not None else {}
+        found = (
+            {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
+            if store is not None
+            else {}
+        )
         _, current = held(wanted, found, dict(own.recipes))
         masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():

@@ -29,6 +29,9 @@ from swsdist.store.tracks import Tracks
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance
 
+#: Documents whose columns are put together at a time.
+_PIECE = 1 << 16
+
 #: Of a factor: a group's examples, with so many frames averaged.
 Queries = Callable[[int], list[Example]]
 
@@ -58,7 +61,7 @@ class Dtw:
         settings, shards = self._settings, store.manifest.shards
         columns = ["doc_id", "channel", "path", "identity", "speaker"]
         tracks = Tracks(store)
-        table = tracks.documents(columns=[*columns, "shard"])
+        table = tracks.documents(columns=[*columns, "shard"], codes=["shard"])
         used = settings.queries_by, settings.documents_by
         common: Any = sorted(
             [*scope, value.mean.tolist(), value.variance.tolist()]
@@ -175,9 +178,14 @@ def _contents(table: pa.Table, shards: list[str], columns: list[str]) -> Iterato
         order = np.argsort(codes, kind="stable")
         codes, table = codes[order], table.take(pa.array(order))
     borders = np.searchsorted(codes, np.arange(len(shards) + 1))
-    table = table.select(columns).combine_chunks()
+    table = table.select(columns)
+    begin = end = 0
+    piece = table.slice(0, 0)
     for name, (first, last) in zip(shards, pairwise(borders.tolist()), strict=True):
-        rows = [list(row.values()) for row in table.slice(first, last - first).to_pylist()]
+        if last > end:
+            begin, end = first, max(last, first + _PIECE)
+            piece = table.slice(begin, end - begin).combine_chunks()
+        rows = [list(row.values()) for row in piece.slice(first - begin, last - first).to_pylist()]
         yield name, fingerprint(name, sorted(rows))
 
 

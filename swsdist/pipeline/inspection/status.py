@@ -91,7 +91,7 @@ def status(run: Folder) -> Status:
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
     """The steps of all plans, by their receipts."""
-    ledger = Ledger(run)
+    ledger = Ledger(run, counts=True)
     stages = []
     for name in dict.fromkeys(step for plan in plans.values() for step in plan.steps):
         steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]

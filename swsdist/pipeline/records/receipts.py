@@ -6,6 +6,7 @@ good, so a stage's result is an array of rows (`ReceiptList`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -27,6 +28,11 @@ _FRESH = 4096
 #: Rows that are made into objects at a time.
 _DECODED = 1024
 
+#: Digits of a fingerprint.
+_DIGITS = 32
+#: Fingerprints that are compared at a time.
+_COMPARED = 1 << 16
+
 #: Fingerprints: 32 hexadecimal digits each.
 Digits = NDArray[np.bytes_]
 Rows = NDArray[np.int64]
@@ -35,6 +41,16 @@ Rows = NDArray[np.int64]
 def names_of(fingerprints: Iterable[str]) -> Digits:
     """Fingerprints as an array of bytes."""
     return np.array([one.encode() for one in fingerprints], "S32")
+
+
+def first_of_each(names: Digits) -> Rows:
+    """Places, ascending, where a fingerprint stands for the first time."""
+    order = np.argsort(names, kind="stable")
+    first = np.ones(len(names), bool)
+    for begin in range(1, len(names), _COMPARED):  # all at once would be two copies more
+        some = names[order[begin - 1 : begin + _COMPARED]]
+        first[order[begin : begin + _COMPARED]] = some[1:] != some[:-1]
+    return np.flatnonzero(first)
 
 
 class Names(Sequence[str]):
@@ -46,6 +62,31 @@ class Names(Sequence[str]):
 
     def __init__(self, names: Iterable[str] | Digits = ()) -> None:
         self.array = names if isinstance(names, np.ndarray) else names_of(names)
+
+    @classmethod
+    def of_text(cls, text: str) -> Names:
+        """From what `text` gave.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        letters = np.frombuffer(text.encode("ascii"), np.uint8).reshape(-1, _DIGITS + 1)
+        if (letters[:, _DIGITS] != ord(" ")).any():
+            raise ValueError(text[:99])
+        return cls(np.ascontiguousarray(letters[:, :_DIGITS]).view(f"S{_DIGITS}").reshape(-1))
+
+    def text(self) -> str:
+        """All in one string, a space behind each."""
+        letters = np.full((len(self.array), _DIGITS + 1), ord(" "), np.uint8)
+        letters[:, :_DIGITS] = self._letters().reshape(-1, _DIGITS)
+        return letters.tobytes().decode("ascii")
+
+    def digest(self) -> str:
+        """16 digits that tell this list from others."""
+        return hashlib.sha256(self._letters().data).hexdigest()[:16]
+
+    def _letters(self) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(self.array, f"S{_DIGITS}").view(np.uint8)
 
     def __len__(self) -> int:
         return len(self.array)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from swsdist.chains.search.inputs.across import apart, corpus_of_queries, speakers_meet
 from swsdist.chains.search.inputs.given import add_items_of_examples
 from swsdist.chains.search.inputs.oddities import (
+    MEASURED,
     demand_truth,
     seconds_of,
     tell_of_durations,
@@ -322,7 +323,8 @@ class SearchInputs(ChainInputs):
             tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
         told = self.tabled and not self.placed
         if "references" in read and told and corpus.references is not None and self.references is not None:
-            tell_of_references(self.references, seconds_of(self.documents), corpus.references, storage, self.noted)
+            known = seconds_of(self.documents, self.references["doc_id"])
+            tell_of_references(self.references, known, corpus.references, storage, self.noted)
 
     def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
         """The same with the durations that were measured.
@@ -333,14 +335,15 @@ class SearchInputs(ChainInputs):
         corpus, storage, found = self.config.corpus, self.config.storage, Notices()
         if self.manifest is None:
             return found
-        measured = seconds_of(self.open_store().documents(columns=["doc_id", "channel", "duration"]))
+        measured = self.open_store().documents(columns=MEASURED.names)
         tell_of_durations(self.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and "queries" in vars(self):
-            tell_of_lengths(spoken, measured, corpus.queries, found)
+            tell_of_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, found)
         told = self.tabled and not self.placed
         if told and corpus.references is not None and "references" in vars(self) and self.references is not None:
-            known = seconds_of(self.documents)  # told already
-            rest = {key: seconds for key, seconds in measured.items() if key not in known}
+            meant = self.references["doc_id"]
+            known = seconds_of(self.documents, meant)  # told already
+            rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known}
             tell_of_references(self.references, rest, corpus.references, storage, found)
         return found
 
@@ -405,7 +408,7 @@ class SearchInputs(ChainInputs):
         store = Store(self.store, manifest)
         columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
         there = pa.array(list(state.files), pa.string())
-        tables = {name: store.documents(columns=columns, track=name) for name in kept}
+        tables = {name: store.documents(columns=columns, track=name, codes=["shard"]) for name in kept}
         tables = {name: _of_shards(table, there) for name, table in tables.items()}
         state.tables = tables
         if not state.left:  # else who rejected them may have been a track that is no longer wanted

@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import demand_folds
+from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
@@ -25,9 +27,13 @@ from swsdist.io.notices import Notices
 from swsdist.io.tables import place
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.types import CORPUS
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
+
+#: How long documents are (s), as was measured.
+MEASURED = pa.schema([CORPUS.field(name) for name in ("doc_id", "channel", "duration")])
 
 #: A duration may differ so much (s), and by this part of it: tables are rounded, and decoders pad.
 _ROUNDED, _PART = 0.1, 0.01
@@ -35,19 +41,17 @@ _ROUNDED, _PART = 0.1, 0.01
 _BEYOND = 0.5
 
 
-def tell_of_durations(documents: pa.Table, measured: Seconds, where: str, storage: Any, notices: Notices) -> None:
-    """Durations of the documents' table (CORPUS) that the audio contradicts."""
-    wrong = []
-    keys = zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
-    for row, (key, said) in enumerate(zip(keys, documents["duration"].to_pylist(), strict=True)):
-        found = measured.get(key)
-        if said is not None and found is not None and abs(said - found) > max(_ROUNDED, _PART * found):
-            wrong.append((row, said, found))
-    if wrong:
-        row, said, found = wrong[0]
+def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
+    """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts."""
+    said = documents["duration"].to_numpy()  # NaN where it does not say
+    at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
+    found = np.append(measured["duration"].to_numpy(), np.nan)[at]
+    wrong = np.flatnonzero(np.abs(said - found) > np.maximum(_ROUNDED, _PART * found))
+    if len(wrong):
+        row = int(wrong[0])
         notices.add(
             "durations in the table of documents that the audio contradicts",
-            where=f"{_at(where, row, documents, storage)}: {said:g} s, and there are {found:.2f} s",
+            where=f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s",
             remedy="correct or drop the column: it cuts the work into shards, and counts the trials",
             count=len(wrong),
         )
@@ -76,7 +80,7 @@ def tell_of_references(references: pa.Table, seconds: Seconds, where: str, stora
 
 def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Speakers of queries that no document has, although documents have speakers."""
-    known = set(documents["speaker"].to_pylist()) - {None}
+    known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
     asked = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
     strange = [name for name in asked if name not in known]
     if known and strange:
@@ -91,7 +95,9 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
 def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Queries that are places in recordings which are searched: each finds itself."""
     searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for row in documents.to_pylist():
+    columns = [name for name in ("path", "channel", "start", "end") if name in documents.column_names]
+    meant = pc.is_in(documents["path"], pc.unique(queries["path"]).drop_null())
+    for row in documents.select(columns).filter(meant).to_pylist():
         span = (row.get("start", 0.0), row.get("end", math.inf))
         searched.setdefault((row["path"], row["channel"]), []).append(span)
     own = [
@@ -112,9 +118,8 @@ def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: 
         )
 
 
-def tell_of_lengths(spoken: Mapping[tuple[str, int], float], seconds: Seconds, where: str, notices: Notices) -> None:
-    """Query examples that are longer than all documents: they can hardly be in one."""
-    longest = max(seconds.values(), default=0.0)
+def tell_of_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
+    """Query examples that are longer than the longest document (s): they can hardly be in one."""
     longer = [key for key, length in spoken.items() if length > longest > 0]
     if longer:
         (query_id, example), length = longer[0], spoken[longer[0]]
@@ -133,9 +138,12 @@ def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
     return place(where, row, storage) if tabled else str(documents["path"][row])
 
 
-def seconds_of(documents: pa.Table) -> dict[tuple[str, int], float]:
-    """Durations that a table of documents gives: CORPUS, or that of a store."""
-    known = documents.filter(pc.is_valid(documents["duration"]))
+def seconds_of(documents: pa.Table, some: pa.ChunkedArray | None = None) -> dict[tuple[str, int], float]:
+    """Durations that a table of documents gives: CORPUS, or that of a store; of all documents, or of `some` names of them."""
+    mask = pc.is_valid(documents["duration"])
+    if some is not None:
+        mask = pc.and_(mask, pc.is_in(documents["doc_id"], pc.unique(some)))
+    known = documents.select(["doc_id", "channel", "duration"]).filter(mask)
     keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
     return dict(zip(keys, known["duration"].to_pylist(), strict=True))
 
@@ -167,7 +175,7 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
     Raises:
         UserError: no document is of channel 1, so nothing can be scored.
     """
-    channels = sorted(set(documents["channel"].to_pylist()))
+    channels = sorted(pc.unique(documents["channel"]).to_pylist())
     if channels and 1 not in channels:
         raise UserError(
             f"no document is of channel 1, whose seconds alone are counted where a list is scored (as STDEval counts them); "

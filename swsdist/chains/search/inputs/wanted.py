@@ -171,8 +171,10 @@ class State:
     def keys(self) -> pa.Array:
         """Of all that it holds or has rejected, each once."""
         found = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
-        if self.rejected is not None:
+        if self.rejected is not None and self.rejected.num_rows:
             found.append(keys_of(self.rejected["id"], self.rejected["part"]))
+        if len(found) == 1:
+            return found[0]  # a track has a document once
         return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.large_string())
 
 
@@ -201,18 +203,18 @@ def held(
     identified = {recipe: np.zeros(len(wanted), bool) for recipe in recipes.values()}
     for name, table in tables.items():
         at = places_in(wanted.keys_, keys_of(table["doc_id"], table["channel"]))
-        there, row = at >= 0, pa.array(np.maximum(at, 0))
+        there = at >= 0
         if not there.any():
             continue
         fresh = there & ~known
         if fresh.any():
             for column in ("path", "speaker"):
-                same &= ~fresh | _equal(wanted.table[column], table[column].take(row))
+                same &= ~fresh | _equal(wanted.table[column], _at(table[column], at))
         recipe = recipes[name]
         fresh = there & ~identified[recipe]
         current = wanted.identities.get(recipe)
         if fresh.any():
-            equal = _equal(current, table["identity"].take(row)) if current is not None else np.zeros(len(same), bool)
+            equal = _equal(current, _at(table["identity"], at)) if current is not None else np.zeros(len(same), bool)
             same &= ~fresh | equal
         identified[recipe] |= there
         known |= there
@@ -243,11 +245,20 @@ def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
 
 
 def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """Where each key is among others; -1 if it is not."""
+    """Where each key is among others, at one of its places there; -1 if it is not."""
     if not len(among):
         return np.full(len(keys), -1, np.int64)
+    if keys.equals(among):
+        return np.arange(len(keys))  # as a store and its corpus are, most often: without a table of a million strings
     found = pc.fill_null(pc.index_in(keys, value_set=among), -1)
     return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
+    """A column at some places, anything where these are negative; no copy where it is all of it in its order."""
+    if len(places) == len(column) and np.array_equal(places, np.arange(len(column))):
+        return column
+    return column.take(pa.array(np.maximum(places, 0)))
 
 
 def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
