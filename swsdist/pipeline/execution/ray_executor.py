@@ -211,7 +211,7 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             return
-        if self._head is not None and self._head.gone and self._instance.guard is None:
+        if self._head is not None and self._instance.guard is None and self._head.gone:
             self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
@@ -250,6 +250,8 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             self._connect()
+        if self._head is not None:
+            self._head.wait()
         self._provide(needs, len(tasks))
         self._policy.begin(tasks)
         waiting = len(tasks)
@@ -381,6 +383,8 @@ class RayExecutor:
     def _died(self, slot: Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
+        if self._head is not None:
+            self._head.wait()
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")

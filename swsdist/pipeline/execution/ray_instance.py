@@ -99,10 +99,21 @@ class Head:
         self._silent_since = None
         return True
 
+    def wait(self) -> None:
+        """Until somebody listens there: what is asked of Ray next would wait for it.
+
+        Raises:
+            UserError: nobody has for too long.
+        """
+        while not self.answers():
+            time.sleep(0.5)
+
     @property
     def gone(self) -> bool:
-        """Whether it did not answer when it was last asked."""
-        return self._silent_since is not None
+        """Whether it does not answer just now."""
+        with suppress(UserError):
+            return not self.answers()
+        return True
 
 
 def node_number() -> str:
