@@ -75,8 +75,8 @@ class Head:
     def __init__(self) -> None:
         self._address = str(ray.get_runtime_context().gcs_address)
         self._silent_since: float | None = None
-        # Before Ray itself gives up, in which case it ends this process without a word.
-        self._patience = 0.5 * float(os.environ.get(_GIVES_UP, "60"))
+        # Ray itself ends this process without a word when it gives up; to leave Ray takes some seconds, too.
+        self._patience = 0.4 * float(os.environ.get(_GIVES_UP, "60"))
 
     def answers(self) -> bool:
         """Whether somebody listens there.
