@@ -31,7 +31,6 @@ def test_a_worker_host_is_killed_in_mid_search(on_cluster: Any) -> None:
     lost = on_cluster.wait(lambda: on_cluster.lost(victim), driver)
     on_cluster.sabotage(sleep={"search": 0.1})
     on_cluster.end(driver)
-    assert on_cluster.hosts_of("index") == {host.name for host in on_cluster.hosts.workers}
     again = on_cluster.receipts()[lost]
     assert again.host != victim.name
     assert on_cluster.same()
