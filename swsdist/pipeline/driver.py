@@ -144,7 +144,7 @@ def _run_locked(
         places = {course.inputs(course.chain.step(name)).place for course in having.values()}
         for root in sorted({ledger.folder(place).root for place in places} - {ledger.run.root}):
             # Only while the store may change: any number of runs may search one store at the same time.
-            locks.append(held.enter_context(locked(ledger.folder(root), progress.note)))
+            locks.append(held.enter_context(locked(ledger.folder(root), progress.note, mine.replaced)))
             ledger.forget(root)
         _run_step(name, having, choice, machinery, progress, locks)
 

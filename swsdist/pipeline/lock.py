@@ -61,11 +61,19 @@ class Lock:
     Args:
         folder: the folder.
         told: is told if another's heartbeat has to be waited for.
+        dead: the holder of another folder's lock that was found dead; what it held here need not be watched again.
+
+    Attributes:
+        replaced: the dead holder whose lock this one took over; None if there was none.
     """
 
-    def __init__(self, folder: Folder, told: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, folder: Folder, told: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
+    ) -> None:
         self._folder = folder
         self._told = told
+        self._dead = dead
+        self.replaced: dict[str, Any] | None = None
         self._identity: str | None = None  # of the file, where writes can be made to depend on it
         pid = os.getpid()
         self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
@@ -78,6 +86,7 @@ class Lock:
     def take(self) -> None:
         """Raises LockedError if a living process holds the folder; it is waited for a sign of life of one on another host."""
         stale = self._watch()
+        self.replaced = stale.holder if stale is not None else None
         with _alone(self._folder) as alone:
             if alone:
                 now = _look(self._folder)
@@ -100,6 +109,8 @@ class Lock:
             return seen
         if living:
             raise self._refused(seen)
+        if self._dead is not None and _process(self._dead) == _process(seen.holder):
+            return seen
         if self._told is not None:
             self._told(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a sign of life")
         deadline = time.monotonic() + STALE_AFTER
@@ -222,8 +233,10 @@ def _alone(folder: Folder) -> Iterator[bool]:
 
 
 @contextmanager
-def locked(folder: Folder, told: Callable[[str], None] | None = None) -> Iterator[Lock]:
-    """Hold the folder; `told` is told if that takes long.
+def locked(
+    folder: Folder, told: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
+) -> Iterator[Lock]:
+    """Hold the folder; `told` and `dead` are as in `Lock`.
 
     Where nothing can be written, nothing is held either: who finds all done there may look at it, and who has something to
     write is told at its first file.
@@ -231,7 +244,7 @@ def locked(folder: Folder, told: Callable[[str], None] | None = None) -> Iterato
     Raises:
         LockedError: a living process holds it.
     """
-    lock = Lock(folder, told)
+    lock = Lock(folder, told, dead)
     try:
         lock.take()
     except StorageError as error:
@@ -281,6 +294,11 @@ def _lives_here(holder: dict[str, Any]) -> bool | None:
         return None
     born = _born(holder["pid"])
     return born is not None and born == holder.get("born", born)
+
+
+def _process(holder: dict[str, Any]) -> tuple[Any, ...]:
+    """What names the process of a holder, also after its number was given to another."""
+    return tuple(holder.get(key) for key in ("host", "boot", "pid", "born"))
 
 
 def _name(holder: dict[str, Any]) -> str:

@@ -52,6 +52,7 @@ class Soak:
         until: on the monotonic clock.
         random: of the seed.
         done: faults by name.
+        ended: drivers that ended by themselves, but not well, by exit code.
     """
 
     folder: Path
@@ -61,6 +62,7 @@ class Soak:
     until: float
     random: random.Random
     done: dict[str, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
     driver: subprocess.Popen[bytes] | None = None
 
     @property
@@ -81,8 +83,12 @@ class Soak:
                 self._rest()
                 if self.driver.poll() is None and not self.over:
                     self._fault(run)
-            if self.driver.returncode == 0:
+            code = self.driver.returncode
+            if code == 0:
                 return swsdist.digest(run.root, dict(run.storage))
+            if code != -signal.SIGKILL:
+                self.ended[code] = self.ended.get(code, 0) + 1
+                print(f"{time.strftime('%H:%M:%S')} the driver ended with exit code {code}", flush=True)
         raise TimeoutError(f"{run.root} did not end in {_STARTS} starts: {self.folder / 'log'}")
 
     def _folder(self, name: str) -> Folder:
@@ -100,7 +106,8 @@ class Soak:
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
         for one in (*_SETS, *(self.hosts.sets if self.hosts is not None else ("executor.kind=ray",))):
             words += ["--set", one]
-        env = {**os.environ, **(self.hosts.env if self.hosts is not None else {})}
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
+        env |= self.hosts.env if self.hosts is not None else {}
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 self.hosts.head.under(*words) if self.hosts is not None else words,
@@ -140,6 +147,7 @@ class Soak:
 
     def _worker(self) -> int | None:
         """The process of an actor of ours."""
+        found = []
         if self.hosts is not None:
             found = [pid for host in self.hosts.workers for pid in host.processes()]
         else:
@@ -258,6 +266,8 @@ def main(hours: float, faults: int, seed: int, hosts: int) -> None:
                 runs += 1
     minutes = (time.monotonic() - began) / 60
     told = ", ".join(f"{count} x {name}" for name, count in sorted(soak.done.items())) or "none"
+    ended = ", ".join(f"{count} x exit code {code}" for code, count in sorted(soak.ended.items())) or "none"
+    print(f"drivers that gave up and were started again: {ended}")
     print(
         f"{sum(soak.done.values())} faults in {minutes:.1f} min ({told}); {runs} runs, {wrong} of them with other bytes"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import ctypes
-import io
 import json
 import os
 import shutil
@@ -24,30 +23,15 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from kept_receipts import receipts_in
 
 import swsdist
-from swsdist.pipeline.records.receipts import decoded
+from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1].parent / "shared"
-
-
-def receipts_in(folder: Path) -> list[Receipt]:
-    """All receipts below a folder, packed ones too; a file that goes meanwhile was packed into another."""
-    found: dict[str, Receipt] = {}
-    for _ in range(2):  # once more, for those that were packed while the folder was listed
-        for path in sorted(folder.glob("**/receipts/*")):
-            with suppress(FileNotFoundError):
-                for one in receipts_of(path.name, path.read_bytes()):
-                    found[f"{one.stage}-{one.fingerprint}"] = one
-    return list(found.values())
-
-
-def receipts_of(name: str, data: bytes) -> list[Receipt]:
-    """Those of a file of receipts: a pack, or a single one."""
-    return list(decoded(pq.read_table(io.BytesIO(data)))) if name.endswith(".parquet") else [Receipt.from_json(data)]
 
 
 def _heed_interrupts() -> None:
@@ -165,7 +149,7 @@ class Scene:
 
     def all_receipts(self, run: str = "run") -> list[Receipt]:
         """Of a run and its store."""
-        return receipts_in(self.folder / run)
+        return receipts_in(Folder(str(self.folder / run)))
 
     def rejected(self, run: str = "run") -> list[dict[str, Any]]:
         """Rows of rejected.parquet."""
@@ -175,14 +159,11 @@ class Scene:
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
         """The accounts, a list of lines a process."""
         from swsdist.accounts.journal import read_journals
-        from swsdist.io.filesystem import Folder
 
         return read_journals(Folder(str(self.folder / run)))
 
     def move_to_s3(self, s3: Any, storage: dict[str, Any]) -> None:
         """Let its corpus be a copy on a server, and its runs, too, with these options for s3fs; `base["run"]` says where."""
-        from swsdist.io.filesystem import Folder
-
         place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
         target = Folder(f"{place}/corpus", s3.storage)
         for path in sorted(self.corpus.rglob("*")):

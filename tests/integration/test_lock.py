@@ -177,6 +177,24 @@ def test_who_goes_while_he_is_watched_leaves_the_folder(tmp_path: Path, monkeypa
         pass
 
 
+def test_one_dead_process_is_watched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a driver died it held the run and the store: who takes over waits for a sign of life of it, not of each lock."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    monkeypatch.setattr(lock, "_LOOK", 0.05)
+    run, store, other = (Folder(str(tmp_path / name)) for name in ("run", "store", "other"))
+    died = {"host": "elsewhere", "pid": 7, "boot": "one", "born": 70, "t": 0.0}
+    for folder in (run, store):
+        folder.write_bytes("lock.json", json.dumps({**died, "token": folder.root}).encode())
+    other.write_bytes("lock.json", json.dumps({**died, "born": 71, "token": "other"}).encode())
+    told: list[str] = []
+    with locked(run, told.append) as mine:
+        assert len(told) == 1
+        with locked(store, told.append, mine.replaced):
+            assert len(told) == 1
+        with locked(other, told.append, mine.replaced):
+            assert len(told) == 2, "another process, which has the dead one's number"
+
+
 @pytest.mark.parametrize("server", ["conditions", "heedless", "none"])
 def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     """By conditional writes; or without, where the server does not heed them, or says that it does not know them."""

@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
-from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, Starts, differing, working
 from swsdist.pipeline.task import Task
 from swsdist.testing.cluster.faults import Fault, page
 
@@ -65,6 +65,21 @@ def test_a_worker_that_is_held_is_tried_again() -> None:
     assert (one.up, one.held) == (False, "no disk")
     assert one.again <= time.monotonic()
     assert working([one]) == []
+
+
+@pytest.mark.parametrize(("nodes", "tries"), [(1, 3), (5, 5), (100, 10)])
+def test_starts_are_tried_on_other_nodes_before_they_are_given_up(nodes: int, tries: int) -> None:
+    """Also where some failed earlier in the run, on a node that cannot, while others could."""
+    starts = Starts()
+    for _ in range(tries):
+        assert not starts.hopeless([], nodes)
+        starts.fail()
+    assert starts.spread
+    assert starts.hopeless([], nodes)
+    held = slot("bad")
+    held.hold("its disk is full", REST)
+    assert starts.hopeless([held], nodes)
+    assert not starts.hopeless([held, slot("good")], nodes)
 
 
 @pytest.mark.parametrize(("same", "word"), [(True, "yes"), (False, "NO"), (None, "nothing was computed")])

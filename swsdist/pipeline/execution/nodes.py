@@ -2,6 +2,7 @@
 
 - A worker with another version of swsdist, or of a library on which the bytes of results rest, is not used (`differing`).
 - A worker that cannot start is tried again a minute later; meanwhile it holds its place, or the next would land there again.
+  Where its process died, nobody knows where that was: from then on Ray is asked to start none on the same node twice in a row.
 - A worker on whose node tasks fail one after the other since its disk is full, or gone, gets none for a minute, and a task that
   failed there goes to another node next, if there is one.
 - A node that leaves takes its workers with it, and is no fault of theirs; one that comes is used, while a stage goes on.
@@ -79,6 +80,31 @@ class Slot:
             return False
         self.misses, self.rests = 0, time.monotonic() + REST
         return True
+
+
+#: Starts that may fail one after the other while no worker is up: as many as there are nodes, between these two.
+_LEAST, _MOST = 3, 10
+
+
+@dataclass
+class Starts:
+    """Workers that could not start.
+
+    Attributes:
+        failed: one after the other.
+        spread: whether there was one ever.
+    """
+
+    failed: int = 0
+    spread: bool = False
+
+    def fail(self) -> None:
+        """One could not start."""
+        self.failed, self.spread = self.failed + 1, True
+
+    def hopeless(self, slots: Iterable[Slot], nodes: int) -> bool:
+        """Whether no worker is up, or on its way, and so many could not start that none will."""
+        return all(slot.held for slot in slots) and self.failed >= max(_LEAST, min(_MOST, nodes))
 
 
 class Avoided:

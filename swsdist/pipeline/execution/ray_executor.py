@@ -34,7 +34,7 @@ from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
-from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, differing, working
+from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, working
 from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
@@ -54,8 +54,6 @@ from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 _READY_WITHIN = 300.0
-#: Actors that may fail to start while none is up.
-_STARTS = 3
 
 
 class RayExecutor:
@@ -78,7 +76,7 @@ class RayExecutor:
         self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
         self._begun = 0  # actors so far
         self._told_at = 0.0
-        self._unready = 0  # actors that could not get ready
+        self._starts = Starts()
         self._noted: set[str] = set()  # what was told of nodes
         self._avoided = Avoided()
         self._look_at = 0.0  # when to look at the nodes again
@@ -193,6 +191,7 @@ class RayExecutor:
             memory=int(needs.memory_gb * 1e9),
             max_restarts=0,
             max_task_retries=0,
+            scheduling_strategy="SPREAD" if self._starts.spread else "DEFAULT",
         )
         handle = made.remote(replace(self._context, granted=needs), needs.cpus)
         self._begun += 1
@@ -207,7 +206,7 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             return
-        if self._head is not None and self._head.gone and self._instance.guard is None:
+        if self._head is not None and self._instance.guard is None and self._head.gone:
             self._instance = None  # there is nobody to take leave of: it would be waited for
             return
         try:
@@ -250,6 +249,8 @@ class RayExecutor:
         clock = time.perf_counter()
         if self._instance is None:
             self._connect()
+        if self._head is not None:
+            self._head.wait()
         self._provide(needs, len(tasks), self._context.stages[tasks[0].stage].mixed)
         self._policy.begin(tasks)
         waiting = len(tasks)
@@ -329,7 +330,7 @@ class RayExecutor:
             self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))
             self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
         else:
-            slot.up = True
+            slot.up, self._starts.failed = True, 0
             self._policy.ready(slot.number)
             self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal, gpus=slot.needs.gpus)
             if slot.host == self._journal.host:
@@ -378,16 +379,19 @@ class RayExecutor:
     def _not_ready(self, slot: Slot, error: RayTaskError) -> None:
         """An actor could not get ready: the others go on; but if none ever could, the reason is that of all."""
         cause = error.cause if isinstance(error.cause, Exception) else error
-        self._unready += 1
+        self._starts.fail()
         self._journal.write("error", message="a worker could not start", traceback=str(error))
         self._hold(slot, f"a worker could not start: {_line(cause)}", REST)
         self._tell_once(f"{slot.held}; the others go on")
-        if isinstance(cause, UserError) or not any(not one.held for one in self._slots):
+        nowhere = all(one.held for one in self._slots) and not self._missing(1)[0]
+        if isinstance(cause, UserError) or nowhere or self._starts.hopeless(self._slots, len(alive_nodes())):
             raise cause
 
     def _died(self, slot: Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
         """An actor's process is gone. Put its tasks back, and an actor in its place; returns those that came to their end."""
         self._slots.remove(slot)
+        if self._head is not None:
+            self._head.wait()
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
@@ -396,10 +400,10 @@ class RayExecutor:
         if slot.up:
             self._look_at = 0.0
         else:  # its process died before it was ready: where it was is not known
-            self._unready += 1
-            self._look_at = time.monotonic() + min(REST, pause(self._unready))
+            self._starts.fail()
+            self._look_at = time.monotonic() + min(REST, pause(self._starts.failed))
             self._tell_once(f"a worker could not start: {_line(error)}")
-            if self._unready >= _STARTS and not any(not one.held for one in self._slots):
+            if self._starts.hopeless(self._slots, len(alive_nodes())):
                 raise UserError(
                     f"no worker can start: {_line(error)}",
                     where="executor",
@@ -433,9 +437,10 @@ class RayExecutor:
 
 
 def _line(error: BaseException) -> str:
-    """What an error says, on one line: the end of it, where Ray tells what happened on a node."""
+    """What an error says, on one line: the end of it, where Ray tells what happened on a node; of a traceback the end, too."""
     told = explain(error)
-    return told.message if told is not None else " ".join(str(error).split())[-300:]
+    end = str(error).rpartition("Traceback (most recent call last):")[2]
+    return told.message if told is not None else " ".join(word for word in end.split() if word.strip("^~"))[-300:]
 
 
 #: Stands for an actor's first answer in its list of calls.

@@ -75,8 +75,8 @@ class Head:
     def __init__(self) -> None:
         self._address = str(ray.get_runtime_context().gcs_address)
         self._silent_since: float | None = None
-        # Before Ray itself gives up, in which case it ends this process without a word.
-        self._patience = 0.5 * float(os.environ.get(_GIVES_UP, "60"))
+        # Ray itself ends this process without a word when it gives up; to leave Ray takes some seconds, too.
+        self._patience = 0.4 * float(os.environ.get(_GIVES_UP, "60"))
 
     def answers(self) -> bool:
         """Whether somebody listens there.
@@ -99,10 +99,21 @@ class Head:
         self._silent_since = None
         return True
 
+    def wait(self) -> None:
+        """Until somebody listens there: what is asked of Ray next would wait for it.
+
+        Raises:
+            UserError: nobody has for too long.
+        """
+        while not self.answers():
+            time.sleep(0.5)
+
     @property
     def gone(self) -> bool:
-        """Whether it did not answer when it was last asked."""
-        return self._silent_since is not None
+        """Whether it does not answer just now."""
+        with suppress(UserError):
+            return not self.answers()
+        return True
 
 
 def node_number() -> str:

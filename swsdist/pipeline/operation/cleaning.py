@@ -90,11 +90,11 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
             found += _left_behind(place, hours)
         found += _of_store(place, plans or _beside(place), hours, kept)
     if not dry:
-        with lock.locked(folder):
+        with lock.locked(folder) as mine:
             _remove(folder, [one for one in found if one.folder == folder], plans)
         for place in places:
             if place != folder:
-                with lock.locked(place):
+                with lock.locked(place, dead=mine.replaced):
                     _remove(place, [one for one in found if one.folder == place], {})
     return found, kept
 

@@ -31,6 +31,7 @@ _STARTS = 3
 _QUICK = {
     "RAY_health_check_initial_delay_ms": "2000",
     "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "4",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
 }

@@ -52,6 +52,13 @@ def test_two_drivers_and_the_first_whose_clock_is_off_is_killed(on_cluster: Any)
     assert before.keys() <= on_cluster.receipts().keys()
     assert on_cluster.same()
     on_cluster.note(
+        "the driver's clock is an hour ahead",
+        "from the start",
+        refused,
+        "a second driver was refused",
+        "it keeps its lock while it lives, and loses it when it is dead",
+    )
+    on_cluster.note(
         "the driver is killed",
         "while it indexes; its clock is an hour ahead",
         took,

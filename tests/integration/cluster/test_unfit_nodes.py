@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -13,31 +14,45 @@ import soundfile
 
 pytestmark = pytest.mark.cluster
 
+OFF_CLOCK = str(Path(__file__).parent / "off_clock")
 
-def test_a_full_disk_and_another_version(on_cluster: Any, tmp_path: Path) -> None:
+
+def test_a_full_disk_and_another_version_and_a_clock_that_is_behind(on_cluster: Any, tmp_path: Path) -> None:
     hosts = on_cluster.hosts
     full, old, good = hosts.workers
     other = tmp_path / "other"
     (other / "numpy-1.0.dist-info").mkdir(parents=True)
     (other / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
-    full.kill()
-    old.kill()
+    for host in hosts.workers:
+        host.kill()
     full.disk = "16k"  # less than a piece takes
     try:
         hosts.start_workers(full)
         hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
+        path = os.pathsep.join([OFF_CLOCK, hosts.env["PYTHONPATH"]])
+        hosts.start_workers(good, env={"PYTHONPATH": path, "CLOCK_OFF": "-3600"})
         on_cluster.sabotage(sleep={"index": 0.5})
         began = time.time()
         said = on_cluster.end(on_cluster.start())
         took = time.time() - began
     finally:
-        full.kill()
-        old.kill()
+        for host in hosts.workers:
+            host.kill()
         full.disk = ""
     assert f"{old.name} is not used: it has numpy 1.0 (here " in said
     assert f"{full.name} gets no tasks for a minute: there is no space left on the disk" in said
     assert on_cluster.hosts_of("index") == {good.name}
+    assert all(one.finished < began - 3000 for one in on_cluster.receipts().values() if one.host == good.name)
     assert on_cluster.same()
+    report = json.loads(on_cluster.run.read_bytes("report.json"))
+    assert report["isf"] > 0
+    on_cluster.note(
+        "a worker's clock is an hour behind",
+        "from the start",
+        took,
+        "the run had ended",
+        "it is used as any other; no times of two hosts are compared",
+    )
     on_cluster.note(
         "a node's disk is full (its TMPDIR)",
         "from the start",

@@ -6,6 +6,7 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
+Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
 
 A recording of one of these lengths, in samples, meets that fate; each other one costs so many CPU seconds more. Queries,
 which are shorter than 2 s, are left alone.
@@ -17,6 +18,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -46,7 +48,7 @@ class Saboteur(Mfcc):
             told = json.loads(order.read_text())
             if len(samples) in told.get("samples", ()):
                 misbehave(told["how"])
-            time.sleep(told.get("sleep", {}).get("index", 0.0))
+            rest(order, "index")
             busy_until = time.process_time() + told.get("seconds", 0.0)
             while time.process_time() < busy_until:
                 np.sqrt(np.arange(10_000.0)).sum()
@@ -60,10 +62,20 @@ def slow(name: str, unit: int, dimension: int) -> Distance:
     def fill(values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
         order = Path(os.environ["SABOTAGE"])
         if side == "document" and order.exists():
-            time.sleep(json.loads(order.read_text()).get("sleep", {}).get("search", 0.0))
+            rest(order, "search")
         return cosine.fill(values, side, where)
 
     return replace(cosine, fill=fill)
+
+
+def rest(order: Path, stage: str) -> None:
+    """Take the time that the order gives a stage, and show it."""
+    seconds = json.loads(order.read_text()).get("sleep", {}).get(stage, 0.0)
+    if seconds:
+        shown = order.with_suffix(f".{stage}@{socket.gethostname()}@{os.getpid()}")
+        shown.touch()
+        time.sleep(seconds)
+        shown.unlink(missing_ok=True)
 
 
 SLOW = DistanceEntry("saboteur:slow", 1)
