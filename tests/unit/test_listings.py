@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdist.io.filesystem import Folder
@@ -86,6 +86,7 @@ def test_a_million_names_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> N
 NAMES = st.lists(st.text("/-09:aAbf~gz\u00e9", min_size=1, max_size=6), max_size=40, unique=True)
 
 
+@example(names=["/0", "0"], page=1, prefix="")
 @given(names=NAMES, page=st.integers(1, 4), prefix=st.sampled_from(["", "a/", "0/"]))
 def test_no_name_is_lost_or_told_twice(names: list[str], page: int, prefix: str) -> None:
     """Whatever the names are, and wherever pages end."""

@@ -133,7 +133,8 @@ def _cut(prefix: str, page: _Page) -> tuple[_Page, list[_Range]]:
     """Of the first page of a long prefix what is not listed again, and all that is to be listed yet."""
     names = page.names
     keys = [one.key for one in page.objects]
-    if keys != sorted(keys):  # a server that lists in another order, as directory buckets do
+    # A server that lists in another order, as directory buckets do; or one whose pages have a name, which may be a folder.
+    if keys != sorted(keys) or len(names) < 2:
         return page, [_Range(prefix, more=page.more)]
     last = max(names)
     # Names that begin alike, and go on with a digit: `candidates/0a..`, `shards/part-0a..`.
