@@ -8,11 +8,13 @@ checksums, so a damaged one is an error, never another number.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -73,9 +75,37 @@ def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
         yield file
 
 
+class _Footer(NamedTuple):
+    """What is known of a file that is asked again and again.
+
+    Attributes:
+        identity: of the file.
+        metadata: what stands at its end, Arrow's.
+        groups: by column, and by value, the row groups that hold it.
+    """
+
+    identity: object
+    metadata: Any
+    groups: dict[str, dict[str, list[int]]]
+
+
+#: By path, of the files that this process asked last: that of a million documents takes 5 MB, and 0.3 s to read.
+_footers: dict[str, _Footer] = {}
+_MOST_FOOTERS = 4
+
+
+def _identity(source: Any) -> object:
+    if hasattr(source, "etag"):
+        return source.etag
+    status = os.fstat(source.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @contextmanager
-def reader(folder: Folder, name: str, codes: Sequence[str] = ()) -> Iterator[Any]:
+def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = False) -> Iterator[Any]:
     """An open `pyarrow.parquet.ParquetFile`; columns named in `codes` are read as codes of their strings.
+
+    With `keep` its footer is read once a process.
 
     Raises:
         StoreError: the file is missing, is not Parquet, or is reached by another user's link only.
@@ -90,9 +120,22 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = ()) -> Iterator[Any
         ) from None
     with source:
         try:
-            yield pq.ParquetFile(
-                source, memory_map=False, pre_buffer=False, page_checksum_verification=True, read_dictionary=list(codes)
+            identity = _identity(source) if keep else None
+            known = _footers.get(folder.path(name)) if keep else None
+            file = pq.ParquetFile(
+                source,
+                metadata=known.metadata if known is not None and known.identity == identity else None,
+                memory_map=False,
+                pre_buffer=False,
+                page_checksum_verification=True,
+                read_dictionary=list(codes),
             )
+            if keep and (known is None or known.identity != identity):
+                _footers.pop(folder.path(name), None)
+                for old in list(_footers)[: 1 - _MOST_FOOTERS]:
+                    del _footers[old]
+                _footers[folder.path(name)] = _Footer(identity, file.metadata, {})
+            yield file
         except (pa.ArrowInvalid, OSError) as error:
             # Arrow's own complaints, of a damaged page say, bear no errno; those of a file system or network do.
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
@@ -120,11 +163,44 @@ def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     last = value if last is None else last
     place = file.schema_arrow.get_field_index(column)
     found = []
-    last = value if last is None else last
     for k in range(file.num_row_groups):
         seen = file.metadata.row_group(k).column(place).statistics
         if seen is None or not seen.has_min_max or (seen.min <= last and value <= seen.max):
             found.append(k)
+    return found
+
+
+def having(
+    folder: Folder, name: str, column: str, value: str, columns: list[str] | None = None, codes: Sequence[str] = ()
+) -> pa.Table:
+    """The row groups of a table that hold a value of a column of strings, none of them null.
+
+    Which those are is kept, so the second time it costs the same however large the table is.
+    """
+    with reader(folder, name, [*codes, column], keep=True) as file:
+        kept = _footers.get(folder.path(name))
+        known = kept.groups if kept is not None else {}  # another thread may have asked for many others
+        if column not in known:
+            known[column] = _groups(file, column)
+        table = file.read_row_groups(known[column].get(value, []), columns=columns, use_threads=False)
+    place = table.schema.get_field_index(column)
+    if column in codes or place < 0:
+        return table
+    return table.set_column(place, table.schema.field(place).with_type(pa.string()), table[column].cast(pa.string()))
+
+
+def _groups(file: Any, column: str) -> dict[str, list[int]]:
+    """By value of a column, read as codes, the row groups that hold it."""
+    values = file.read(columns=[column], use_threads=False)[column].unify_dictionaries()
+    found: dict[str, list[int]] = {}
+    if not len(values):
+        return found
+    names = values.chunk(0).dictionary.to_pylist()
+    codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in values.chunks])
+    rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    pairs = np.unique(np.stack([np.repeat(np.arange(len(rows)), rows), codes], axis=1), axis=0)
+    for group, code in pairs.tolist():
+        found.setdefault(names[code], []).append(group)
     return found
 
 

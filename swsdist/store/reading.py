@@ -83,10 +83,8 @@ class Store:
         if shard is None:
             return parquet.read(self.folder, name, columns, codes)
         wanted = None if columns is None else sorted({*columns, "shard"})
-        with parquet.reader(self.folder, name, codes) as file:
-            # A row group a shard: only those that may mention this one are read.
-            groups = parquet.holding(file, "shard", shard)
-            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        # A row group a shard, or a few: only those that have this one are read.
+        table = parquet.having(self.folder, name, "shard", shard, wanted, codes)
         return table.filter(pc.equal(table["shard"], shard))
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
@@ -107,10 +105,15 @@ class Store:
             found[key] = Recording(row["path"], max(end, found[key].duration if key in found else 0.0))
         return found
 
-    def statistics(self, track: str | None = None) -> dict[tuple[str, str], Statistics]:
-        """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name)."""
+    def statistics(
+        self, track: str | None = None, speakers: Sequence[str] | None = None
+    ) -> dict[tuple[str, str], Statistics]:
+        """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name), of some speakers or all."""
         name = self.manifest.models[f"statistics.{self.manifest.track(track).name}"]
         table = parquet.read(self.folder, name, ["scope", "name", "frames", "mean", "variance"])
+        if speakers is not None:
+            meant = pc.is_in(table["name"], pa.array(speakers, pa.string()))
+            table = table.filter(pc.or_(pc.equal(table["scope"], "collection"), meant))
         return {
             (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
             for row in table.to_pylist()

@@ -83,9 +83,9 @@ class Tracks:
         table = pa.Table.from_pylist(joint, DOCUMENTS)
         return table if columns is None else table.select(columns)
 
-    def statistics(self) -> dict[tuple[str, str], Statistics]:
+    def statistics(self, speakers: Sequence[str] | None = None) -> dict[tuple[str, str], Statistics]:
         """Pinned statistics of all columns by scope, as `Store.statistics` gives those of a track."""
-        parts = [self.store.statistics(name) for name in self._names]
+        parts = [self.store.statistics(name, speakers) for name in self._names]
         scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
         return {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
 

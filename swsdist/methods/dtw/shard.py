@@ -50,12 +50,12 @@ class Documents:
                 for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
             ]
         else:
-            frozen = tracks.statistics()
-            collection = frozen["collection", ""]
+            names = self.table["speaker"].to_pylist()
             by_speaker = search_config.documents_by == "speaker"
+            frozen = tracks.statistics(sorted({name for name in names if name}) if by_speaker else ())
+            collection = frozen["collection", ""]
             self._own = [
-                frozen.get(("speaker", name or ""), collection) if by_speaker else collection
-                for name in self.table["speaker"].to_pylist()
+                frozen.get(("speaker", name or ""), collection) if by_speaker else collection for name in names
             ]
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
         self._index = {key: k for k, key in enumerate(keys)}
