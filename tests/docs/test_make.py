@@ -89,17 +89,21 @@ def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tests", "shared", "code"),
+    ("tests", "shared", "namespaces", "code"),
     [
-        ("12 passed", True, 0),
-        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", True, 1),
-        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", False, 0),
-        ("SKIPPED [1] tests/a.py:1: no chromium on PATH\n11 passed, 1 skipped", True, 0),
-        ("FAILED tests/a.py::test\n1 failed", True, 2),
+        ("12 passed", True, True, 0),
+        ("12 passed", True, False, 0),
+        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", True, True, 1),
+        ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", False, True, 0),
+        ("SKIPPED [1] tests/a.py:1: no chromium on PATH\n11 passed, 1 skipped", True, True, 0),
+        ("FAILED tests/a.py::test\n1 failed", True, True, 2),
     ],
 )
-def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: Path) -> None:
-    """`.ci/run` passes on what the tests say, and does not let tests that need ../shared be skipped in silence."""
+def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code: int, tmp_path: Path) -> None:
+    """`.ci/run` passes on what the tests say, and does not let tests that need ../shared be skipped in silence.
+
+    Those of several hosts come last, where there can be some.
+    """
     checkout = tmp_path / "checkout"
     (checkout / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci/run", checkout / ".ci")
@@ -111,6 +115,7 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
         f"#!/bin/sh\necho \"$@\"\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
     )
     (tools / "chromium").write_text("#!/bin/sh\n")
+    (tools / "ip").write_text(f"#!/bin/sh\nexit {0 if namespaces else 1}\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
@@ -120,3 +125,5 @@ def test_continuous_integration(tests: str, shared: bool, code: int, tmp_path: P
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout
     assert done.stdout.startswith("test PYTEST=--durations=20\n")
+    assert ("\ntest-cluster PYTEST=--durations=20\n" in done.stdout) == (namespaces and code == 0)
+    assert ("going on without several hosts" in done.stderr) == (not namespaces)
