@@ -97,12 +97,14 @@ def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
         ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", False, True, 0),
         ("SKIPPED [1] tests/a.py:1: no chromium on PATH\n11 passed, 1 skipped", True, True, 0),
         ("FAILED tests/a.py::test\n1 failed", True, True, 2),
+        ("FAILED tests/a.py::late\n1 failed", True, True, 0),
+        ("FAILED tests/a.py::late\n" * 6, True, True, 2),
     ],
 )
 def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code: int, tmp_path: Path) -> None:
     """`.ci/run` passes on what the tests say, and does not let tests that need ../shared be skipped in silence.
 
-    Those of several hosts come last, where there can be some.
+    Those of several hosts come last, where there can be some. Few that fail, here those that are late, are run once more.
     """
     checkout = tmp_path / "checkout"
     (checkout / ".ci").mkdir(parents=True)
@@ -112,7 +114,8 @@ def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "make").write_text(
-        f"#!/bin/sh\necho \"$@\"\ncat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
+        f'#!/bin/sh\necho "$@"\n{"[ $3 ] && exit" if "::late" in tests else ""}\n'
+        f"cat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
     )
     (tools / "chromium").write_text("#!/bin/sh\n")
     (tools / "ip").write_text(f"#!/bin/sh\nexit {0 if namespaces else 1}\n")
@@ -126,4 +129,7 @@ def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code
     assert tests.splitlines()[-1] in done.stdout
     assert done.stdout.startswith("test PYTEST=--durations=20\n")
     assert ("\ntest-cluster PYTEST=--durations=20\n" in done.stdout) == (namespaces and code == 0)
+    assert ("passed only when they were run again, alone:\ntests/a.py::late\n" in done.stderr) == (
+        code == 0 and "FAILED" in tests
+    )
     assert ("going on without several hosts" in done.stderr) == (not namespaces)
