@@ -16,10 +16,11 @@ import soundfile
 from commands import expecting, in_this_process
 
 from swsdist.accounts.journal import Journal
-from swsdist.errors import CancelledError
+from swsdist.errors import CancelledError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.course import Outcome
+from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cancelling, readers, standing
@@ -100,8 +101,6 @@ def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: p
 
 def test_a_long_journal_is_read_from_its_end(tmp_path: Path) -> None:
     """Some more where the present task began long ago."""
-    from swsdist.pipeline.inspection import status as module
-
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
     journal.write("begin", stage="search", phase="search", fingerprint="abc")
@@ -110,9 +109,33 @@ def test_a_long_journal_is_read_from_its_end(tmp_path: Path) -> None:
             '{"event": "sample", "t": 1.0, "cpu": 1.0, "phase": "search", "pss": 1000}\n' for _ in range(9000)
         )
     journal.close = lambda: None  # type: ignore[method-assign]
-    lines = module._end(run, journal.name, None)
-    assert module._process(lines).stage == "search"
+    lines = inspected._end(run, journal.name, None)
+    assert inspected._process(lines).stage == "search"
     assert lines[0]["event"] == "open"
+
+
+def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on S3, where who reads is told so."""
+    run = Folder(str(tmp_path))
+    journal = Journal(run, "worker")
+    left = [StorageError("the object changed while it was read", where="x", cause="changed", passing=True)] * 4
+    whole = Folder.open
+
+    def change(self: Folder, name: str, **keywords: Any) -> Any:
+        if left:
+            raise left.pop()
+        return whole(self, name, **keywords)
+
+    monkeypatch.setattr(Folder, "open", change)
+    try:
+        assert inspected._end(run, journal.name, None)[0]["event"] == "open"
+    finally:
+        journal.close()
+    left += [StorageError("not today", where="x", cause="permission")]
+    with pytest.raises(StorageError, match="not today"):
+        inspected._end(run, journal.name, None)
 
 
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])

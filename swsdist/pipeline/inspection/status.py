@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsdist.accounts.journal import Line
+from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, alive, read
@@ -22,6 +23,8 @@ from swsdist.pipeline.plan import Plan, load_plans
 
 #: Bytes at the end of a journal that are read first, and at most, to find when the present task began.
 _TAIL, _MOST = 1 << 16, 1 << 22
+#: Times that a journal is read which changes meanwhile.
+_READS = 5
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,16 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[Line]:
 
 
 def _lines(run: Folder, name: str, begin: int, length: int) -> list[Line]:
-    """The whole lines of a part of a file."""
-    with run.open(name, ahead=0) as file:
-        file.seek(begin)
-        data = file.read(length)
+    """The whole lines of a part of a file; on S3 it is put anew while it grows, and may change while it is read."""
+    for left in reversed(range(_READS)):
+        try:
+            with run.open(name, ahead=0) as file:
+                file.seek(begin)
+                data = file.read(length)
+            break
+        except StorageError as error:
+            if error.cause != "changed" or not left:
+                raise
     found: list[Line] = []
     for text in data.split(b"\n"):
         try:
