@@ -97,6 +97,12 @@ def short(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def whole(path: str, what: str = "file", storage: Mapping[str, object] | None = None) -> bytes:
+    """All that is in a file; see `opened`."""
+    with opened(path, storage, what=what) as stream:
+        return stream.read()
+
+
 def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without their ends; a byte order mark is ignored.
 
