@@ -74,6 +74,10 @@ def test_commands(scene: Any, place: Folder, undisturbed: dict[str, str]) -> Non
     }
     assert swsdist("report", config).code == 0
     assert swsdist("run", config, "--corpus", corpus, "--dry-run").code == 0
-    points = {"config": "config.yaml", "points": {"grid": {"reduce.nbest.least": [5, 7]}}, "run": str(scene.folder / "swept")}
+    points = {
+        "config": "config.yaml",
+        "points": {"grid": {"reduce.nbest.least": [5, 7]}},
+        "run": str(scene.folder / "swept"),
+    }
     assert swsdist("sweep", write(place, "sweep.yaml", points), "--set", f"index.store={run}/store").code == 0
-    assert (scene.folder / "swept" / "sweep.html").exists()
+    assert (scene.folder / "swept" / "sweeps" / "sweep" / "sweep.html").exists()
