@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import allow_commands
+from swsdist.cli.options import FILE, allow_commands
 
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.cluster import Cluster
@@ -25,7 +25,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 
 
 @click.command()
-@click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.argument("config", required=False, type=FILE)
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
 @click.option("--folder", metavar="FOLDER", help="Where results go; default: bench beside the run folder of CONFIG.")
 @click.option(
@@ -190,7 +190,7 @@ def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
 
     from swsdist.config.reading import Draft, Origin, read
 
-    origin = Origin(path, Path(path).parent)
+    origin = Origin(path, str(Path(path).parent))
     draft = Draft(origins={(): origin})
     written = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
     for told in draft.problems.values():

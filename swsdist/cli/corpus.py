@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import allow_commands
+from swsdist.cli.options import FILE, allow_commands
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.tables import TABLES
 
@@ -15,7 +15,7 @@ def corpus() -> None:
 
 
 @corpus.command(cls=Writing)
-@click.argument("corpora", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="CORPUS...")
+@click.argument("corpora", nargs=-1, required=True, type=FILE, metavar="CORPUS...")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key: corpus.queries=FILE; may be repeated.")
 @click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
     from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+
+class _File(click.Path):
+    """A file on a disk, which is there, or an `s3://` url, which who reads it looks for."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The same path."""
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
+#: A config, a corpus file or a sweep.
+FILE = _File(exists=True, dir_okay=False)
 
 
 def _permit(context: click.Context, _: click.Parameter, allow: bool) -> None:

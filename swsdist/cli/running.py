@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import allow_commands
+from swsdist.cli.options import FILE, allow_commands
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from swsdist.pipeline.course import Choice
     from swsdist.pipeline.task import Failure
 
-_CONFIG = click.argument("config", type=click.Path(exists=True, dir_okay=False))
+_CONFIG = click.argument("config", type=FILE)
 _SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
 _CORPUS = click.option(
     "--corpus",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Corpus file, for the config's corpus.",
 )
@@ -132,6 +132,7 @@ def report(
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.errors import IncompleteError, UserError
+    from swsdist.io.filesystem import is_remote
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.det_file import write_points
@@ -140,7 +141,8 @@ def report(
     from swsdist.report.tables import write_tables
 
     path = folder.rstrip("/")
-    config = load_config(path, sets) if Path(path).is_file() else run_config(path, sets)
+    is_config = path.endswith((".yaml", ".yml")) if is_remote(path) else Path(path).is_file()
+    config = load_config(path, sets) if is_config else run_config(path, sets)
     demand_apart(context, [config.run, *paths_in(config)])
     outcome = look(config)
     course = outcome.course
@@ -219,21 +221,23 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     Raises:
         UserError: the config is that file, and no run wrote it.
     """
-    from pathlib import Path
 
     from swsdist.config import load_config
     from swsdist.config.dumping import dump_config
+    from swsdist.config.files import text_of
     from swsdist.errors import UserError
-    from swsdist.io.filesystem import is_remote
+    from swsdist.io.filesystem import Folder, is_remote
 
-    own = Path(loaded.run) / "config.yaml"
-    if is_remote(loaded.run) or not own.exists() or not own.samefile(path):
+    run = Folder(loaded.run, loaded.storage)
+    own = run.local("config.yaml")
+    if own is None:
+        if path != run.path("config.yaml"):
+            return
+    elif is_remote(path) or not own.exists() or not own.samefile(path):
         return
     # What a run writes has no comments; another version wrote other keys.
-    text = Path(path).read_text("utf-8-sig")
-    by_run = (Path(loaded.run) / "plan.json").exists() and not any(
-        line.lstrip().startswith("#") for line in text.split("\n")
-    )
+    text = text_of(path, "config")
+    by_run = run.exists("plan.json") and not any(line.lstrip().startswith("#") for line in text.split("\n"))
     if not by_run and text != dump_config(load_config(path)):
         raise UserError(
             f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",

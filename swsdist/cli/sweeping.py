@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import allow_commands
+from swsdist.cli.options import FILE, allow_commands
 
 
 @click.command()
-@click.argument("sweep", metavar="SWEEP", type=click.Path(exists=True, dir_okay=False))
+@click.argument("sweep", metavar="SWEEP", type=FILE)
 @click.option(
     "--corpus",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Corpus file, for the config's corpus.",
 )

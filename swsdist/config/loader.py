@@ -16,7 +16,6 @@ found before anything is raised, and told in one `ConfigError`, a line each:
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from swsdist.config.corpus import Corpus, QueriesFrom
+from swsdist.config.files import absolute, folder_of, is_url, text_of
 from swsdist.config.model import Config, Features
 from swsdist.config.reading import Draft, Origin, plain, read
 from swsdist.config.section import Section
@@ -44,13 +44,11 @@ from swsdist.config.suggest import (
     words,
 )
 from swsdist.entries import Configured, joins
-from swsdist.errors import ConfigError
+from swsdist.errors import ConfigError, StorageError, UserError
 from swsdist.registries import CHAINS, FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,8 @@ def load_config(
     Raises:
         ConfigError: a file cannot be read, or something in it or in `sets` is wrong; all of it is listed.
     """
-    draft = Draft(origins={(): Origin(str(path), Path(path).absolute().parent, line=1)})
-    values = read(_text(path, "config"), (), draft, draft.origins[()])
+    draft = Draft(origins={(): Origin(str(path), folder_of(str(path)), line=1)})
+    values = read(text_of(str(path), "config", "`swsdist init` writes one to begin with"), (), draft, draft.origins[()])
     if isinstance(values, dict):
         draft.values = values
     elif values is not None:
@@ -100,7 +98,7 @@ def load_config(
     for name, given in (("corpus", corpus), ("run", run)):
         if given is not None:
             draft.forget((name,))
-            draft.origins[(name,)] = Origin(f"--{name}", Path.cwd())
+            draft.origins[(name,)] = Origin(f"--{name}", str(Path.cwd()))
             draft.values[name] = given
     return _finish(draft, sets)
 
@@ -115,25 +113,11 @@ def load_corpus(path: str | Path, sets: Sequence[str] = ()) -> Config:
     Raises:
         ConfigError: the file cannot be read, or something in it or in `sets` is wrong; all of it is listed.
     """
-    base = Origin(str(path), Path.cwd(), line=1)
-    values = read(_text(path, "corpus file"), (), Draft(origins={(): base}), base)
+    base = Origin(str(path), str(Path.cwd()), line=1)
+    values = read(text_of(str(path), "corpus file"), (), Draft(origins={(): base}), base)
     if isinstance(values, dict) and "corpus" in values:
         return load_config(path, sets)
     return _finish(Draft(origins={(): base}, values={"run": ".", "corpus": str(path)}), sets)
-
-
-def _text(path: str | Path, what: str) -> str:
-    """The text of a file."""
-    try:
-        return Path(path).read_text("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the {what}: {error.strerror}",
-            where=str(path),
-            remedy="`swsdist init` writes one to begin with" if what == "config" else "look at the path",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the {what} is not UTF-8 text", where=str(path), remedy="save it as UTF-8") from error
 
 
 def config_from_dict(
@@ -154,7 +138,8 @@ def config_from_dict(
     Raises:
         ConfigError: something in `values` or `sets` is wrong; all of it is listed.
     """
-    draft = Draft(origins={(): Origin("", Path(base).absolute()), **(origins or {})})
+    folder = str(base) if is_url(str(base)) else str(Path(base).absolute())
+    draft = Draft(origins={(): Origin("", folder), **(origins or {})})
     draft.values = {str(key): plain(each, (str(key),), draft) for key, each in values.items()}
     return _finish(draft, sets)
 
@@ -169,7 +154,7 @@ def section_values(sets: Sequence[str], section: str) -> dict[str, object]:
     Raises:
         ConfigError: one is no KEY=VALUE, or its value is not YAML; all that is wrong is listed.
     """
-    draft = Draft(origins={(): Origin("", Path.cwd())})
+    draft = Draft(origins={(): Origin("", str(Path.cwd()))})
     for one in sets:
         _set(one if one.startswith(f"{section}.") else f"{section}.{one}", draft)
     if draft.problems:
@@ -183,8 +168,8 @@ def _set(given: Assignment, draft: Draft) -> None:
     assignment = given if isinstance(given, str) else given.text
     name, equals, text = assignment.partition("=")
     name = name.strip()
-    here = Origin(f"--set {name}", Path.cwd())
-    origin = here if isinstance(given, str) else Origin(given.source, Path(given.base))
+    here = Origin(f"--set {name}", str(Path.cwd()))
+    origin = here if isinstance(given, str) else Origin(given.source, given.base)
     place: Place = tuple(name.split("."))
     if not equals or not all(place):
         draft.complain(("--set", assignment), "must be KEY=VALUE, for example search.distance=cosine", origin)
@@ -223,18 +208,15 @@ def _open(draft: Draft, place: Place) -> None:
     named = above.get(name)
     if not isinstance(named, str) or draft.faulty(place):
         return
-    path = _absolute(named, draft.origin(place).base)
-    if _URL.match(path):
-        draft.complain(place, f"{shown(named)}: a corpus file lies on a local disk; what it names may be s3://")
-        return
+    path = absolute(named, draft.origin(place).base)
     try:
-        text = _text(path, "corpus file")
-    except ConfigError as error:
+        text = text_of(path, "corpus file")
+    except (UserError, StorageError) as error:
         draft.complain(place, f"{shown(named)}: {error.message}")
         return
     draft.forget(place)
     # As the user named it, or as it is found from here: what an editor opens.
-    origin = Origin(_from_here(path), Path(path).parent, line=1)
+    origin = Origin(_from_here(path), folder_of(path), line=1)
     draft.origins[place] = origin
     values = read(text, place, draft, origin)
     draft.origins[place] = origin
@@ -329,7 +311,7 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
                 draft.complain(here, f"did you mean {word}? If it is a file, write ./{value}")
             elif re.match("s3:(?!//)", value):
                 draft.complain(here, f"did you mean s3://{value[3:].lstrip('/')}? If it is a file, write ./{value}")
-            settled[name] = _absolute(value, draft.origin(here).base)
+            settled[name] = absolute(value, draft.origin(here).base)
     return settled
 
 
@@ -392,13 +374,8 @@ def _with_paths(
         return dict(section)  # whoever makes it tells it
     for option, value in texts.items():
         if option in known and is_path(known[option]):
-            options[option] = _absolute(value, draft.origin((*place, "options", option)).base)
+            options[option] = absolute(value, draft.origin((*place, "options", option)).base)
     return {**section, "options": options}
-
-
-def _absolute(path: str, base: Path) -> str:
-    # pathlib would follow links, and raise for a user that it does not know.
-    return path if _URL.match(path) else os.path.abspath(base / os.path.expanduser(path))  # noqa: PTH100, PTH111
 
 
 def _explain(kind: str, message: str, value: object, place: Place) -> str:

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -30,7 +29,7 @@ class Origin:
     """Where a value was given: a file and line (from 1), a `--set`, or neither; and what its paths are relative to."""
 
     source: str
-    base: Path
+    base: str
     line: int = 0
 
     def __str__(self) -> str:

@@ -97,6 +97,12 @@ def short(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def whole(path: str, what: str = "file", storage: Mapping[str, object] | None = None) -> bytes:
+    """All that is in a file; see `opened`."""
+    with opened(path, storage, what=what) as stream:
+        return stream.read()
+
+
 def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without their ends; a byte order mark is ignored.
 
@@ -113,10 +119,34 @@ def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tu
                 raise DataError("it is not a text file", where=where, remedy="name a text file in UTF-8")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"it is not UTF-8: {line.strip()[:60]!r}",
-                    where=where,
-                    remedy="convert it: iconv -f LATIN1 -t UTF-8 (or what it is written in)",
-                ) from error
+            except UnicodeDecodeError:
+                demand_utf8(line, path, DataError, number)
+                raise
             yield number, text.rstrip("\r\n")
+
+
+def demand_utf8(content: bytes, path: str, kind: type[DataError] = DataError, first: int = 1) -> None:
+    """That a text is UTF-8.
+
+    Args:
+        content: lines of a file.
+        path: of the file.
+        kind: of the error.
+        first: number of the first of these lines.
+
+    Raises:
+        DataError: it is not; with the line.
+    """
+    if first == 1 and content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path} > OUTPUT"
+        raise kind("it is UTF-16, and not UTF-8", where=f"{path}, line 1", remedy=remedy)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[content.rfind(b"\n", 0, error.start) + 1 :].partition(b"\n")[0]
+        number = first + content.count(b"\n", 0, error.start)
+        raise kind(
+            f"it is not UTF-8: {line.strip()[:60]!r}",
+            where=f"{path}, line {number}",
+            remedy="convert it: iconv -f LATIN1 -t UTF-8 (or what it is written in)",
+        ) from None

@@ -28,7 +28,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from swsdist.errors import TableError
-from swsdist.io.compressed import opened, short
+from swsdist.io.compressed import demand_utf8, opened, short
 from swsdist.io.nist.xml import LATEST
 from swsdist.io.notices import Notices
 
@@ -199,22 +199,12 @@ class _Source:
         return [name for name in schema.names if name in found]
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
-        """Find the line that pyarrow could not read."""
-        if self.data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return TableError(
-                "it is UTF-16, and not UTF-8",
-                where=f"{self.path}, line 1",
-                remedy=f"convert it: iconv -f UTF-16 -t UTF-8 {self.path} > OUTPUT",
-            )
-        for number, line in enumerate(io.BytesIO(self.data), 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return TableError(
-                    f"it is not UTF-8: {line.strip()[:60]!r}",
-                    where=f"{self.path}, line {number}",
-                    remedy="convert it: iconv -f LATIN1 -t UTF-8 (or what it is written in)",
-                )
+        """Find the line that pyarrow could not read.
+
+        Raises:
+            TableError: it is not UTF-8.
+        """
+        demand_utf8(self.data, self.path, TableError)
         begin = 1
         try:
             for begin, record in self._records():

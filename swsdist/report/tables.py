@@ -185,14 +185,14 @@ def read_rows(path: str) -> pa.Table:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from swsdist.io.compressed import opened
+    from swsdist.io.compressed import demand_utf8, opened
 
     with opened(path) as stream:
         content = pa.py_buffer(stream.read())
     try:
         if content[:4].to_pybytes() == b"PAR1":
             return pyarrow.parquet.read_table(pa.BufferReader(content))
-        _demand_utf8(content.to_pybytes(), path)
+        demand_utf8(content.to_pybytes(), path)
         parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
         named = pyarrow.csv.open_csv(pa.BufferReader(content), parse_options=parsing).schema.names
         texts = pyarrow.csv.ConvertOptions(
@@ -204,18 +204,6 @@ def read_rows(path: str) -> pa.Table:
             f"it is no table ({str(error).splitlines()[0]})", where=path, remedy="name a CSV or Parquet file"
         ) from error
     return pa.table([_as_numbers(column) for column in found.columns], names=found.column_names)
-
-
-def _demand_utf8(content: bytes, path: str) -> None:
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"byte {error.object[error.start]:#04x} is no UTF-8",
-            where=f"{path}, line {line}",
-            remedy="save it as UTF-8: iconv -f LATIN1 -t UTF-8 (of Excel: -f UTF-16)",
-        ) from None
 
 
 #: Text that is a number and means no more than that: `007` is a name.

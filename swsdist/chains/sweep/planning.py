@@ -25,6 +25,7 @@ from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
+from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, Placed
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
@@ -206,7 +207,7 @@ def _config(
     given: Given, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
     file = given.file
-    folder = str(Path(given.path).absolute().parent)
+    folder = folder_of(str(given.path))
     base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
     mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
     # Relative to here, as all of the command line; those of the file are absolute.

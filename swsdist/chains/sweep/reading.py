@@ -14,7 +14,6 @@ YAML as strict as a config's; paths are relative to the file:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, field_validator
 
 from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
+from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted, shown
@@ -171,19 +171,15 @@ def read_sweep(path: str | Path) -> Given:
         ConfigError: it cannot be read, or something in it is wrong; all that is wrong with its keys is listed.
     """
     name = str(path)
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"cannot read the sweep: {said}", where=name, remedy="look at the path") from None
-    draft = Draft(origins={(): Origin(name, Path(path).absolute().parent, line=1)})
+    text = text_of(name, "sweep")
+    draft = Draft(origins={(): Origin(name, folder_of(name), line=1)})
     values = read(text, (), draft, draft.origins[()])
     if not isinstance(values, dict) and not draft.problems:
         draft.complain((), "a sweep is a mapping of keys to values")
     file = None if draft.problems else _validated(values, draft)
     if file is None:
         raise _error(draft)
-    file = _placed(file, Path(path).absolute().parent)
+    file = _placed(file, folder_of(name))
     lines = Where(draft.origins)
     if (file.config is None) == (file.lists is None):
         raise ConfigError(
@@ -274,25 +270,26 @@ def _error(draft: Draft) -> ConfigError:
     return ConfigError(f"{len(problems)} errors{lines}", where=draft.origins[()].source, remedy=_REMEDY)
 
 
-def _placed(file: SweepFile, base: Path) -> SweepFile:
+def _placed(file: SweepFile, base: str) -> SweepFile:
     """With paths relative to the file made absolute."""
 
-    def absolute(path: str) -> str:
-        return path if "://" in path else os.path.abspath(base / os.path.expanduser(path))  # noqa: PTH100, PTH111
-
     changes: dict[str, object] = {
-        name: absolute(value) for name in ("config", "corpus", "run") if isinstance(value := getattr(file, name), str)
+        name: absolute(value, base)
+        for name in ("config", "corpus", "run")
+        if isinstance(value := getattr(file, name), str)
     }
     if file.lists is not None:
         tasks = {}
         for name, task in file.lists.tasks.items():
             files = {key: getattr(task, key) for key in ("ecf", "rttm", "ctm", "terms", "references")}
-            placed: dict[str, object] = {key: absolute(value) for key, value in files.items() if value is not None}
-            placed["systems"] = {key: absolute(value) for key, value in task.systems.items()}
+            placed: dict[str, object] = {
+                key: absolute(value, base) for key, value in files.items() if value is not None
+            }
+            placed["systems"] = {key: absolute(value, base) for key, value in task.systems.items()}
             tasks[name] = task.model_copy(update=placed)
         fit = file.lists.fit
         if fit is not None and fit not in ("none", "crossfit", "oracle"):
-            fit = absolute(fit)
+            fit = absolute(fit, base)
         changes["lists"] = file.lists.model_copy(update={"tasks": tasks, "fit": fit})
     return file.model_copy(update=changes)
 
