@@ -84,7 +84,7 @@ def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_withou
 ) -> None:
     pack = finished.folder / "run" / "receipts" / "search.parquet"
     pack.write_bytes(pack.read_bytes()[: pack.stat().st_size // 2])
-    with pytest.raises(DataError, match="search.parquet: the file is damaged") as told:
+    with pytest.raises(DataError, match=r"search\.parquet: the file is damaged") as told:
         finished.run()
     assert "remove it and run again" in str(told.value)
     pack.unlink()
