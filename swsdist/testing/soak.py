@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ from swsdist.testing.synthesis import make_corpus
 
 #: Times that a driver is started for one run before the run is taken for stuck.
 _STARTS = 30
+#: Seconds between two faults, at least and at most: a driver takes some ten of them until its workers are up.
+_PAUSE = 0.5, 24.0
 _SETS = ("index.shards=64", "executor.workers=2", "executor.attempts=8", "executor.actor_restarts=1000")
 
 
@@ -118,7 +121,7 @@ class Soak:
             )
 
     def _rest(self) -> None:
-        pause = self.random.uniform(0.5, 8.0)
+        pause = self.random.uniform(*_PAUSE)
         assert self.driver is not None
         with suppress(subprocess.TimeoutExpired):
             self.driver.wait(pause)
@@ -127,7 +130,7 @@ class Soak:
 
     def _fault(self, run: Folder) -> None:
         faults: list[Callable[[Folder], bool]] = [self._kill_driver, self._kill_worker, self._stop_worker, self._lose]
-        faults += [self._cut_receipt] if self.hosts is None else [self._kill_host, self._cut_network]
+        faults += [self._cut_receipt, *([self._kill_host, self._cut_network] if self.hosts is not None else [])]
         fault = self.random.choice(faults)
         if fault(run):
             name = fault.__name__.strip("_").replace("_", " ")
@@ -183,21 +186,25 @@ class Soak:
         return True
 
     def _lose(self, run: Folder) -> bool:
-        """A file of results is lost; it is noticed by the next start, so the driver is killed first."""
-        self._kill_driver(run)
-        tables = [name for name in run.listing("tables") if name.endswith(".parquet")]
-        if tables:
-            run.remove(self.random.choice(tables))
-        return True
+        """A file of results, or of many receipts, is lost; it is noticed by the next start, so the driver is killed first."""
+        return self._spoil(run, re.compile(r".*(tables|shards|receipts)/.*\.parquet"), run.remove)
 
     def _cut_receipt(self, run: Folder) -> bool:
-        self._kill_driver(run)
-        receipts = [name for name in run.listing() if "receipts/" in name]
-        if receipts:
-            name = self.random.choice(receipts)
-            with suppress(FileNotFoundError):
+        """That of one task; a damaged file of many is an error that asks to remove it."""
+
+        def cut(name: str) -> None:
+            with suppress(FileNotFoundError):  # packed before the driver died
                 text = run.read_bytes(name)
                 run.write_bytes(name, text[: len(text) // 2])
+
+        return self._spoil(run, re.compile(r".*receipts/.*\.json"), cut)
+
+    def _spoil(self, run: Folder, names: re.Pattern[str], do: Callable[[str], None]) -> bool:
+        found = [name for name in run.listing() if names.fullmatch(name)]
+        if not found:
+            return False
+        self._kill_driver(run)
+        do(self.random.choice(found))
         return True
 
     def _host(self) -> Host:
@@ -229,7 +236,7 @@ class Soak:
 @contextmanager
 def _made(hosts: int, folder: Path) -> Iterator[tuple[str, Cluster | None, dict[str, str]]]:
     """Where the corpus is, the cluster, and the digests of a serial run."""
-    make_corpus(folder / "corpus", documents=8, queries=3, voices=3)
+    make_corpus(folder / "corpus", documents=24, queries=3, voices=3)
     config = folder / "serial.yaml"
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
     corpus = {name: str(folder / "corpus" / f"{table}.csv") for name, table in tables.items()}

@@ -79,6 +79,19 @@ def test_a_lost_table_of_the_store_is_made_again(finished: Any) -> None:
     assert finished.digest() == before
 
 
+def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_without_it(
+    finished: Any, undisturbed: dict[str, str]
+) -> None:
+    pack = finished.folder / "run" / "receipts" / "search.parquet"
+    pack.write_bytes(pack.read_bytes()[: pack.stat().st_size // 2])
+    with pytest.raises(DataError, match=r"search\.parquet: the file is damaged") as told:
+        finished.run()
+    assert "remove it and run again" in str(told.value)
+    pack.unlink()
+    assert finished.run().outcome.course.ended["search"].done > 0
+    assert finished.digest() == undisturbed
+
+
 def test_one_bad_place_does_not_take_the_other_queries_down(scene: Any) -> None:
     with (scene.corpus / "docs.csv").open() as file:
         document = next(csv.DictReader(file))
