@@ -29,6 +29,8 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 _LOCAL, _REMOTE = 1.0, 5.0
 #: Seconds that a run may take to heed a request of its own accord.
 _PATIENCE = 3.0
+#: And that it may take to end what it has started, when it has heeded it.
+_ENDING = 9.0
 #: Seconds between two signs of life in a store that is read.
 _BEAT = 10.0
 #: Most bytes of a message in an event.
@@ -54,6 +56,7 @@ class Watched(Progress):
         self._reading: dict[str, Reader] = {}
         self._beat = 0.0
         self._asked: str | None = None  # the host that asked for the end
+        self._heeded = False
         self._stop = threading.Event()
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._look, name="swsdist-watch", daemon=True)
@@ -180,12 +183,13 @@ class Watched(Progress):
                 with suppress(StorageError, OSError):
                     self._asked = cancelling.requested(self._run, self._standing.token)
                     asked_at = time.monotonic()
-            elif time.monotonic() - asked_at > _PATIENCE and _ends_by_signal():
+            elif time.monotonic() - asked_at > (_ENDING if self._heeded else _PATIENCE) and _ends_by_signal():
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 return
 
     def _heed(self) -> None:
         if self._asked is not None:
+            self._heeded = True
             raise self.cancelled()
 
     def cancelled(self) -> CancelledError:
