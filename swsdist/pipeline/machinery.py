@@ -169,15 +169,20 @@ class Machinery:
 
     def close(self) -> None:
         """Give back what was started."""
-        if self._workers is not None:
+        try:
+            if self._workers is not None:
+                if self._journal is not None:
+                    with suppress(StorageError):
+                        self._journal.stop()
+                self._workers.close()
+                self._outcome.ray_start, self._outcome.ray_stop = (
+                    self._workers.start_seconds,
+                    self._workers.stop_seconds,
+                )
+        finally:  # a signal may come while Ray ends
             if self._journal is not None:
-                with suppress(StorageError):
-                    self._journal.stop()
-            self._workers.close()
-            self._outcome.ray_start, self._outcome.ray_stop = self._workers.start_seconds, self._workers.stop_seconds
-        if self._journal is not None:
-            self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
-            self._journal.close()
+                self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
+                self._journal.close()
 
     def pack(self) -> None:
         """Put the journals of what has ended into one table."""

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from swsdist.errors import UserError
+from swsdist.needs import Needs
+from swsdist.pipeline.execution.placement import fit_on
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
 from swsdist.pipeline.forecast.costs import StepCost, informed, line_of
 from swsdist.pipeline.forecast.forecast import forecast, loads_of, measured
@@ -77,9 +79,25 @@ def test_what_a_slow_node_holds_gets_a_second_attempt() -> None:
     )
 
 
+def test_gpus_and_cpus_work_side_by_side() -> None:
+    """Six tasks of 4 s: a GPU four times as fast does four of them in 4 s, a CPU one, and the GPU's last is done at 5."""
+    kinds = (Kind(cpus=8, gpus=1, gpu_speed=4.0), Kind(cpus=1, speed=0.9))
+    both = Load("s", load(*[4.0] * 6).jobs, devices=("gpu", "cpu"))
+    found = simulate([both], kinds=kinds)
+    assert (found.wall, found.workers) == (5, 2)
+    alone = Load("s", both.jobs, devices=("gpu",))
+    assert simulate([alone], kinds=kinds).wall == 6, "on GPUs only: nothing on the node without one"
+    assert simulate([Load("s", both.jobs)], kinds=kinds).workers == 6, "on CPUs: no more workers than tasks"
+    assert simulate([alone], kinds=(Kind(cpus=2),)).wall == 12, "no GPU anywhere: the receipts' machine stands for one"
+    again = simulate([load(1.0, 1.0), both], kinds=kinds, start_s=3.0)
+    assert again.steps[1].wall > 6, "workers without a GPU give way to one that has it, which takes its time"
+    with pytest.raises(UserError, match="no worker fits"):
+        simulate([alone], kinds=(Kind(cpus=1, gpus=1, memory_gb=0.5), Kind(cpus=1)))
+
+
 def test_memory_bounds_the_workers_of_a_node() -> None:
-    assert Kind(cpus=16, memory_gb=10).workers(1, 4) == 2
-    assert Kind(cpus=16).workers(4, 1) == 4
+    assert fit_on(Kind(cpus=16, memory_gb=10).resources, Needs(1, 4)) == 2
+    assert fit_on(Kind(cpus=16).resources, Needs(4, 1)) == 4
     with pytest.raises(UserError, match="no worker fits"):
         simulate([load(1)], kinds=(Kind(cpus=4, memory_gb=0.5),))
 

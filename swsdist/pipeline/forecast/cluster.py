@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 from swsdist.errors import UserError
+
+#: On what a task is done.
+Device = Literal["gpu", "cpu"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Kind:
         price: of a node hour.
         mtbf_hours: mean time between failures of a node, exponentially distributed.
         name: for people.
+        gpus: of a node.
+        gpu_speed: of a worker with a GPU, at steps that may use one; 1.0 being a worker that the receipts are of.
     """
 
     nodes: int = 1
@@ -34,11 +39,13 @@ class Kind:
     price: float = 0.0
     mtbf_hours: float = inf
     name: str = "node"
+    gpus: int = 0
+    gpu_speed: float = 1.0
 
-    def workers(self, cpus: int, memory_gb: float) -> int:
-        """Workers that fit into a node, each with so many CPUs and so much memory."""
-        by_memory = inf if self.memory_gb == inf else self.memory_gb // memory_gb
-        return int(min(self.cpus // cpus, by_memory))
+    @property
+    def resources(self) -> dict[str, float]:
+        """Of a node, as Ray names them."""
+        return {"CPU": self.cpus, "memory": self.memory_gb * 1e9, "GPU": self.gpus}
 
 
 @dataclass(frozen=True)
@@ -65,13 +72,13 @@ class Cluster:
         for kind in self.kinds:
             if (
                 min(kind.nodes, kind.cpus) < 1
-                or min(kind.memory_gb, kind.speed, kind.mtbf_hours) <= 0
-                or kind.price < 0
+                or min(kind.memory_gb, kind.speed, kind.mtbf_hours, kind.gpu_speed) <= 0
+                or min(kind.price, kind.gpus) < 0
             ):
                 raise UserError(
                     f"there is no such node: {kind}",
                     where="cluster",
-                    remedy="give at least one node and CPU, memory, speed and mtbf_hours above 0, and no negative price",
+                    remedy="give at least one node and CPU, memory, speeds and mtbf_hours above 0, no negative price",
                 )
         if not self.kinds or min(self.node_mb_s, self.storage_mb_s) <= 0 or min(self.start_s, self.repair_s) < 0:
             raise UserError(
@@ -100,6 +107,7 @@ class Rules:
     actor_restarts: int = 20
     cpus_per_worker: int = 1
     memory_per_worker_gb: float = 1.0
+    gpus_per_worker: float = 1.0
 
 
 def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
@@ -157,6 +165,7 @@ class Load:
         in_driver: they run in the driver, one after the other.
         driver_s: that the driver takes around them, while workers wait: planning, committing, packing.
         gap_s: between two tasks of a worker.
+        devices: on which its tasks can be done, the best first.
     """
 
     name: str
@@ -164,6 +173,7 @@ class Load:
     in_driver: bool = False
     driver_s: float = 0.0
     gap_s: float = 0.0
+    devices: tuple[Device, ...] = ("cpu",)
 
     @property
     def seconds(self) -> float:

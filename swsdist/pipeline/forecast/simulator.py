@@ -19,8 +19,10 @@ from itertools import count
 from math import inf
 
 from swsdist.errors import UserError
+from swsdist.needs import Needs
+from swsdist.pipeline.execution.placement import kind_on
 from swsdist.pipeline.execution.policy import Policy
-from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
+from swsdist.pipeline.forecast.cluster import Cluster, Device, Job, Kind, Load, Rules
 
 
 @dataclass
@@ -83,10 +85,16 @@ class Simulated:
 @dataclass
 class _Node:
     kind: Kind
-    room: int
+    room: int = 0
     used: int = 0
     transfers: int = 0
     back: float = 0.0
+    on_gpu: bool = False  # its workers have one each, or a part
+
+    @property
+    def speed(self) -> float:
+        """Of its workers."""
+        return self.kind.gpu_speed if self.on_gpu else self.kind.speed
 
 
 @dataclass
@@ -114,23 +122,12 @@ class Simulator:
         self._random = random.Random(seed)
         self._driver_task_s = driver_task_s
         self._policy: Policy[Job] = Policy(rules.in_flight, rules.attempts, rules.actor_restarts)
-        self._nodes = [
-            _Node(kind, kind.workers(rules.cpus_per_worker, rules.memory_per_worker_gb))
-            for kind in cluster.kinds
-            for _ in range(kind.nodes)
-        ]
-        room = sum(node.room for node in self._nodes)
-        if not room:
-            raise UserError(
-                f"no worker fits: it needs {rules.cpus_per_worker} CPUs and {rules.memory_per_worker_gb:g} GB",
-                where="cluster",
-                remedy="give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
-            )
-        self._room = room if cluster.workers is None else min(room, cluster.workers)
-        # What the fastest workers that fit get done in a second.
-        speeds = sorted((node.kind.speed for node in self._nodes for _ in range(node.room)), reverse=True)
-        self._speed = sum(speeds[: self._room])
+        cpus, gb = rules.cpus_per_worker, rules.memory_per_worker_gb
+        self._needs: dict[Device, Needs] = {"cpu": Needs(cpus, gb), "gpu": Needs(cpus, gb, rules.gpus_per_worker)}
+        self._nodes = [_Node(kind) for kind in cluster.kinds for _ in range(kind.nodes)]
         self._workers: dict[int, _Worker] = {}
+        self._room, self._speed = 0, 0.0
+        self._place(("cpu",))
         self._numbers = count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -160,6 +157,7 @@ class Simulator:
             self._now += load.seconds
             step.driver += load.seconds
         else:
+            self._place(load.devices)
             step.ideal = load.seconds / self._speed
             self._gap, self._end = load.gap_s, self._now
             self._provide(len(load.jobs))
@@ -183,6 +181,35 @@ class Simulator:
 
     # -- workers --------------------------------------------------------------------------------------------------
 
+    def _place(self, devices: Sequence[Device]) -> None:
+        """How many workers fit on each node, and of what kind, as Ray's executor has it.
+
+        Where no node has a GPU, it is as if the receipts' machine stood for one.
+
+        Raises:
+            UserError: none fits anywhere.
+        """
+        able = devices if any(node.kind.gpus for node in self._nodes) else ("cpu",)
+        for node in self._nodes:
+            taken = kind_on(node.kind.resources, [self._needs[device] for device in able])
+            on_gpu = taken is not None and able[taken[0]] == "gpu"
+            if on_gpu != node.on_gpu or taken is None:
+                for number in [number for number, one in self._workers.items() if one.node is node]:
+                    self._leave(number)
+                    self._policy.end(number)
+            node.room, node.on_gpu = 0 if taken is None else taken[1], on_gpu
+        room, rules = sum(node.room for node in self._nodes), self._needs[able[0]]
+        if not room:
+            raise UserError(
+                f"no worker fits: it needs {rules.cpus} CPUs and {rules.memory_gb:g} GB",
+                where="cluster",
+                remedy="give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
+            )
+        self._room = room if self._cluster.workers is None else min(room, self._cluster.workers)
+        # What the fastest workers that fit get done in a second.
+        speeds = sorted((node.speed for node in self._nodes for _ in range(node.room)), reverse=True)
+        self._speed = sum(speeds[: self._room])
+
     def _provide(self, tasks: int) -> None:
         """As many workers as fit, no more than tasks, spread over the nodes; those that are there are kept."""
         for number in [number for number in self._workers if self._policy.lagging(number)]:
@@ -190,7 +217,8 @@ class Simulator:
             self._policy.end(number)
         wanted = max(1, min(self._room, tasks))
         while len(self._workers) < wanted:
-            node = min((one for one in self._nodes if one.used < one.room), key=lambda one: one.used / one.room)
+            free = (one for one in self._nodes if one.used < one.room)
+            node = min(free, key=lambda one: (not one.on_gpu, one.used / one.room))
             self._start(node)
         self.found.workers = max(self.found.workers, len(self._workers))
 
@@ -269,7 +297,7 @@ class Simulator:
             self._transfers -= 1
             worker.node.transfers -= 1
             worker.transferring = False
-        seconds = worker.queue[0].seconds / worker.node.kind.speed
+        seconds = worker.queue[0].seconds / worker.node.speed
         self._at(self._now + seconds, partial(self._ended, number, worker))
 
     def _ended(self, number: int, worker: _Worker) -> None:
