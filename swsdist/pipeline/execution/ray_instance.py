@@ -270,17 +270,20 @@ def _knock(address: str, seconds: float = 10.0) -> None:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """`ray.init` puts a handler of its own in place of ours, with other exit codes: put ours back."""
+    """Let `ray.init` put no handlers of its own in place of ours: a signal that came just then would be lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGTERM)
+    whole = signal.signal
+
+    def keep(number: int, handler: Any) -> Any:
+        return signal.getsignal(number) if number == signal.SIGTERM else whole(number, handler)
+
+    signal.signal = keep  # type: ignore[assignment]
     try:
         yield
-    except SystemExit:
-        raise SystemExit(128 + signal.SIGTERM) from None
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        signal.signal = whole
 
 
 def _private_folder() -> str:
