@@ -69,7 +69,7 @@ class Tracks:
     def _joint(self, shard: str | None, columns: list[str] | None, codes: Sequence[str] = ()) -> pa.Table:
         first, *more = self._names
         if not more:
-            return self.store.documents(shard, columns, first, codes)
+            return self.store.documents(shard, columns, first, codes=codes)
         tables = [self.store.documents(shard, track=name).to_pylist() for name in self._names]
         others = [{(row["doc_id"], row["channel"]): row for row in rows} for rows in tables[1:]]
         joint: list[dict[str, Any]] = []

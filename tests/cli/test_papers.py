@@ -124,7 +124,7 @@ def test_cells_are_as_they_stand_in_the_file(swsdist, tmp_path: Path) -> None:
     told = swsdist("paper", "table", "bad.csv", "x.md", cwd=tmp_path, code=3).err
     assert "bad.csv, line 3" in told
     (tmp_path / "excel.csv").write_bytes("a,b\nx,1\n".encode("utf-16"))
-    assert "save it as UTF-8" in swsdist("paper", "table", "excel.csv", "x.md", cwd=tmp_path, code=3).err
+    assert "-t UTF-8" in swsdist("paper", "table", "excel.csv", "x.md", cwd=tmp_path, code=3).err
 
 
 def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:

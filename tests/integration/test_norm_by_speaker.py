@@ -59,9 +59,9 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
     asked: list[list[str] | None] = []
     read = Store.documents
 
-    def counted(self: Store, shard: Any = None, columns: Any = None, track: Any = None) -> pa.Table:
+    def counted(self: Store, shard: Any = None, columns: Any = None, track: Any = None, **more: Any) -> pa.Table:
         asked.append(columns)
-        return read(self, shard, columns, track)
+        return read(self, shard, columns, track, **more)
 
     monkeypatch.setattr(Store, "documents", counted)
     scene.run(*STEPS, "reduce.buckets=3", run="a")
