@@ -50,7 +50,8 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
 
 _ROUNDS = 5

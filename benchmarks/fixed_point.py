@@ -32,7 +32,8 @@ from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import reduce_bucket
 from swsdist.store.reading import Store
 

@@ -17,7 +17,8 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import read_journals
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 
 _STAGES = ("index", "search", "reduce", "normalise")
 _WORKER = "worker PSS"

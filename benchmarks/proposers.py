@@ -44,7 +44,8 @@ from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import reduce_bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from swsdist.config import Config
     from swsdist.pipeline.course import Choice, Outcome
-    from swsdist.pipeline.driver import Progress
+    from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
     from swsdist.store.reading import Store
 
@@ -100,7 +100,8 @@ def run(
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
     from swsdist.pipeline.course import Choice
-    from swsdist.pipeline.driver import Progress, run_stages
+    from swsdist.pipeline.driver import run_stages
+    from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
 
     if isinstance(config, Mapping):
@@ -185,7 +186,7 @@ def sweep(
         StorageError: a file system or server fails.
     """
     from swsdist.chains.sweep.whole import sweep_whole
-    from swsdist.pipeline.driver import Progress
+    from swsdist.pipeline.operation.progress import Progress
 
     done = sweep_whole(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
     failed = {one.point.number: one.failed for one in done.results if one.failed}

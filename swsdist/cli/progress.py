@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 

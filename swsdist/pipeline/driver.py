@@ -23,7 +23,7 @@ from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, point
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
-from swsdist.pipeline.operation.progress import Progress as Progress
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of

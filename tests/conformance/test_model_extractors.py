@@ -26,7 +26,8 @@ from swsdist.features.registry import create, demand, identity, made_by, recipe,
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.registries import FEATURES
 from swsdist.registry import Entry
 from swsdist.store.reading import Store

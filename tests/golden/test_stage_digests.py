@@ -31,7 +31,8 @@ from pydantic import BaseModel, ConfigDict
 from swsdist.chains.search.queries import examples_in
 from swsdist.config import config_from_dict
 from swsdist.pipeline.course import Choice, Outcome
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.registries import FEATURES
 from swsdist.registry import Entry
 from swsdist.store import parquet

@@ -20,8 +20,8 @@ from commands import in_this_process
 from swsdist.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.driver import Progress
 from swsdist.pipeline.lock import Lock, alive, locked, read
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 

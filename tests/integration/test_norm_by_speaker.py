@@ -20,8 +20,9 @@ from swsdist.config import load_config
 from swsdist.errors import DataError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_plans
+from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.reading import Store

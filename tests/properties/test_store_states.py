@@ -21,7 +21,8 @@ from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
-from swsdist.pipeline.driver import Progress, run_stages
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 

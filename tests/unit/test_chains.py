@@ -17,7 +17,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Choice, Outcome
-from swsdist.pipeline.driver import Progress, run_plans, run_stages
+from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.elsewhere import Elsewhere, read
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
@@ -25,6 +25,7 @@ from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import load_plans
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task

@@ -235,7 +235,8 @@ def _store(factory) -> tuple[str, str]:
     if "store" not in _made:
         from swsdist.config import config_from_dict
         from swsdist.pipeline.course import Choice
-        from swsdist.pipeline.driver import Progress, run_stages
+        from swsdist.pipeline.driver import run_stages
+        from swsdist.pipeline.operation.progress import Progress
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("proposers")

@@ -23,7 +23,8 @@ from swsdist.config import Config
 from swsdist.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.properties import threshold_of
 from swsdist.pipeline.course import Choice, Course, Outcome
-from swsdist.pipeline.driver import Progress, run_plans
+from swsdist.pipeline.driver import run_plans
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.score import per_term
 from swsdist.score.compare.paired import decided_at

@@ -15,7 +15,7 @@ from swsdist.chains.sweep.running import PointResult, run_sweep
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.pipeline.driver import Progress
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import demand_run_folder
 from swsdist.report import study as studied
 from swsdist.report.sweep import text_lines

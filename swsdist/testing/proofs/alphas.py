@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from swsdist.config import Config
 from swsdist.pipeline.course import Choice, Outcome
-from swsdist.pipeline.driver import Progress, run_plans
+from swsdist.pipeline.driver import run_plans
+from swsdist.pipeline.operation.progress import Progress
 
 
 def plans(config: Config, alphas: Iterable[float], distances: Sequence[str] = ()) -> dict[str, Config]:
