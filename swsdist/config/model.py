@@ -148,7 +148,10 @@ class Executor(Section):
     cache_gb: Annotated[float, Field(ge=0)] = effort(
         0.0, "GB on each node's own disk for files of a store on S3 that its workers read; 0: none"
     )
-    cache: str = effort("/tmp/swsdist-cache", "folder for them, the same on each node; runs may share it")
+    cache: str = effort(
+        "/tmp/swsdist-cache",
+        "folder for them on each node, less `-` and the number of its user; runs share it",
+    )
     in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
     attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")
     actor_restarts: Annotated[int, Field(ge=0)] = effort(20, "actors replaced, over the run, before it gives up")

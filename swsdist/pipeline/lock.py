@@ -36,6 +36,7 @@ NAME = "lock.json"
 STALE_AFTER = 60.0
 _BEAT = 10.0
 _LOOK = 1.0
+_SIGNS = 2.5  # beats that are waited for
 _SETTLE = 0.5
 
 
@@ -109,7 +110,7 @@ class Lock:
             return seen
         if living:
             raise self._refused(seen)
-        if self._dead is not None and _process(self._dead) == _process(seen.holder):
+        if self._dead is not None and process(self._dead) == process(seen.holder):
             return seen
         if self._told is not None:
             self._told(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a sign of life")
@@ -280,6 +281,24 @@ def alive(holder: dict[str, Any]) -> bool:
     return bool(time.time() - holder["t"] < STALE_AFTER) if here is None else here
 
 
+def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
+    """Whether the holder of a lock, or who writes another file as often, lives, whatever its host's clock says.
+
+    What seems dead by its clock is watched for a sign of life.
+    """
+    if alive(holder) or _lives_here(holder) is False:
+        return alive(holder)
+    seen, deadline = folder.read_bytes(name), time.monotonic() + _SIGNS * _BEAT
+    while time.monotonic() < deadline:
+        time.sleep(_LOOK)
+        try:
+            if folder.read_bytes(name) != seen:
+                return True
+        except FileNotFoundError:
+            return False  # it ended just now
+    return False
+
+
 def _look(folder: Folder) -> _Seen | None:
     try:
         identity = folder.identity(NAME)  # first: if the file changes meanwhile, nothing is written over it
@@ -296,7 +315,7 @@ def _lives_here(holder: dict[str, Any]) -> bool | None:
     return born is not None and born == holder.get("born", born)
 
 
-def _process(holder: dict[str, Any]) -> tuple[Any, ...]:
+def process(holder: dict[str, Any]) -> tuple[Any, ...]:
     """What names the process of a holder, also after its number was given to another."""
     return tuple(holder.get(key) for key in ("host", "boot", "pid", "born"))
 

@@ -181,7 +181,8 @@ class Machinery:
                 )
         finally:  # a signal may come while Ray ends
             if self._journal is not None:
-                self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
+                with suppress(StorageError):
+                    self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
                 self._journal.close()
 
     def pack(self) -> None:

@@ -1,15 +1,18 @@
 """A bounded folder of a node's own for files of a remote store, so that what is read often is fetched once.
 
 Files are named by their SHA-256, which is checked when a file is fetched, and again by each process that finds it there. All
-processes of a user on a node may share the folder: a file appears whole by one rename, and one that is removed while it is read
-stays with its reader. When there is no room, the files that were not used for longest go. What is larger than the whole is read
-where it lies, and so is everything if the folder is another user's, who could change what was checked.
+processes of a user on a node share the folder, whose name ends in the user's number. A file appears whole by one rename, and
+one that is removed while it is read stays with its reader. When there is no room, the files that were not used for longest go;
+what several processes fetch at the same moment may be too much for that moment. What is larger than the whole is read where it
+lies, and so is everything if the folder is another user's, or others may write to it, who could change what was checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -18,19 +21,21 @@ from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
-_ENDING = ".cached"
+_ENDING, _PART = ".cached", ".part"
+#: Seconds after which a part that nobody wrote to is of a process that was killed.
+_LEFT = 3600.0
 
 
 class Cache:
     """The cache of a node.
 
     Args:
-        root: a local folder; it is made.
+        root: a local folder, less `-` and the user's number; it is made.
         most: bytes that it may hold.
     """
 
     def __init__(self, root: str, most: int) -> None:
-        self.root = Path(root)
+        self.root = Path(f"{root}-{os.getuid()}")
         self.most = most
         self._checked: set[str] = set()
 
@@ -57,7 +62,8 @@ class Cache:
     def _is_mine(self) -> bool:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return self.root.stat().st_uid == os.getuid()
+            status = self.root.lstat()
+            return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
         except OSError:
             return False
 
@@ -77,7 +83,7 @@ class Cache:
 
     def _fetch(self, folder: Folder, name: str, file: Path, size: int, sha256: str) -> None:
         self._make_room(size)
-        part = self.root / f".{uuid.uuid4().hex}"
+        part = self.root / f"{uuid.uuid4().hex}{_PART}"
         try:
             digest = hashlib.sha256()
             with folder.open(name) as source, part.open("wb") as target:
@@ -96,12 +102,16 @@ class Cache:
             part.unlink(missing_ok=True)
 
     def _make_room(self, size: int) -> None:
-        held = []
-        for file in self.root.glob(f"*{_ENDING}"):
+        held, total = [], 0
+        for file in self.root.iterdir():
             with suppress(FileNotFoundError):  # another process made room, too
                 status = file.stat()
-                held.append((status.st_mtime_ns, status.st_size, file))
-        total = sum(bytes_ for _, bytes_, _ in held)
+                if file.suffix == _PART and time.time() - status.st_mtime > _LEFT:
+                    file.unlink()
+                    continue
+                total += status.st_size
+                if file.suffix == _ENDING:
+                    held.append((status.st_mtime_ns, status.st_size, file))
         for _, bytes_, file in sorted(held):
             if total + size <= self.most:
                 return

@@ -171,18 +171,22 @@ class Soak:
         pid = self._worker()
         if pid is None:
             return False
-        with suppress(ProcessLookupError):
+        try:
             os.kill(pid, signal.SIGSTOP)
             time.sleep(self.random.uniform(0.5, 5.0))
             os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            return False
         return True
 
     def _signal(self, number: signal.Signals) -> bool:
         pid = self._worker()
         if pid is None:
             return False
-        with suppress(ProcessLookupError):
+        try:
             os.kill(pid, number)
+        except ProcessLookupError:
+            return False
         return True
 
     def _lose(self, run: Folder) -> bool:

@@ -97,8 +97,9 @@ def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
         ("SKIPPED [1] tests/a.py:1: needs ../shared beside the checkout\n11 passed, 1 skipped", False, True, 0),
         ("SKIPPED [1] tests/a.py:1: no chromium on PATH\n11 passed, 1 skipped", True, True, 0),
         ("FAILED tests/a.py::test\n1 failed", True, True, 2),
-        ("FAILED tests/a.py::late\n1 failed", True, True, 0),
-        ("FAILED tests/a.py::late\n" * 6, True, True, 2),
+        ("FAILED tests/a.py::late\n= 1 failed in 9.1s =", True, True, 0),
+        ("FAILED tests/a.py::late\n" * 6 + "= 6 failed in 9.1s =", True, True, 2),
+        ("FAILED tests/a.py::late\nmake: terminated", True, True, 2),
     ],
 )
 def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code: int, tmp_path: Path) -> None:

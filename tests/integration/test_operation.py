@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -350,6 +352,52 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     swsdist("clean", str(store), "--older", "0")
     assert not shards & files(store / "shards")
     assert swsdist("store", "check", str(store)).code == 0
+
+
+def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another host: it is watched, and what its clock says is not believed."""
+    monkeypatch.setattr(lock, "_LOOK", 0.02)
+    monkeypatch.setattr(lock, "_BEAT", 0.2)
+    run = Folder(str(tmp_path))
+    late = {**lock.Lock(run).identity(), "host": "elsewhere", "t": time.time() - 3600}
+
+    def put(name: str, beat: int) -> None:
+        run.write_bytes(name, json.dumps({**late, "beat": beat}).encode())
+
+    put("lock.json", 0)
+    put("readers/a.json", 0)
+    assert not lock.lives(run, late)
+    assert readers.dead(run) == ["readers/a.json"]
+    ended = threading.Event()
+
+    def beat() -> None:
+        for k in itertools.count(1):
+            put("lock.json", k)
+            put("readers/a.json", k)
+            if ended.wait(0.1):
+                return
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        assert lock.lives(run, late)
+        assert readers.dead(run) == []
+        assert [one["host"] for one in readers.living(run)] == ["elsewhere"], "its number is that of this process"
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
+    """Not by its number: one that never came up has none, and those of two hosts may be equal."""
+    watch = Watched(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
+    names = [f"accounts/worker-ip-10-0-0-7-{pid}-ab.jsonl" for pid in (4, 5)]
+    for pid, name in zip((4, 5), names, strict=True):
+        watch.heard("up", {"host": "h", "pid": pid, "journal": name})
+    watch.heard("died", {"pid": 0, "journal": "", "lost": [], "message": ""})
+    assert watch._standing.journals == names
+    watch.heard("died", {"pid": 4, "journal": names[0], "lost": [], "message": ""})
+    assert watch._standing.journals == names[1:]
 
 
 def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:

@@ -120,11 +120,22 @@ def test_nodes_fail_and_their_work_is_done_again() -> None:
     assert found.busy == pytest.approx(40 * 600 + found.lost)
 
 
-def test_no_worker_is_left() -> None:
-    """A node that lives a minute, work of an hour, and no replacement: everything fails, and the run ends."""
+def test_nodes_that_are_lost_use_up_no_restarts() -> None:
+    """As for Ray's executor: more workers are lost with their nodes than may be replaced for other reasons."""
     found = simulate(
-        [load(3600.0, 3600.0)], Rules(in_flight=1, actor_restarts=0), kinds=(Kind(cpus=2, mtbf_hours=1 / 60),)
+        [load(*[600.0] * 400)],
+        Rules(in_flight=2, attempts=50, actor_restarts=2),
+        kinds=(Kind(10, 2, mtbf_hours=0.5),),
+        repair_s=60.0,
     )
+    assert found.failures > 2
+    assert found.failed == 0
+    assert found.busy == pytest.approx(400 * 600 + found.lost)
+
+
+def test_nodes_that_live_too_short() -> None:
+    """A node that lives a minute, and work of an hour: everything fails in the end, and the run ends."""
+    found = simulate([load(3600.0, 3600.0)], Rules(in_flight=1), kinds=(Kind(cpus=2, mtbf_hours=1 / 60),))
     assert found.failed == 2
 
 

@@ -10,7 +10,10 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
+from swsdist.errors import StorageError
+from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, Starts, differing, working
+from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.task import Task
 from swsdist.testing.cluster.faults import Fault, page
 
@@ -57,6 +60,33 @@ def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -
     assert avoided.may(task, one, [one, twin]), "there is no other host"
     avoided.add(task, other, full())
     assert avoided.may(task, one, [one, other]), "it failed everywhere"
+
+
+def test_a_disk_that_became_read_only_sends_tasks_elsewhere_while_there_is_an_elsewhere() -> None:
+    task, one, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("b")
+    avoided = Avoided()
+    avoided.add(task, one, OSError(errno.EROFS, os.strerror(errno.EROFS), "/tmp/x"))
+    assert avoided.elsewhere(task, [one, other])
+    assert not avoided.elsewhere(task, [one])
+    other.up = False
+    assert not avoided.elsewhere(task, [one, other])
+    other.up = True
+    avoided.add(task, other, StorageError("it may not be written", where="x", cause="read-only"))
+    assert not avoided.elsewhere(task, [one, other]), "it is read-only everywhere: so says the run"
+    assert not avoided.elsewhere(Task("s", "g", "label", 1.0, {}), [one, other])
+
+
+def test_nodes_without_cpus_are_no_nodes_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the head of a cluster that an autoscaler has just begun to fill."""
+    head, node = {"memory": 1e9}, {"CPU": 4.0, "memory": 1e9}
+    looks = [[head], [head], [head, node]]
+    told: list[str] = []
+    monkeypatch.setattr(ray_instance, "node_resources", lambda: looks.pop(0))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert await_nodes(60.0, told.append) == [head, node]
+    assert told == ["no node has CPUs for workers: waiting 60 s for one"] * 2
+    looks += [[head]]
+    assert await_nodes(-1.0, told.append) == [head], "who asks says that nothing fits"
 
 
 def test_a_worker_that_is_held_is_tried_again() -> None:

@@ -50,12 +50,14 @@ def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "cache"), 100)
     for k, file in enumerate(files[:2]):
         assert _read(cache.at(remote, *file)) == remote.files[file[0]]
-        os.utime(tmp_path / f"cache/{file[2]}.cached", (k + 1, k + 1))
+        os.utime(tmp_path / f"cache-{os.getuid()}/{file[2]}.cached", (k + 1, k + 1))
     assert _read(cache.at(remote, *files[0])) == b"a" * 40
     assert remote.opened == ["a", "b"]
     # a was used after b: for c there is room when b goes.
     assert _read(cache.at(remote, *files[2])) == b"c" * 40
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {f"{files[k][2]}.cached" for k in (0, 2)}
+    assert {path.name for path in (tmp_path / f"cache-{os.getuid()}").iterdir()} == {
+        f"{files[k][2]}.cached" for k in (0, 2)
+    }
     other = Cache(str(tmp_path / "cache"), 100)  # another process
     assert _read(other.at(remote, *files[0])) == b"a" * 40
     assert remote.opened == ["a", "b", "c"]
@@ -64,9 +66,9 @@ def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
 def test_what_is_damaged_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
-    Cache(str(tmp_path), 100).at(remote, *file)
-    (tmp_path / f"{file[2]}.cached").write_bytes(b"y" * 10)
-    assert _read(Cache(str(tmp_path), 100).at(remote, *file)) == b"x" * 10
+    Cache(str(tmp_path / "c"), 100).at(remote, *file)
+    (tmp_path / f"c-{os.getuid()}/{file[2]}.cached").write_bytes(b"y" * 10)
+    assert _read(Cache(str(tmp_path / "c"), 100).at(remote, *file)) == b"x" * 10
     assert remote.opened == ["a", "a"]
 
 
@@ -75,8 +77,8 @@ def test_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
     name, size, sha256 = remote.put("a", b"x" * 10)
     remote.files["a"] = b"z" * 10
     with pytest.raises(StoreError, match=r"not what the store's manifest says"):
-        Cache(str(tmp_path), 100).at(remote, name, size, sha256)
-    assert list(tmp_path.iterdir()) == []
+        Cache(str(tmp_path / "c"), 100).at(remote, name, size, sha256)
+    assert list((tmp_path / f"c-{os.getuid()}").iterdir()) == []
 
 
 def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
@@ -85,6 +87,34 @@ def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
     assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
     local = Folder(str(tmp_path))
     assert Cache(str(tmp_path / "cache"), 99).at(local, *file) == (local, "a")
-    (tmp_path / "file").write_text("")
+    (tmp_path / f"file-{os.getuid()}").write_text("")
     assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / f"cache-{os.getuid()}").exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    mine = tmp_path / f"c-{os.getuid()}"
+    mine.mkdir()
+    mine.chmod(0o777)
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    mine.symlink_to(tmp_path / "elsewhere")
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.unlink()
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) != (remote, "a")
+
+
+def test_what_a_killed_process_fetched_in_part_counts_and_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    first, second = (remote.put(name, name.encode() * 40) for name in ("a", "b"))
+    cache = Cache(str(tmp_path / "c"), 100)
+    cache.at(remote, *first)
+    place = tmp_path / f"c-{os.getuid()}"
+    (place / "old.part").write_bytes(b"z" * 50)
+    os.utime(place / "old.part", (1, 1))
+    (place / "now.part").write_bytes(b"z" * 30)  # another process fetches it
+    cache.at(remote, *second)
+    assert {path.name for path in place.iterdir()} == {"now.part", f"{second[2]}.cached"}

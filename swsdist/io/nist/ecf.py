@@ -19,9 +19,6 @@ from swsdist.io.nist.xml import Element, Fields, elements, note_channels
 from swsdist.io.notices import Notices
 from swsdist.types import EXCERPTS
 
-#: Source types that KWSEval's schema allows.
-SOURCE_TYPES = ("bnews", "cts", "splitcts", "confmtg")
-
 
 def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None) -> pa.Table:
     """The excerpts of an ECF, in the order of the file.

@@ -23,9 +23,6 @@ from swsdist.errors import UserError
 from swsdist.kernels.products import Element, Layout
 from swsdist.kernels.vectors import WIDTH
 
-#: Names that the config knows.
-PRODUCTS = ("auto", "int16", "numpy")
-
 
 class Room(Protocol):
     """Arrays that are used again and again, by name; at least so many elements."""

@@ -119,6 +119,11 @@ class Avoided:
         if told is not None and told.cause in _OF_A_NODE:
             self._hosts.setdefault(task.fingerprint, set()).add(slot.host)
 
+    def elsewhere(self, task: Task, slots: Iterable[Slot]) -> bool:
+        """Whether a task that failed for what may be wrong with nodes can be tried on another one."""
+        failed = self._hosts.get(task.fingerprint)
+        return failed is not None and any(slot.up and slot.host not in failed for slot in slots)
+
     def may(self, task: Task, slot: Slot, others: Iterable[Slot]) -> bool:
         """Whether a slot may have a task: it did not fail there, or it failed everywhere."""
         failed = self._hosts.get(task.fingerprint)
@@ -139,3 +144,10 @@ def differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
         for name in MATTER
         if there.get(name) != here.get(name)
     ]
+
+
+def in_a_line(error: BaseException) -> str:
+    """What an error says, on one line: the end of it, where Ray tells what happened on a node; of a traceback the end, too."""
+    told = explain(error)
+    end = str(error).rpartition("Traceback (most recent call last):")[2]
+    return told.message if told is not None else " ".join(word for word in end.split() if word.strip("^~"))[-300:]

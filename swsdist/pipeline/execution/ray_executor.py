@@ -30,19 +30,20 @@ from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.errors import StorageError, UserError
-from swsdist.io.failures import explain
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
-from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, working
+from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, in_a_line, working
 from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,
     Instance,
     alive_nodes,
+    answered,
     ask_for,
     await_end,
+    await_nodes,
     connect,
     disconnect,
     node_name,
@@ -110,7 +111,8 @@ class RayExecutor:
         Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones. So do those
         that still work at what others have done.
         """
-        asked, nodes = [at_least(one, self._settings) for one in alternatives], node_resources()
+        asked = [at_least(one, self._settings) for one in alternatives]
+        nodes = await_nodes(_READY_WITHIN, self._tell_once)
         choices = [asked] if mixed else [[one] for one in asked]
         self._kinds = next((some for some in choices if workers_for(nodes, some, None, 1)), [])
         if not self._kinds:
@@ -262,7 +264,7 @@ class RayExecutor:
                 time.sleep(0.1)
                 continue
             late_in = self._policy.look_at - time.monotonic()
-            ready, _ = ray.wait(list(refs), num_returns=1, timeout=late_in if 0 < late_in < 1.0 else 1.0)
+            ready = answered(list(refs), late_in if 0 < late_in < 1.0 else 1.0)
             self._tell(told)
             if not ready:
                 self._check_starting()
@@ -362,14 +364,14 @@ class RayExecutor:
             self._policy.drop(slot.number, task, time.monotonic())
             return None
         cause = error.cause if isinstance(error.cause, Exception) else error
-        what = verdict(cause)
+        self._avoided.add(task, slot, cause)
+        what = "retry" if self._avoided.elsewhere(task, self._slots) else verdict(cause)
         if what == "stop":
             raise cause
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
-        self._avoided.add(task, slot, cause)
         if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
-            self._tell_once(f"{slot.host} gets no tasks for a minute: {_line(cause)}")
+            self._tell_once(f"{slot.host} gets no tasks for a minute: {in_a_line(cause)}")
         tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
         if tried is not None:
             return failure(task, cause, tried, str(error))
@@ -381,10 +383,11 @@ class RayExecutor:
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._starts.fail()
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        self._hold(slot, f"a worker could not start: {_line(cause)}", REST)
+        self._hold(slot, f"a worker could not start: {in_a_line(cause)}", REST)
         self._tell_once(f"{slot.held}; the others go on")
-        nowhere = all(one.held for one in self._slots) and not self._missing(1)[0]
-        if isinstance(cause, UserError) or nowhere or self._starts.hopeless(self._slots, len(alive_nodes())):
+        alone = all(one.held for one in self._slots)
+        ends = alone and (isinstance(cause, UserError) or not self._missing(1)[0])
+        if ends or self._starts.hopeless(self._slots, len(alive_nodes())):
             raise cause
 
     def _died(self, slot: Slot, error: Exception) -> list[tuple[Task, Receipt | Failure]]:
@@ -402,10 +405,10 @@ class RayExecutor:
         else:  # its process died before it was ready: where it was is not known
             self._starts.fail()
             self._look_at = time.monotonic() + min(REST, pause(self._starts.failed))
-            self._tell_once(f"a worker could not start: {_line(error)}")
+            self._tell_once(f"a worker could not start: {in_a_line(error)}")
             if self._starts.hopeless(self._slots, len(alive_nodes())):
                 raise UserError(
-                    f"no worker can start: {_line(error)}",
+                    f"no worker can start: {in_a_line(error)}",
                     where="executor",
                     remedy="look at the nodes: is swsdist installed there, for the same Python?",
                 )
@@ -417,7 +420,8 @@ class RayExecutor:
         outcomes += [(task, ended[task.fingerprint]) for task in flying if task.fingerprint in ended]
         death = self._policy.died(slot.number, ended, counts=slot.up and not gone, guilty=not taken)
         lost = [task.fingerprint for task in death.lost]
-        self._journal.write("died", pid=slot.pid, lost=lost, message=str(error)[:500])
+        with suppress(StorageError):  # what the policy was told must be heard by who waits for the tasks
+            self._journal.write("died", pid=slot.pid, journal=slot.journal, lost=lost, message=str(error)[:500])
         for k, (task, tried) in enumerate(death.failed):
             message = f"no worker is left after {self._policy.deaths} died"
             if death.poisoned and k == 0:
@@ -434,13 +438,6 @@ class RayExecutor:
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
         return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
-
-
-def _line(error: BaseException) -> str:
-    """What an error says, on one line: the end of it, where Ray tells what happened on a node; of a traceback the end, too."""
-    told = explain(error)
-    end = str(error).rpartition("Traceback (most recent call last):")[2]
-    return told.message if told is not None else " ".join(word for word in end.split() if word.strip("^~"))[-300:]
 
 
 #: Stands for an actor's first answer in its list of calls.

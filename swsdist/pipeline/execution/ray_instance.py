@@ -6,7 +6,7 @@ and answers only to a secret of its own, which its processes have in their envir
 A process can be connected to one Ray only. In a notebook that has called `ray.init` a run's workers are actors there; that Ray
 is the user's, and is never shut down here.
 
-Only this file and `ray_executor` import ray.
+Only this file, `ray_executor` and `ray_metrics` import ray.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ class Instance(NamedTuple):
 
 
 def node_name() -> str:
-    """The name of the node that this process is on; see above."""
+    """The name of the node that this process is on (`ray_executor` says how nodes are named)."""
     mine = node_number()
     nodes = ray.nodes()
     host, address = next(
@@ -129,6 +129,25 @@ def alive_nodes() -> set[str]:
 def node_resources() -> list[dict[str, float]]:
     """Resources of each node that is alive, as Ray names them."""
     return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+
+
+def await_nodes(seconds: float, told: Callable[[str], None]) -> list[dict[str, float]]:
+    """Resources of each node; where none has CPUs, as before an autoscaler has brought some, one is waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = node_resources()
+        if any(node.get("CPU") for node in found) or time.monotonic() > deadline:
+            return found
+        told(f"no node has CPUs for workers: waiting {seconds:.0f} s for one")
+        time.sleep(1.0)
+
+
+def answered(calls: list[ray.ObjectRef], seconds: float) -> list[ray.ObjectRef]:
+    """Those of some calls that are answered when the first is; none if that takes longer."""
+    if not ray.wait(calls, num_returns=1, timeout=seconds)[0]:
+        return []
+    ready: list[ray.ObjectRef] = ray.wait(calls, num_returns=len(calls), timeout=0)[0]
+    return ready
 
 
 def connect(address: str | None, cpus: int) -> Instance:

@@ -245,7 +245,8 @@ class Simulator:
         node.back = self._now + self._cluster.repair_s
         for number, worker in [(number, one) for number, one in self._workers.items() if one.node is node]:
             self._leave(number)
-            death = self._policy.died(number, worker.ended)  # their receipts are there
+            # Their receipts are there; that their node is gone is no fault of workers, as in Ray's executor.
+            death = self._policy.died(number, worker.ended, counts=False)
             self.found.failed += len(death.failed)
             if death.replace:
                 self._start(node)

@@ -28,7 +28,7 @@ def request(run: Folder) -> str:
     """
     load_plans(run)
     holder = lock.read(run)
-    if holder is None or not lock.alive(holder):
+    if holder is None or not lock.lives(run, holder):
         raise UserError(
             "no process works here" if holder is None else f"process {holder['pid']} on {holder['host']} is dead",
             where=run.path(),

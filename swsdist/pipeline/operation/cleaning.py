@@ -76,7 +76,7 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
     kept: list[Kept] = []
     for place in [folder, *(one for one in places if one != folder)]:
         holder = lock.read(place)
-        if holder is not None and lock.alive(holder):
+        if holder is not None and lock.lives(place, holder):
             raise LockedError(
                 f"process {holder['pid']} on {holder['host']} is working here",
                 where=place.path(),

@@ -1,14 +1,14 @@
 """Who reads a store: a small file in it for each run that works, so that nothing which is read is removed.
 
 A run writes `readers/<token>.json` to a store when it begins to read it, says every few seconds that it lives, and removes the
-file at its end. A reader that died counts no more once it is known to be gone (same host), or after a minute. Where nothing can
+file at its end. A reader that died counts no more once it is known to be gone (same host), or has given no sign of life for a
+while, whatever clocks say. Where nothing can
 be written, readers are not known; what was superseded less than an hour ago is then kept by its age alone.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from contextlib import suppress
@@ -16,7 +16,7 @@ from typing import Any
 
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.lock import Lock, alive
+from swsdist.pipeline.lock import Lock, lives, process
 
 FOLDER = "readers"
 
@@ -46,25 +46,24 @@ class Reader:
 
 def living(store: Folder) -> list[dict[str, Any]]:
     """Who reads a store: `host` and `pid` of each; this process does not count."""
-    found = []
-    for name in store.listing(FOLDER):
-        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-            reader = json.loads(store.read_bytes(name))
-            if reader["pid"] != os.getpid() and alive(reader):
-                found.append(reader)
-    return found
+    me = process(Lock(store).identity())
+    return [reader for reader, lives_ in _look(store).values() if lives_ and reader and process(reader) != me]
 
 
 def dead(store: Folder) -> list[str]:
     """Files of readers that are gone."""
-    found = []
+    return [name for name, (_, lives_) in _look(store).items() if not lives_]
+
+
+def _look(store: Folder) -> dict[str, tuple[dict[str, Any], bool]]:
+    """By the name of each file its reader (nothing where it is damaged), and whether that lives."""
+    found: dict[str, tuple[dict[str, Any], bool]] = {}
     for name in store.listing(FOLDER):
         try:
-            gone = not alive(json.loads(store.read_bytes(name)))
+            reader = json.loads(store.read_bytes(name))
+            found[name] = reader, lives(store, reader, name)
         except FileNotFoundError:
             continue
         except (ValueError, KeyError, TypeError):
-            gone = True
-        if gone:
-            found.append(name)
+            found[name] = {}, False
     return found

@@ -138,8 +138,7 @@ class Watched(Progress):
         if event == "up":
             self._standing.journals.append(str(values["journal"]))
         elif event == "died":
-            ends = f"-{values['pid']}-"
-            self._standing.journals = [one for one in self._standing.journals if ends not in one]
+            self._standing.journals = [one for one in self._standing.journals if one != values["journal"]]
         if name is not None:
             self._tell(name, **{key: values[key] for key in events.EVENTS[name]})
 
