@@ -289,11 +289,14 @@ def _knock(address: str, seconds: float = 10.0) -> None:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Let `ray.init` put no handlers of its own in place of ours: a signal that came just then would be lost."""
+    """Let `ray.init` put no handlers of its own in place of ours: a signal that came just then would be lost.
+
+    One that it puts in native code, which ends the process with SIGABRT, is seen by nobody here, so ours is put anew.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    whole = signal.signal
+    whole, ours = signal.signal, signal.getsignal(signal.SIGTERM)
 
     def keep(number: int, handler: Any) -> Any:
         return signal.getsignal(number) if number == signal.SIGTERM else whole(number, handler)
@@ -303,6 +306,7 @@ def _own_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal = whole
+        whole(signal.SIGTERM, ours)
 
 
 def _private_folder() -> str:
