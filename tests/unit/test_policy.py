@@ -136,6 +136,22 @@ def test_what_takes_much_longer_than_its_work_is_tried_again_once() -> None:
     assert mine.left == 1
 
 
+def test_what_a_worker_loads_before_its_first_task_is_not_late() -> None:
+    """A model, or compiled code, say: it is in no task's seconds, but in the time until an answer."""
+    mine: Policy[Task] = Policy(1, 3, 5)
+    for worker in (1, 2, 3):
+        mine.add(worker)
+        mine.ready(worker)
+    mine.begin([task(f"t{k}", 10.0) for k in range(4)])
+    assert len(mine.hand_out(0.0)) == 3
+    mine.done(1, task("t0", 10.0), 31.0, 1.0)  # of 31 s it loaded 30
+    assert names(mine.hand_out(31.0)) == [(1, "t3")]
+    mine.done(2, task("t1", 10.0), 31.0, 1.0)
+    mine.done(1, task("t3", 10.0), 32.0, 1.0)
+    assert mine.hand_out(34.0) == [], "the third may still load"
+    assert names(mine.hand_out(36.0)) == [(1, "t2")]
+
+
 def test_what_waits_behind_a_late_task_is_tried_again_too() -> None:
     mine = in_the_tail(2.0, 1.9, 1.0, workers=2)
     (holds,) = (worker for worker in (1, 2) if len(mine._flying[worker]) == 2)
@@ -240,6 +256,7 @@ class FakeRay:
     perf_counter = monotonic
 
     def wait(self, refs: list[int], num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
+        """One answer, also where more are asked for: no two come at one moment."""
         first = min(refs, key=lambda ref: (self.ends[ref][0], ref))
         if self.ends[first][0] > self.now + timeout:
             self.now += timeout
@@ -266,7 +283,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     """
     from swsdist.config.model import Executor as Settings
     from swsdist.needs import LEAST
-    from swsdist.pipeline.execution import ray_executor
+    from swsdist.pipeline.execution import ray_executor, ray_instance
     from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
     from swsdist.pipeline.forecast.simulator import Simulator
 
@@ -283,7 +300,9 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray_executor, "ray", fake)
         patch.setattr(ray_executor, "time", fake)
-        patch.setattr(ray_executor, "node_resources", fake.node_resources)
+        patch.setattr(ray_instance, "ray", fake)
+        for module in (ray_executor, ray_instance):
+            patch.setattr(module, "node_resources", fake.node_resources)
         done = [one.fingerprint for one, _ in executor.run(tasks, LEAST, lambda *told: None)]
 
     sent: list[tuple[int, str]] = []

@@ -98,6 +98,7 @@ class Policy(Generic[P]):
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a worker
         self._tried: dict[str, int] = {}
         self._pace: deque[float] = deque(maxlen=_HEEDED)  # s a unit of work, of tasks that ended
+        self._around = 0.0  # s that a task took most beside its work: what a worker loads before its first one, say
         self._answered: set[str] = set()  # those of `again` that have come to their ends
         self.again: set[str] = set()
         self.look_at = inf
@@ -111,6 +112,7 @@ class Policy(Generic[P]):
         self._later.clear()
         self._tried.clear()
         self._pace.clear()
+        self._around = 0.0
         self._answered = {task.fingerprint for flying in self._flying.values() for task in flying}
         self.again = set(self._answered)
         self.look_at = 0.0
@@ -226,7 +228,7 @@ class Policy(Generic[P]):
             for task in flying:
                 work += task.work  # of what is before it, too
                 if task.fingerprint not in self.again and task.fingerprint not in self._tried:
-                    at = self._begun[worker] + max(_LEAST, _TIMES * usual * work)
+                    at = self._begun[worker] + self._around + max(_LEAST, _TIMES * usual * work)
                     late.append((at, task.fingerprint, task))
         late.sort(key=lambda one: one[:2])
         self.look_at = next((at for at, _, _ in late if at > now), inf)
@@ -265,11 +267,12 @@ class Policy(Generic[P]):
         return task
 
     def done(self, worker: int, task: P, now: float, seconds: float) -> bool:
-        """A task in flight was done, in so many seconds.
+        """A task in flight was done, in so many seconds, without what its worker had to get ready for it.
 
         Returns:
             Whether it has come to its end by that: it has not if another worker did it before.
         """
+        self._around = max(self._around, now - self._begun[worker] - seconds)
         self.drop(worker, task, now)
         if task.fingerprint in self._answered:
             return False
