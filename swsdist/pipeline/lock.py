@@ -286,8 +286,10 @@ def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
 
     What seems dead by its clock is watched for a sign of life.
     """
-    if alive(holder) or _lives_here(holder) is False:
-        return alive(holder)
+    if alive(holder):
+        return True
+    if _lives_here(holder) is False:
+        return False
     seen, deadline = folder.read_bytes(name), time.monotonic() + _SIGNS * _BEAT
     while time.monotonic() < deadline:
         time.sleep(_LOOK)

@@ -74,26 +74,19 @@ def with_keys(scene: Any) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
 def test_no_key_is_told(scene: Any, s3: Any, kind: str) -> None:
-    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
-    corpus = Folder(f"{place}/corpus", s3.storage)
-    for path in sorted(scene.corpus.rglob("*")):
-        if path.is_file():
-            corpus.write_bytes(path.relative_to(scene.corpus).as_posix(), path.read_bytes())
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    scene.base = {
-        "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
+    scene.move_to_s3(s3, {**with_keys(scene), "endpoint_url": s3.endpoint})
+    scene.base |= {
         "features": {"name": "saboteur"},
         "index": {"shards": 3},
         "executor": {"kind": kind, "workers": 1},
-        "storage": {**with_keys(scene), "endpoint_url": s3.endpoint},
     }
     with watched_commands() as told:
-        done = scene.go(run=f"{place}/run", flags=("--keep-going",))
+        done = scene.go(run=scene.base["run"], flags=("--keep-going",))
     assert done.returncode == 4, done.stderr
     assert told == []
     assert HUSH not in done.stdout + done.stderr
     assert "cannot reach https://localhost/b/k?X-Amz-Credential=***" in done.stderr
-    run = Folder(f"{place}/run", s3.storage)
+    run = Folder(scene.base["run"], s3.storage)
     names = set(run.listing())
     assert {"config.yaml", "plan.json", "report.json", "report.html", "rejected.parquet"} <= names
     assert any(name.startswith("failed/") for name in names)

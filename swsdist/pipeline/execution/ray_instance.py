@@ -207,9 +207,9 @@ def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
     left = list(actors)
     while left and (rest := deadline - time.monotonic()) > 0:
         calls = {actor.__ray_ready__.remote(): actor for actor in left}
-        answered, silent = ray.wait(list(calls), num_returns=len(calls), timeout=rest)
+        ended, silent = ray.wait(list(calls), num_returns=len(calls), timeout=rest)
         left = [calls[call] for call in silent]
-        for call in answered:
+        for call in ended:
             try:
                 ray.get(call)
                 left.append(calls[call])  # it did not know yet
