@@ -76,6 +76,21 @@ def repeated(corpus: Corpus, times: int, folder: Path) -> Corpus:
     )
 
 
+def in_parts(corpus: Corpus, parts: int, folder: Path) -> Corpus:
+    """Every recording cut into so many equal ones, each a document and a FLAC file; without references."""
+    place = folder / f"parts{parts}"
+    place.mkdir(parents=True)
+    rows = []
+    for row in corpus.rows():
+        sound, rate = soundfile.read(row["path"], dtype="int16")
+        for k, piece in enumerate(np.array_split(sound, parts)):
+            path = place / f"{row['doc_id']}-{k}.flac"
+            soundfile.write(path, piece, rate, "PCM_16", format="FLAC")
+            rows.append({"doc_id": path.stem, "path": str(path), "duration": f"{len(piece) / rate:.3f}"})
+    name = f"{corpus.name} in {parts} parts"
+    return replace(corpus, name=name, documents=_write(folder / f"parts{parts}.csv", rows), references=None)
+
+
 def one_recording(corpus: Corpus, seconds: float, folder: Path) -> Corpus:
     """One FLAC file of a given length: the corpus's recordings one after the other, again from the first if they end."""
     folder.mkdir(parents=True, exist_ok=True)

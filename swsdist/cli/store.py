@@ -179,13 +179,13 @@ def compact(folder: str, hours: float) -> None:
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
-    from swsdist.pipeline.operation.readers import living
+    from swsdist.pipeline.operation.readers import readers_of
     from swsdist.store.maintaining import compact as rewrite
 
     where = Folder(folder)
     with locked(where):
         _opened(folder)
-        read = bool(living(where))
+        read = bool(readers_of(where).living)
         done = rewrite(where, hours, read=read)
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"

@@ -150,7 +150,7 @@ class Executor(Section):
     )
     cache: str = effort(
         "/tmp/swsdist-cache",
-        "folder for them on each node, less `-` and the number of its user; runs share it",
+        "folder for them on each node, less `-` and the number of its user; runs share it; `$$NAME` is a variable of the node",
     )
     in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
     attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")

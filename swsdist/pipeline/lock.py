@@ -114,15 +114,10 @@ class Lock:
             return seen
         if self._told is not None:
             self._told(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a sign of life")
-        deadline = time.monotonic() + STALE_AFTER
-        while time.monotonic() < deadline:
-            time.sleep(_LOOK)
-            now = _look(self._folder)
-            if now is None:
-                return None
-            if now.text != seen.text:
-                raise self._refused(now)
-        return seen
+        changed = _changes(self._folder, NAME, seen.text, STALE_AFTER)
+        if changed:
+            raise self._refused(_look(self._folder) or seen)
+        return None if changed is None else seen
 
     def _refused(self, seen: _Seen) -> LockedError:
         return LockedError(
@@ -290,14 +285,20 @@ def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
         return True
     if _lives_here(holder) is False:
         return False
-    seen, deadline = folder.read_bytes(name), time.monotonic() + _SIGNS * _BEAT
-    while time.monotonic() < deadline:
-        time.sleep(_LOOK)
-        try:
+    return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # a file that is gone is of one that ended just now
+
+
+def _changes(folder: Folder, name: str, seen: bytes | None, seconds: float) -> bool | None:
+    """Whether a file changes within so many seconds from what was seen of it, or is there now; None if it goes."""
+    deadline = time.monotonic() + seconds
+    try:
+        seen = folder.read_bytes(name) if seen is None else seen
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK)
             if folder.read_bytes(name) != seen:
                 return True
-        except FileNotFoundError:
-            return False  # it ended just now
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     return False
 
 

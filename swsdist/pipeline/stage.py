@@ -188,6 +188,10 @@ class Stage(ABC):
     def run(self, task: Task, context: Context) -> Done:
         """Do one."""
 
+    def reads(self, task: Task) -> Iterable[tuple[str, int]]:
+        """Files of stores that a task reads from its node's cache, by SHA-256, and their bytes: it goes where they lie."""
+        return ()
+
     def warm(self, task: Task, context: Context) -> None:  # noqa: B027 (most stages have nothing to load)
         """Load what the first task would have to load, so that no task is charged for it."""
 

@@ -5,19 +5,22 @@ processes of a user on a node share the folder, whose name ends in the user's nu
 one that is removed while it is read stays with its reader. When there is no room, the files that were not used for longest go;
 what several processes fetch at the same moment may be too much for that moment. What is larger than the whole is read where it
 lies, and so is everything if the folder is another user's, or others may write to it, who could change what was checked.
+
+What a process writes to a remote store stays in its node's cache, too: who indexed a shard need not fetch it to search it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from swsdist.errors import StoreError
+from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
@@ -30,12 +33,22 @@ class Cache:
     """The cache of a node.
 
     Args:
-        root: a local folder, less `-` and the user's number; it is made.
+        root: a local folder, less `-` and the user's number; it is made. `$NAME` in it stands for a variable of the node.
         most: bytes that it may hold.
+
+    Raises:
+        UserError: there is no such variable on this node.
     """
 
     def __init__(self, root: str, most: int) -> None:
-        self.root = Path(f"{root}-{os.getuid()}")
+        place = os.path.expandvars(root)
+        if "$" in place:
+            raise UserError(
+                f"{place} names a variable that is not set on this node",
+                where="executor.cache",
+                remedy="set it where Ray is started on the node, or name a folder",
+            )
+        self.root = Path(f"{place}-{os.getuid()}")
         self.most = most
         self._checked: set[str] = set()
 
@@ -58,6 +71,36 @@ class Cache:
             except OSError:  # the disk is full, or may not be written to
                 return folder, name
         return Folder(str(self.root)), file.name
+
+    def keep(self, folder: Folder, file: Path, size: int, sha256: str) -> None:
+        """Keep a finished local file, too, that is about to be published in a folder that is not local."""
+        if folder.local() is not None or size > self.most or not self._is_mine():
+            return
+        target = self.root / f"{sha256}{_ENDING}"
+        with suppress(OSError):  # the disk is full, or may not be written to; what is not kept is fetched
+            self._make_room(size)
+            try:
+                os.link(file, target)
+            except FileExistsError:
+                return  # whoever reads it checks it
+            except OSError:  # it is on another file system
+                part = self.root / f"{uuid.uuid4().hex}{_PART}"
+                try:
+                    shutil.copyfile(file, part)
+                    part.replace(target)
+                finally:
+                    part.unlink(missing_ok=True)
+            self._checked.add(sha256)
+
+    def held(self) -> list[tuple[str, int]]:
+        """SHA-256 and bytes of the files that lie there, as their names say, the least recently used first."""
+        found = []
+        if self._is_mine():
+            for file in self.root.glob(f"*{_ENDING}"):
+                with suppress(FileNotFoundError):
+                    status = file.stat()
+                    found.append((status.st_mtime_ns, file.stem, status.st_size))
+        return [(name, size) for _, name, size in sorted(found)]
 
     def _is_mine(self) -> bool:
         try:
@@ -125,6 +168,17 @@ _present: list[Cache] = []
 def use(cache: Cache | None) -> None:
     """From now on this process reads stores through a cache, or none."""
     _present[:] = [] if cache is None else [cache]
+
+
+def held() -> list[tuple[str, int]]:
+    """What lies in this process's cache, as `Cache.held` tells it."""
+    return _present[0].held() if _present else []
+
+
+def keep(folder: Folder, file: Path, size: int, sha256: str) -> None:
+    """A finished local file is about to be published in a store: this process's cache keeps it, too."""
+    if _present:
+        _present[0].keep(folder, file, size, sha256)
 
 
 def nearest(folder: Folder, name: str, size: int, sha256: str) -> tuple[Folder, str]:

@@ -19,6 +19,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
+from swsdist.store.cache import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.reading import Store, pieces_of
 from swsdist.store.writing import (
@@ -96,6 +97,7 @@ def derive_shard(
                     live.append({**row, **made, "speech": heard, "shard": partition or output})
             writer.flush()
         described = parquet.describe(path, output)
+        keep(folder, path, described.size, described.sha256)
         folder.publish(path, output)
     table = pa.Table.from_pylist(live, DOCUMENTS)
     refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)

@@ -29,6 +29,7 @@ from swsdist.features.interface import Columns, Extractor, Given, frame_shift, s
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
+from swsdist.store.cache import keep
 from swsdist.store.given import given_frames
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.types import DOCUMENTS, FRAMES
@@ -175,8 +176,10 @@ def write_tracks(
                 shard.flush()
         outputs = []
         for path, name in zip(paths, names, strict=True):
-            outputs.append(parquet.describe(path, name))
+            output = parquet.describe(path, name)
+            keep(folder, path, output.size, output.sha256)
             folder.publish(path, name)
+            outputs.append(output)
     refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
     listed = parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS)
     found = []

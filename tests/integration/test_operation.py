@@ -25,11 +25,12 @@ from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import cancelling, readers, standing
+from swsdist.pipeline.operation import cancelling, standing
 from swsdist.pipeline.operation import watched as watching
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.operation.watched import Watched, watched
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
@@ -338,7 +339,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     other = {**lock.Lock(folder).identity(), "pid": 1, "born": lock._born(1), "t": time.time()}
     (store / "readers").mkdir()
     (store / "readers" / "other.json").write_text(json.dumps(other))
-    assert [one["pid"] for one in readers.living(folder)] == [1]
+    assert [one["pid"] for one in readers_of(folder).living] == [1]
     found, kept = clean(folder, 0.0, dry=True)
     assert found == []
     assert "process 1 on" in kept[0].why
@@ -367,7 +368,7 @@ def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypa
     put("lock.json", 0)
     put("readers/a.json", 0)
     assert not lock.lives(run, late)
-    assert readers.dead(run) == ["readers/a.json"]
+    assert readers_of(run).dead == ["readers/a.json"]
     ended = threading.Event()
 
     def beat() -> None:
@@ -381,8 +382,8 @@ def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypa
     thread.start()
     try:
         assert lock.lives(run, late)
-        assert readers.dead(run) == []
-        assert [one["host"] for one in readers.living(run)] == ["elsewhere"], "its number is that of this process"
+        assert readers_of(run).dead == []
+        assert [one["host"] for one in readers_of(run).living] == ["elsewhere"], "its number is that of this process"
     finally:
         ended.set()
         thread.join()
@@ -405,7 +406,7 @@ def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
     scene.sabotage(seconds=0.5)
     process = scene.start(*SLOW, *SHARDS, run="other")
     store = Folder(str(scene.folder / "other" / "store"))
-    scene.wait(lambda: readers.living(store), process)
+    scene.wait(lambda: readers_of(store).living, process)
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert not (scene.folder / "other" / "store" / "readers").exists()

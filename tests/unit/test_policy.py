@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.policy import Policy
+from swsdist.pipeline.execution.policy import NEAREST, Policy
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
 
@@ -226,7 +226,7 @@ class FakeRay:
                 from swsdist.accounts.hardware import versions
                 from swsdist.pipeline.execution.actor import Ready
 
-                return Ready(f"node-{self.number}", self.number, "", "1", versions())
+                return Ready(f"node-{self.number}", self.number, "", "1", versions(), [])
 
             def work(self, one: Task) -> int:
                 outer.begun.append((self.number, one.fingerprint))
@@ -327,3 +327,43 @@ class _Journal:
 
     def write(self, *given: Any, **values: Any) -> None:
         del given, values
+
+
+def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
+    mine = policy(workers=2, in_flight=1)
+    mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
+    lies = {"a": 2, "c": 1, "d": 1}
+
+    def near(worker: int, one: Task) -> int:
+        at = lies.get(one.fingerprint)
+        return 1 if at is None else NEAREST if at == worker else 0
+
+    # d lies near worker 1, too, but is much smaller than what is at the head of the queue.
+    assert names(mine.hand_out(0.0, near=near)) == [(1, "c"), (2, "a")]
+    mine.done(2, task("a"), 1.0, 1.0)
+    assert names(mine.hand_out(1.0, near=near)) == [(2, "b")]  # nobody has it
+    mine.done(2, task("b"), 2.0, 1.0)
+    assert names(mine.hand_out(2.0, near=near)) == [(2, "d")]  # it lies elsewhere; nobody waits
+    assert mine.left == 2
+
+
+def test_what_a_worker_may_not_have_stays_for_others_however_near() -> None:
+    mine = policy(workers=2, in_flight=1)
+    mine.begin([task("a", 2), task("b", 2)])
+    given = mine.hand_out(0.0, may=lambda worker, one: (worker, one.fingerprint) != (1, "a"), near=lambda *_: NEAREST)
+    assert names(given) == [(1, "b"), (2, "a")]
+
+
+def test_only_the_head_of_the_queue_is_looked_through() -> None:
+    mine = policy(workers=1, in_flight=1)
+    mine.begin([task(f"t{k:04d}") for k in range(1000)])
+    looked: list[str] = []
+
+    def near(_: int, one: Task) -> int:
+        looked.append(one.fingerprint)
+        return 1
+
+    assert names(mine.hand_out(0.0, near=near)) == [(1, "t0000")]
+    assert len(looked) == 256
+    mine.done(1, task("t0000"), 1.0, 1.0)
+    assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"

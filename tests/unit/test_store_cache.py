@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import StoreError
+from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.store.cache import Cache
 
@@ -118,3 +118,30 @@ def test_what_a_killed_process_fetched_in_part_counts_and_goes(tmp_path: Path) -
     (place / "now.part").write_bytes(b"z" * 30)  # another process fetches it
     cache.at(remote, *second)
     assert {path.name for path in place.iterdir()} == {"now.part", f"{second[2]}.cached"}
+
+
+def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    cache = Cache(str(tmp_path / "c"), 100)
+    files = {name: (name.encode() * 40, hashlib.sha256(name.encode() * 40).hexdigest()) for name in ("a", "b", "c")}
+    for k, (name, (data, digest)) in enumerate(files.items()):
+        written = tmp_path / name
+        written.write_bytes(data)
+        cache.keep(remote, written, len(data), digest)
+        written.unlink()  # it was published
+        os.utime(tmp_path / f"c-{os.getuid()}/{digest}.cached", (k + 1, k + 1))
+    assert cache.held() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
+    assert _read(cache.at(remote, "c", 40, files["c"][1])) == files["c"][0]
+    assert remote.opened == []
+    local = tmp_path / "d"
+    local.write_bytes(b"d")
+    cache.keep(Folder(str(tmp_path)), local, 1, hashlib.sha256(b"d").hexdigest())
+    assert len(cache.held()) == 2, "what is written here need not be kept twice"
+
+
+def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_DISK", str(tmp_path))
+    assert Cache("$NODE_DISK/c", 1).root == tmp_path / f"c-{os.getuid()}"
+    monkeypatch.delenv("NODE_DISK")
+    with pytest.raises(UserError, match=r"executor.cache: \$NODE_DISK/c names a variable that is not set"):
+        Cache("$NODE_DISK/c", 1)

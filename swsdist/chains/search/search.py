@@ -111,6 +111,12 @@ class Search(Stage):
         """Query frames times document frames, from durations."""
         return inputs.own(SearchInputs).expected_cells()
 
+    def reads(self, task: Task) -> Iterator[tuple[str, int]]:
+        """The files of its shards, if these are few."""
+        for shard in task.payload.get("held", ()):
+            for file in shard["files"].values():
+                yield file["sha256"], file["size"]
+
     def warm(self, task: Task, context: Context) -> None:
         """Load what the method loads."""
         create(_settings(task, context)).warm()

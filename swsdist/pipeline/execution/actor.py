@@ -13,13 +13,16 @@ from swsdist.pipeline.task import Receipt, Task
 
 
 class Ready(NamedTuple):
-    """What an actor tells when it is ready: node by name, process, journal, node by Ray's number, versions."""
+    """What an actor tells when it is ready: node by name, process, journal, node by Ray's number, versions, what lies in its
+    node's cache (SHA-256 and bytes of files).
+    """
 
     host: str
     pid: int
     journal: str
     node: str
     versions: dict[str, str]
+    cached: list[tuple[str, int]]
 
 
 class Actor:
@@ -36,12 +39,13 @@ class Actor:
         """
         from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
+        from swsdist.store.cache import held
 
         self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads)
         node = node_number()
-        return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions())
+        return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), held())
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""

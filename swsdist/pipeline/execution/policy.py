@@ -3,7 +3,7 @@
 It knows neither processes nor clocks of its own, so an executor that runs tasks and a simulator that only counts their time
 follow the same one:
 
-- the largest task goes first: the last to end should be small;
+- the largest task goes first: the last to end should be small. Among some of much its size, a worker gets what lies near it;
 - so many tasks at most are handed to a worker at once, one to each worker before a second to any;
 - a task that met what may pass comes back to the queue after a pause;
 - of a worker that died, the oldest task in flight is suspected: it is tried again alone, on a worker with nothing else. The
@@ -27,6 +27,10 @@ from swsdist.pipeline.records.spool import Queue
 
 #: A task is late when it takes so many times what its work lets expect, and so many seconds at least.
 _TIMES, _LEAST = 2.0, 5.0
+#: What a task reads is on the worker's own node.
+NEAREST = 2
+#: Tasks at the head of the queue of which a worker gets the nearest, and their work, as a part of the first's at least.
+_AHEAD, _ALIKE = 256, 0.5
 #: Tasks that must have ended before anything is expected, and the last ones of which it is told.
 _KNOWN, _HEEDED = 3, 1000
 
@@ -183,7 +187,11 @@ class Policy(Generic[P]):
     # -- tasks ----------------------------------------------------------------------------------------------------
 
     def hand_out(
-        self, now: float, among: Container[int] | None = None, may: Callable[[int, P], bool] | None = None
+        self,
+        now: float,
+        among: Container[int] | None = None,
+        may: Callable[[int, P], bool] | None = None,
+        near: Callable[[int, P], int] | None = None,
     ) -> list[tuple[int, P]]:
         """The tasks that go out now, each with its worker, in this order.
 
@@ -191,6 +199,7 @@ class Policy(Generic[P]):
             now: s on any clock that does not go back.
             among: workers that may be given something; all by default.
             may: whether a worker may have a task; it may have any by default.
+            near: how near what a task reads is to a worker, 0 to `NEAREST`; nobody waits for what is near.
         """
         if self._later:
             self._queue.extend(task for at, task in self._later if at <= now)
@@ -211,7 +220,7 @@ class Policy(Generic[P]):
                 flying = self._flying[worker]
                 alone = len(flying) == 1 and flying[0].fingerprint in self._alone
                 if len(flying) == level and not alone:
-                    task = self._next(worker, may)
+                    task = self._next(worker, may, near)
                     if task is not None:
                         given.append((worker, self._give(worker, task, now)))
         return given
@@ -244,18 +253,26 @@ class Policy(Generic[P]):
             given.append((among[0], self._give(among[0], task, now)))
         return given
 
-    def _next(self, worker: int, may: Callable[[int, P], bool] | None) -> P | None:
-        """The first task of the queue that a worker may have."""
-        passed: list[P] = []
-        found = None
-        while found is None and self._queue:
+    def _next(
+        self, worker: int, may: Callable[[int, P], bool] | None, near: Callable[[int, P], int] | None
+    ) -> P | None:
+        """Of the first tasks of the queue that a worker may have the nearest to it; of those as near the first."""
+        looked: list[P] = []
+        best, nearness, least = -1, -1, 0.0
+        while self._queue and nearness < NEAREST and (best < 0 or len(looked) < _AHEAD):
             task = self._queue.popleft()
-            if may is None or may(worker, task):
-                found = task
-            else:
-                passed.append(task)
-        self._queue.extendleft(reversed(passed))
-        return found
+            looked.append(task)
+            if may is not None and not may(worker, task):
+                continue
+            if best >= 0 and task.work < least:
+                break
+            found = NEAREST if near is None else near(worker, task)
+            if found > nearness:
+                least = least if best >= 0 else _ALIKE * task.work
+                best, nearness = len(looked) - 1, found
+        given = looked.pop(best) if best >= 0 else None
+        self._queue.extendleft(reversed(looked))
+        return given
 
     def _give(self, worker: int, task: P, now: float) -> P:
         flying = self._flying[worker]

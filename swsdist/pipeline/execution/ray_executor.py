@@ -33,6 +33,7 @@ from swsdist.errors import StorageError, UserError
 from swsdist.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
+from swsdist.pipeline.execution.near import Held
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, in_a_line, working
 from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
@@ -80,6 +81,7 @@ class RayExecutor:
         self._starts = Starts()
         self._noted: set[str] = set()  # what was told of nodes
         self._avoided = Avoided()
+        self._held = Held(context)
         self._look_at = 0.0  # when to look at the nodes again
         self._bare_since: float | None = None  # no node with room for a worker
         self._instance: Instance | None = None
@@ -299,6 +301,7 @@ class RayExecutor:
                     self._came_up(slot, value, clock)
                     continue
                 slot.misses = 0
+                self._held.done(slot.node, task, value)
                 if self._policy.done(slot.number, task, time.monotonic(), value.cost.wall):
                     waiting -= 1
                     yield task, value
@@ -307,12 +310,14 @@ class RayExecutor:
         up = working(self._slots)
         slots = {slot.number: slot for slot in up}
         given = self._policy.hand_out(
-            time.monotonic(), slots, lambda number, task: self._avoided.may(task, slots[number], up)
+            time.monotonic(),
+            slots,
+            lambda number, task: self._avoided.may(task, slots[number], up),
+            (lambda number, task: self._held.near(slots[number].node, task)) if self._held else None,
         )
         for number, task in given:
             if task.fingerprint in self._policy.again:
-                host = slots[number].host
-                self._journal.write("again", stage=task.stage, fingerprint=task.fingerprint, host=host)
+                self._journal.write("again", stage=task.stage, fingerprint=task.fingerprint, host=slots[number].host)
             slots[number].flying.append((slots[number].handle.run.remote(task), task))
 
     def _tell(self, told: Parts) -> None:
@@ -327,6 +332,7 @@ class RayExecutor:
 
     def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
         slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
+        self._held.add(slot.node, value.cached)
         other = differing(value.versions, versions())
         if other:
             self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))

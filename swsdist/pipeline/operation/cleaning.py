@@ -14,14 +14,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swsdist.errors import LockedError, StoreError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import cancelling, readers
+from swsdist.pipeline.operation import cancelling
+from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.plan import NAME as PLAN
 from swsdist.pipeline.plan import Plan, load_plans
 from swsdist.store import manifest
@@ -82,13 +83,15 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
                 where=place.path(),
                 remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
             )
-    found += _left_behind(folder, hours)
     if plans:
+        found += _left_behind(folder, hours)
         found += _of_run(folder, plans, kept)
     for place in places:
-        if place != folder:
+        reading = readers_of(place)
+        if place != folder or not plans:
             found += _left_behind(place, hours)
-        found += _of_store(place, plans or _beside(place), hours, kept)
+        found += (Found(place, name, place.info(name).size, "of a reader that is gone") for name in reading.dead)
+        found += _of_store(place, plans or _beside(place), hours, reading.living, kept)
     if not dry:
         with lock.locked(folder) as mine:
             _remove(folder, [one for one in found if one.folder == folder], plans)
@@ -128,8 +131,6 @@ def _left_behind(folder: Folder, hours: float) -> Iterator[Found]:
     for name in (lock.NAME, cancelling.NAME):
         if folder.exists(name):  # no living process holds the folder
             yield Found(folder, name, folder.info(name).size, "of a process that is gone")
-    for name in readers.dead(folder):
-        yield Found(folder, name, folder.info(name).size, "of a reader that is gone")
 
 
 def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[Found]:
@@ -147,7 +148,9 @@ def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[F
                 yield Found(run, name, info.size, "no plan names it")
 
 
-def _of_store(store: Folder, plans: dict[str, Plan], hours: float, kept: list[Kept]) -> Iterator[Found]:
+def _of_store(
+    store: Folder, plans: dict[str, Plan], hours: float, reading: list[dict[str, Any]], kept: list[Kept]
+) -> Iterator[Found]:
     """Files of earlier states that nobody reads."""
     now = manifest.require(store)
     if now.of_queries:
@@ -164,7 +167,6 @@ def _of_store(store: Folder, plans: dict[str, Plan], hours: float, kept: list[Ke
         for name, info in store.listing().items()
         if name not in used and name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
     ]
-    reading = readers.living(store)
     if rest and reading:
         who = ", ".join(sorted({f"process {one['pid']} on {one['host']}" for one in reading}))
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))

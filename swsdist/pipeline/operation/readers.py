@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
@@ -44,26 +45,29 @@ class Reader:
                 place.rmdir()  # if it was the last
 
 
-def living(store: Folder) -> list[dict[str, Any]]:
-    """Who reads a store: `host` and `pid` of each; this process does not count."""
+class Readers(NamedTuple):
+    """Who reads a store, this process apart: `host` and `pid` of each that lives; and the files of those that are gone."""
+
+    living: list[dict[str, Any]]
+    dead: list[str]
+
+
+def readers_of(store: Folder) -> Readers:
+    """Who reads a store; those of other hosts that seem dead are watched, all at once."""
     me = process(Lock(store).identity())
-    return [reader for reader, lives_ in _look(store).values() if lives_ and reader and process(reader) != me]
+    names = sorted(store.listing(FOLDER))
+    with ThreadPoolExecutor(min(32, max(1, len(names)))) as pool:
+        seen = dict(zip(names, pool.map(lambda name: _look(store, name), names), strict=True))
+    living = [reader for reader in seen.values() if reader and process(reader) != me]
+    return Readers(living, [name for name, reader in seen.items() if reader is None])
 
 
-def dead(store: Folder) -> list[str]:
-    """Files of readers that are gone."""
-    return [name for name, (_, lives_) in _look(store).items() if not lives_]
-
-
-def _look(store: Folder) -> dict[str, tuple[dict[str, Any], bool]]:
-    """By the name of each file its reader (nothing where it is damaged), and whether that lives."""
-    found: dict[str, tuple[dict[str, Any], bool]] = {}
-    for name in store.listing(FOLDER):
-        try:
-            reader = json.loads(store.read_bytes(name))
-            found[name] = reader, lives(store, reader, name)
-        except FileNotFoundError:
-            continue
-        except (ValueError, KeyError, TypeError):
-            found[name] = {}, False
-    return found
+def _look(store: Folder, name: str) -> dict[str, Any] | None:
+    """A living reader by its file; nothing of it if it ended just now, None if it is dead or the file is damaged."""
+    try:
+        reader: dict[str, Any] = json.loads(store.read_bytes(name))
+        return reader if lives(store, reader, name) else None
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError):
+        return None

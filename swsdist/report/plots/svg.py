@@ -293,8 +293,6 @@ def _legend(x: float, y: float, rows: Sequence[tuple[str, str]]) -> Iterable[str
     """Rows of a symbol and a label, in a box whose upper right corner is (x, y)."""
     if not rows:
         return
-    if not rows:
-        return
     width = _legend_width(rows)
     x0 = x - width
     size = f'width="{width:.0f}" height="{19 * len(rows) + 8}"'

@@ -60,13 +60,14 @@ def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
         note = f"and {timeline.left_out} processes more"
         parts.append(_text(_LEFT - 7, bottom + 17, note, anchor="end", size=10))
     parts += _legend(width - 8, top, legend)
-    height = max(int(bottom) + 60, 14 + 19 * len(legend) + 20)
+    height, beside = int(bottom) + 60, 14 + 19 * len(legend) + 20
     memory = [(host, points) for host, points in timeline.memory.items() if any(begin <= t <= end for t, _ in points)]
     memory.sort(key=lambda one: -max(value for _, value in one[1]))
     if memory:
-        parts += _memory(memory, begin, end, unit, name, right, width, height)
-        height += _MEMORY + 60
-    return _svg(width, height, "Tasks by worker, and memory by node, over time", parts)
+        more, told = _memory(memory, begin, end, unit, name, right, height)
+        parts += [*more, *_legend(max(width - 8, right + _legend_width(told)), max(height, beside), told)]
+        height, beside = height + _MEMORY + 60, max(height, beside) + 19 * len(told) + 20
+    return _svg(width, max(height, beside), "Tasks by worker, and memory by node, over time", parts)
 
 
 def _memory(
@@ -76,9 +77,9 @@ def _memory(
     unit: float,
     name: str,
     right: int,
-    width: int,
     top: int,
-) -> list[str]:
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The plot, and its legend."""
     shown = memory[:_LINES_SHOWN]
     most = max(value for _, points in shown for _, value in points) / GB
     frame = _Frame(_LEFT, top, right, top + _MEMORY, 0.0, (end - begin) / unit, 0.0, max(most * 1.05, 1e-3))
@@ -98,9 +99,7 @@ def _memory(
         legend.append((f'<path {stroke} d="M0 0H22"/>', shortened(host, 24)))
     if len(memory) > len(shown):
         legend.append(("", f"{len(memory) - len(shown)} more, lower"))
-    room = _legend_width(legend)
-    parts += _legend(max(width - 8, right + room), top, legend)
-    return parts
+    return parts, legend
 
 
 def _style(number: int) -> str:

@@ -161,6 +161,15 @@ class OnCluster:
         marks = [mark.suffix[1:].split("@") for mark in self.order.parent.glob(f"{self.order.stem}.{stage}@*")]
         return {host for _, host, pid in marks if Path(f"/proc/{pid}").exists()}
 
+    def told(self, begins: str) -> float:
+        """When the driver first told something that begins so, by its clock."""
+        return min(
+            float(line["t"])
+            for lines in self.journals()
+            for line in lines
+            if line["event"] == "note" and line["message"].startswith(begins)
+        )
+
     def lost(self, host: Host) -> str | None:
         """Fingerprint of the task that the worker of a host had in hand when it died, as the driver's journal tells."""
         pids = {lines[0]["pid"] for lines in self.journals() if lines[0]["host"] == host.name}

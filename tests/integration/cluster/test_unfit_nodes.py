@@ -56,16 +56,16 @@ def test_a_full_disk_and_another_version_and_a_clock_that_is_behind(on_cluster: 
     on_cluster.note(
         "a node's disk is full (its TMPDIR)",
         "from the start",
-        took,
-        "the run had ended",
+        on_cluster.told(full.name) - began,
+        "two tasks had failed there, and that was told",
         "tasks that fail there go elsewhere; the node rests for a minute",
     )
     on_cluster.note(
         "a node has another numpy",
         "from the start",
-        took,
-        "the run had ended",
-        "it is not used, and that is told; the others go on",
+        on_cluster.told(old.name) - began,
+        "that was told",
+        "it is not used; the others go on",
     )
 
 
@@ -73,12 +73,19 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
     on_cluster: Any, small_corpus: Path, tmp_path: Path
 ) -> None:
     hosts = on_cluster.hosts
-    bad = hosts.workers[0]
+    bad, old, good = hosts.workers
     package = tmp_path / "broken" / "swsdist"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('not whole here')\n")
+    other = tmp_path / "other"
+    (other / "swsdist-0.0.9.dist-info").mkdir(parents=True)
+    (other / "swsdist-0.0.9.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: swsdist\nVersion: 0.0.9\n"
+    )
     bad.kill()
+    old.kill()
     try:
+        hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
         hosts.start_workers(bad, env={"PYTHONPATH": str(package.parent)})
         samples = int(soundfile.info(small_corpus / "audio" / "d003.flac").frames)
         on_cluster.sabotage(how="memory", samples=[samples])
@@ -87,8 +94,10 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
         took = time.time() - began
     finally:
         bad.kill()
+        old.kill()
     assert "a worker could not start" in said
-    assert bad.name not in on_cluster.hosts_of("index")
+    assert f"{old.name} is not used: it has swsdist 0.0.9 (here " in said
+    assert on_cluster.hosts_of("index") == {good.name}
     with on_cluster.run.open("rejected.parquet") as file:
         (row,) = pq.read_table(file).to_pylist()
     assert (row["kind"], row["reason"]) == ("task", "killed")
@@ -101,9 +110,16 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
     on_cluster.note(
         "a node cannot start a worker (swsdist is broken there)",
         "from the start",
-        took,
-        "the run had ended",
-        "that is told; the others go on",
+        on_cluster.told("a worker could not start") - began,
+        "that was told",
+        "the others go on",
+    )
+    on_cluster.note(
+        "a node has another version of swsdist",
+        "from the start",
+        on_cluster.told(old.name) - began,
+        "that was told",
+        "it is not used; the others go on",
     )
     on_cluster.note(
         "a task runs out of memory",

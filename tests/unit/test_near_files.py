@@ -1,0 +1,53 @@
+"""Where files lie, as far as the driver knows: what workers find, read and write, within what a cache may hold."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.execution.near import Held
+from swsdist.pipeline.execution.policy import NEAREST
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Task
+
+
+def held(most: int = 100) -> Held:
+    stage: Any = SimpleNamespace(reads=lambda task: task.payload["files"])
+    return Held(Context(Folder("run"), {"s": stage}, cache=("cache", most) if most else None))
+
+
+def task(*files: tuple[str, int], place: str = "") -> Task:
+    return Task("s", "x", "x", 1.0, {"files": files}, place=place)
+
+
+def done(*outputs: tuple[str, int]) -> Any:
+    return SimpleNamespace(outputs=[SimpleNamespace(sha256=name, size=size) for name, size in outputs])
+
+
+def test_near_elsewhere_or_for_anybody() -> None:
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    assert mine.near("n1", task(("a", 10))) == NEAREST
+    assert mine.near("n2", task(("a", 10))) == 0
+    assert mine.near("n2", task(("b", 10))) == 1
+    mine.done("n2", task(("a", 10)), done())
+    assert mine.near("n2", task(("a", 10))) == NEAREST, "it was read there"
+    mine.done("n3", task(place="s3://store"), done(("c", 10)))
+    assert mine.near("n3", task(("c", 10))) == NEAREST, "it was written there"
+    mine.done("n3", task(), done(("d", 10)))
+    assert mine.near("n1", task(("d", 10))) == 1, "what goes into the run folder is in no cache"
+
+
+def test_the_least_recently_used_is_forgotten() -> None:
+    mine = held(25)
+    mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
+    assert [mine.near("n", task((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
+
+
+def test_without_caches_nothing_is_known() -> None:
+    mine = held(0)
+    assert not mine
+    mine.add("n", [("a", 10)])
+    mine.done("n", task(("a", 10)), done())
+    assert mine.near("n", task(("a", 10))) == 1
