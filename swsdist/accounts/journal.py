@@ -38,6 +38,8 @@ _PUT_EVERY = 10.0
 _AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray", "close"})
 #: Bytes after which another object begins.
 _SEGMENT = 1 << 15
+#: Seconds after which Ray's own processes are weighed again: they hardly change, and it takes 10 ms.
+_WEIGH_EVERY = 5.0
 #: Bytes at the end of a journal that hold its last sample.
 _TAIL = 4096
 
@@ -228,6 +230,8 @@ class DriverJournal(Journal):
 
         self.others: set[int] = set()
         self._daemons = Started()
+        self._weights: dict[int, int] = {}  # bytes of each daemon
+        self._weigh_at = 0.0
         super().__init__(folder, "driver")
 
     def write(self, event: str, **values: object) -> None:
@@ -238,7 +242,10 @@ class DriverJournal(Journal):
 
     def memory(self) -> int:
         """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""
-        return pss_bytes() + sum(pss_bytes(pid) for pid in self._daemons.look() if pid not in self.others)
+        there = {pid for pid in self._daemons.look() if pid not in self.others}
+        if there != self._weights.keys() or time.monotonic() >= self._weigh_at:
+            self._weights, self._weigh_at = {pid: pss_bytes(pid) for pid in there}, time.monotonic() + _WEIGH_EVERY
+        return pss_bytes() + sum(self._weights.values())
 
     def _beside(self) -> dict[str, float | int]:
         spent = self._daemons.seconds(self.others) if self._started_ray else 0.0

@@ -14,13 +14,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import fingerprint, stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.types import STATISTICS
+
+#: Documents whose means and variances are in memory together.
+_DOCUMENTS = 1 << 14
 
 #: Whose statistics: `("collection", "")` or `("speaker", name)`.
 Scope = tuple[str, str]
@@ -56,42 +62,74 @@ def pinned(
 def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool) -> tuple[pa.Table, int]:
     """STATISTICS of a state, sorted by scope, and how many recordings of the collection's are gone."""
     ordered = documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
-    marks = [
-        _mark(*row) for row in zip(*(ordered[n].to_pylist() for n in ("doc_id", "channel", "sha256")), strict=True)
-    ]
-    there = set(marks)
+    marks = np.array(
+        [_mark(*row) for row in zip(*(ordered[n].to_pylist() for n in ("doc_id", "channel", "sha256")), strict=True)],
+        np.uint64,
+    )
+    there = set(marks.tolist())
     before = [row for row in frozen.to_pylist() if row["frozen"]] if frozen is not None else []
     stay = provisional or any(
         row["scope"] == "collection" and not there.isdisjoint(row["taken_from"]) for row in before
     )
     known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in before} if stay else {}
-    merged: dict[Scope, Statistics] = {}
-    taken: dict[Scope, list[int]] = {}
-    columns, place = ["speaker", "frames", "mean", "variance"], 0
-    for batch in ordered.select(columns).to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            one = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-            scopes: list[Scope] = [("collection", "")]
-            if row["speaker"]:
-                scopes.append(("speaker", row["speaker"]))
-            for scope in scopes:
-                if scope not in known:
-                    merged[scope] = merged.get(scope, Statistics.zero(dimension)) + one
-                    taken.setdefault(scope, []).append(marks[place])
-            place += 1
-    for scope, value in merged.items():
-        known[scope] = {
-            "scope": scope[0],
-            "name": scope[1],
-            "frames": value.frames,
-            "mean": value.mean.tolist(),
-            "variance": value.variance.tolist(),
-            "frozen": not provisional,
-            "taken_from": sorted(taken[scope]),
-        }
+    speakers = pc.fill_null(ordered["speaker"], "").combine_chunks().dictionary_encode()
+    names = speakers.dictionary.to_pylist()
+    whole = np.zeros(len(marks), np.int64)
+    for scopes, codes in (
+        ([("collection", "")], whole),
+        ([("speaker", name) for name in names], speakers.indices.to_numpy().astype(np.int64)),
+    ):
+        wanted = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
+        group = np.where(wanted[codes], codes, -1) if len(scopes) else whole
+        for k, value in _merged(ordered, group, len(scopes), dimension).items():
+            known[scopes[k]] = {
+                "scope": scopes[k][0],
+                "name": scopes[k][1],
+                "frames": value.frames,
+                "mean": value.mean.tolist(),
+                "variance": value.variance.tolist(),
+                "frozen": not provisional,
+                "taken_from": np.sort(marks[group == k]).tolist(),
+            }
     collection = known.get(("collection", ""))
     gone = len(set(collection["taken_from"]) - there) if collection is not None else 0
     return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
+
+
+def _merged(documents: pa.Table, group: NDArray[np.int64], groups: int, dimension: int) -> dict[int, Statistics]:
+    """Statistics of groups of documents, added in the order of these, as `Statistics` adds, to the last bit.
+
+    Args:
+        documents: DOCUMENTS.
+        group: int64 (documents,), below 0 for what is in none.
+        groups: how many there are.
+        dimension: of frames.
+
+    Returns:
+        By group, of those that have a document.
+    """
+    counts = [0] * groups
+    means, scatters = ([np.zeros(dimension) for _ in range(groups)] for _ in range(2))
+    place = 0
+    for batch in documents.select(["frames", "mean", "variance"]).to_batches(max_chunksize=_DOCUMENTS):
+        mean, variance = (batch[name].flatten().to_numpy().reshape(-1, dimension) for name in ("mean", "variance"))
+        frames = batch["frames"].to_numpy()
+        scatter = variance * frames[:, None]
+        some = group[place : place + len(frames)].tolist()
+        place += len(frames)
+        # In place: there may be a million documents, and objects would take three times as long.
+        for g, own, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
+            if g < 0 or not (count := counts[g] + own):
+                continue
+            difference = its_mean - means[g]
+            means[g] += difference * (own / count)
+            difference *= difference
+            difference *= counts[g] * own / count
+            scatters[g] += its_scatter
+            scatters[g] += difference
+            counts[g] = count
+    here = np.unique(group[group >= 0]).tolist()
+    return {k: Statistics(counts[k], means[k], scatters[k]) for k in here}
 
 
 def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.features.statistics import Statistics
+from swsdist.store.statistics import _mark, fitted
+from swsdist.types import DOCUMENTS
 
 PARTS = st.lists(st.integers(1, 50), min_size=1, max_size=6)
 
@@ -93,3 +96,43 @@ def test_what_prepare_is_given() -> None:
     assert [part.tolist() for part in one.offset_and_scale("mean-variance")] == [[2, 5], [1, 1]]
     two = Statistics.of(np.array([[1, 5], [5, 5]], np.float32))
     assert [part.tolist() for part in two.offset_and_scale("mean-variance")] == [[3, 5], [2, 1]]
+
+
+@settings(max_examples=50, deadline=None)
+@given(lengths=st.lists(st.integers(0, 30), min_size=1, max_size=8), seed=st.integers(0, 2**20), data=st.data())
+def test_a_store_adds_to_the_last_bit_as_statistics_do(lengths, seed, data) -> None:
+    """Of the collection and of each speaker, in the order of the documents' keys; some have no frames, or no speaker."""
+    speakers = data.draw(st.lists(st.sampled_from([None, "", "a", "b"]), min_size=len(lengths), max_size=len(lengths)))
+    parts = [Statistics.of(noise(seed + k, n)) if n else Statistics.zero(3) for k, n in enumerate(lengths)]
+    rows = [
+        {
+            "doc_id": f"d{k}",
+            "channel": 1,
+            "path": "",
+            "duration": 1.0,
+            "shard": "s",
+            "rows": 1,
+            "identity": "",
+            "frames": one.frames,
+            "mean": one.mean.tolist(),
+            "variance": one.variance.tolist(),
+            "sha256": str(k),
+            "speaker": speaker,
+            "speech": None,
+            "recording": None,
+            "start": None,
+        }
+        for k, (one, speaker) in enumerate(zip(parts, speakers, strict=True))
+    ]
+    found, _ = fitted(pa.Table.from_pylist(data.draw(st.permutations(rows)), DOCUMENTS), 3, None, False)
+    scopes = [("collection", "")] + [("speaker", name) for name in sorted(set(filter(None, speakers)))]
+    assert [(row["scope"], row["name"]) for row in found.to_pylist()] == scopes
+    for row, (_, name) in zip(found.to_pylist(), scopes, strict=True):
+        mine = [k for k, speaker in enumerate(speakers) if not name or speaker == name]
+        total = Statistics.zero(3)
+        for k in mine:
+            total = total + Statistics.from_variance(parts[k].frames, parts[k].mean, parts[k].variance)
+        assert row["frames"] == total.frames
+        assert np.array(row["mean"]).tobytes() == total.mean.tobytes()
+        assert np.array(row["variance"]).tobytes() == total.variance.tobytes()
+        assert row["taken_from"] == sorted(_mark(f"d{k}", 1, str(k)) for k in mine)

@@ -317,6 +317,8 @@ def _once(rejected: pa.Table) -> pa.Table:
 
 def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
     """Documents that no extractor rejects."""
+    if rejected.num_rows == 0:
+        return documents
     keys = keys_of(documents["doc_id"], documents["channel"])
     return documents.filter(pa.array(places_in(keys, keys_of(rejected["id"], rejected["part"])) < 0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -45,6 +46,7 @@ class Worker:
         context, task = self._context, task.whole()
         stage = context.stages[task.stage]
         self._warm_up(stage, task)
+        release_memory()
         reset_peak()
         started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
         self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
@@ -106,7 +108,18 @@ class Worker:
         before = sum(cpu_seconds())
         stage.warm(task, self._context)
         self._warm.add(stage.name)
+        # Modules and compiled code stay: no collection need look at them, and so it takes a millisecond.
+        gc.collect()
+        gc.freeze()
         self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
+
+
+def release_memory() -> None:
+    """Give back what the task before held: objects in cycles, and what the allocators keep of freed ones."""
+    import pyarrow as pa
+
+    gc.collect()
+    pa.default_memory_pool().release_unused()
 
 
 def limit_threads(threads: int) -> Any:
@@ -114,6 +127,9 @@ def limit_threads(threads: int) -> Any:
     import numba
     import pyarrow as pa
     from threadpoolctl import threadpool_limits
+
+    # The others keep what is freed, some 100 MB after a while.
+    pa.set_memory_pool(pa.system_memory_pool())
 
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     pa.set_cpu_count(threads)
