@@ -3,7 +3,8 @@
 Mboshi dev, 90 times over (TIMES), is indexed and searched with 120 queries by two Ray workers, as `swsdist run` does it.
 It is done twice: as it is, and with every recording cut into ten (PARTS), so that there are ten times the documents. CPU s are
 those of `nodes.parquet`: what is neither a task nor the start of a worker is planning, receipts, journals and Ray's own
-processes. The peak of a worker is the highest VmHWM of a task, which its receipt tells; PSS is sampled once a second.
+processes. Of a worker the highest PSS counts (sampled once a second); the peak of a task is its VmHWM, in which libraries that
+processes share count whole.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def _measured(corpus: Corpus, run: Path) -> list[Row]:
     course = remains(Folder(str(run)))
     receipts = {step.name: course.receipts(step.name) for step in course.chain.steps}
     cpu = {
-        name: float(np.sum(some["cpu_user"].to_numpy() + some["cpu_system"].to_numpy()))
+        name: float(np.sum(some.column("cpu_user").to_numpy() + some.column("cpu_system").to_numpy()))
         for name, some in receipts.items()
     }
     known = [some for name, some in receipts.items() if len(some) and not course.chain.step(name).stage.in_driver]
     nodes = pq.read_table(run / "nodes.parquet")
     nodes = nodes.filter(pc.is_null(nodes["stage"]))
     kinds = {kind: pc.sum(nodes[kind]).as_py() for kind in _KINDS}
-    walls = [(pc.min(some["started"]).as_py(), pc.max(some["finished"]).as_py()) for some in known]
+    walls = [(pc.min(some.column("started")).as_py(), pc.max(some.column("finished")).as_py()) for some in known]
     rows = [
         Row(f"{corpus.name}: documents", float(sum(1 for _ in corpus.documents.open("rb")) - 1), ""),
         Row(f"{corpus.name}: from the first task to the last", walls[-1][1] - walls[0][0], "s"),
@@ -69,10 +70,9 @@ def _measured(corpus: Corpus, run: Path) -> list[Row]:
         ),
         Row(f"{corpus.name}: CPU of reduce to that of search", cpu["reduce"] / cpu["search"], "ratio", at_most(0.10)),
         Row(
-            f"{corpus.name}: highest peak of a worker",
-            max(pc.max(some["peak_bytes"]).as_py() for some in known) / 1e6,
+            f"{corpus.name}: highest peak of a task",
+            max(pc.max(some.column("peak_bytes")).as_py() for some in known) / 1e6,
             "MB",
-            at_most(450),
         ),
     ]
     rows += [Row(f"{corpus.name}: CPU of {name}", spent, "s") for name, spent in cpu.items() if spent >= 0.5]
@@ -83,12 +83,15 @@ def _measured(corpus: Corpus, run: Path) -> list[Row]:
 
 
 def _memory(corpus: Corpus, run: Path) -> list[Row]:
-    """Highest PSS of a worker and of the driver."""
+    """Highest PSS of a worker, and of the driver with Ray's own processes."""
     peaks: dict[str, int] = {}
     for table in records(Folder(str(run))):
         role, pss = table["role"][0].as_py(), pc.max(table["pss"]).as_py()
         peaks[role] = max(peaks.get(role, 0), pss or 0)
-    return [Row(f"{corpus.name}: highest PSS of a {role}", most / 1e6, "MB") for role, most in peaks.items()]
+    return [
+        Row(f"{corpus.name}: highest PSS of a worker", peaks["worker"] / 1e6, "MB", at_most(450)),
+        Row(f"{corpus.name}: highest PSS of the driver, Ray's own processes included", peaks["driver"] / 1e6, "MB"),
+    ]
 
 
 if __name__ == "__main__":

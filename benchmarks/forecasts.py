@@ -4,44 +4,117 @@ Mboshi dev, several times over, is indexed and searched by one and by two worker
 runs with one worker the simulator foresees both; of each the median over the runs counts, from the first task to the last.
 Workers have a CPU each, so the machine needs two that nothing else uses: a run that others slow down says nothing of the
 simulator. The part of its CPUs that each run's tasks got is told beside it.
+
+The same is done on hosts of their own (network namespaces, which need root): one worker on one of three hosts, and three on
+all. The kernel gives each host half a CPU and no more, so that three are as fast as they should be on a machine of two cores.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
-from benchmarks.corpora import base
+from benchmarks.corpora import Corpus, base
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.bench.results import Plan, go
+from swsdist.bench.results import Plan, Results, go
+from swsdist.errors import UserError
+from swsdist.testing.cluster.hosts import Cluster, cluster
+from swsdist.testing.cluster.network import Host, run
 
 #: How far a forecast may be from what is measured.
 _WITHIN = 0.15
 _REPEATS = int(os.environ.get("REPEATS", "5"))
 _TIMES = int(os.environ.get("TIMES", "4"))
+#: Microseconds of CPU that a host gets in so many.
+_QUOTA, _PERIOD = 50_000, 100_000
 
 
 def measure(scratch: Path) -> list[Row]:
-    """Foreseen over measured, at one and at two workers."""
+    """Foreseen over measured, at one and at two workers, and on one and on three hosts."""
     corpus = base(scratch)
     config = corpus.config(scratch / "run", index={"shard_hours": 0.25}, executor={"kind": "ray", "cpus_per_worker": 1})
-    results = go(config, scratch / "bench", Plan([1, 2], [_TIMES], _REPEATS), say)
+    rows = _rows(go(config, scratch / "bench", Plan([1, 2], [_TIMES], _REPEATS), say), corpus, "worker(s)", 1)
+    try:
+        return rows + _on_hosts(corpus, scratch)
+    except (UserError, OSError) as error:
+        return [*rows, Row(f"three hosts: {str(error).splitlines()[0]}", None, "ratio", at_most(1 + _WITHIN))]
+
+
+def _rows(results: Results, corpus: Corpus, what: str, part: float) -> list[Row]:
+    """Of two numbers of workers, which have a part of a CPU each."""
     walls, foreseen, busy = results.values("wall_s"), results.forecasts(), results.values("busy")
     rows = []
     for key in sorted(walls):
         found, told = statistics.median(walls[key]), statistics.median(foreseen[key])
-        name = f"{corpus.name} x {key[1]}, {key[0]} worker(s)"
+        name = f"{corpus.name} x {key[1]}, {key[0]} {what}"
         rows += [
             Row(f"{name}: foreseen over measured", told / found, "ratio", at_most(1 + _WITHIN)),
             Row(f"{name}: the same", told / found, "ratio", at_least(1 - _WITHIN)),
+            Row(f"{name}: foreseen", told, "s"),
             Row(f"{name}: measured", found, "s"),
             Row(f"{name}: least and greatest run, ratio", max(walls[key]) / min(walls[key]), "ratio"),
-            Row(f"{name}: part of its CPUs that the tasks got", statistics.median(busy[key]), ""),
+            Row(f"{name}: part of its CPUs that the tasks got", statistics.median(busy[key]) / part, ""),
         ]
-    first, second = (statistics.median(walls[key]) for key in sorted(walls))
-    rows.append(Row(f"{corpus.name} x {_TIMES}: two workers against one", first / second, "ratio"))
-    return rows
+    (few, many), (first, second) = zip(*((key[0], statistics.median(walls[key])) for key in sorted(walls)), strict=True)
+    return [*rows, Row(f"{corpus.name} x {_TIMES}: {many} {what} against {few}", first / second, "ratio")]
+
+
+def _on_hosts(corpus: Corpus, scratch: Path) -> list[Row]:
+    """The same on one and on three hosts."""
+    with ExitStack() as stack:
+        limit = stack.enter_context(_Limits())
+        short = stack.enter_context(tempfile.TemporaryDirectory(prefix="x-", dir="/tmp", ignore_cleanup_errors=True))
+        made = stack.enter_context(cluster(3, Path(short)))
+        for host in made.workers:
+            limit.set(host)
+        executor = {"kind": "ray", "cpus_per_worker": 1, "address": made.address}
+        config = corpus.config(scratch / "hosts-run", index={"shard_hours": 0.25}, executor=executor)
+        runs: Callable[[Path], None] = partial(_on_head, made)
+        results = go(config, scratch / "hosts", Plan([1, 3], [max(1, _TIMES // 2)], _REPEATS), say, runs)
+    return _rows(results, corpus, "host(s) of half a CPU", _QUOTA / _PERIOD)
+
+
+def _on_head(made: Cluster, path: Path) -> None:
+    run(made.head, [sys.executable, "-m", "swsdist.cli.main", "run", str(path)], made.env, seconds=1800)
+
+
+class _Limits:
+    """Control groups (version 1 or 2) that limit the CPU of hosts; they are removed when the hosts have ended."""
+
+    def __init__(self) -> None:
+        self._places: list[Path] = []
+
+    def __enter__(self) -> _Limits:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for place in self._places:
+            for _ in range(50):  # processes that were killed go a little later
+                with suppress(OSError):
+                    place.rmdir()
+                    break
+                time.sleep(0.1)
+
+    def set(self, host: Host) -> None:
+        """Limit a host, and what its processes start from now on."""
+        old = Path("/sys/fs/cgroup/cpu")
+        place = (old if old.is_dir() else old.parent) / f"swsdist-{host.name}"
+        place.mkdir()
+        self._places.append(place)
+        if old.is_dir():
+            (place / "cpu.cfs_period_us").write_text(str(_PERIOD))
+            (place / "cpu.cfs_quota_us").write_text(str(_QUOTA))
+        else:
+            (place / "cpu.max").write_text(f"{_QUOTA} {_PERIOD}")
+        for pid in host.processes():
+            (place / "cgroup.procs").write_text(str(pid))
 
 
 if __name__ == "__main__":
