@@ -6,13 +6,15 @@ Workers have a CPU each, so the machine needs two that nothing else uses: a run 
 simulator. The part of its CPUs that each run's tasks got is told beside it.
 
 The same is done on hosts of their own (network namespaces, which need root): one worker on one of three hosts, and three on
-all. The kernel gives each host half a CPU and no more, so that three are as fast as they should be on a machine of two cores.
+all. The kernel gives each host half a CPU and no more, wherever it runs, so that three are as fast as they should be on a
+machine of two cores. They share the machine's disk, and what lies on it: transfers are no part of this.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -43,7 +45,7 @@ def measure(scratch: Path) -> list[Row]:
     rows = _rows(go(config, scratch / "bench", Plan([1, 2], [_TIMES], _REPEATS), say), corpus, "worker(s)", 1)
     try:
         return rows + _on_hosts(corpus, scratch)
-    except (UserError, OSError) as error:
+    except (UserError, OSError, subprocess.TimeoutExpired) as error:
         return [*rows, Row(f"three hosts: {str(error).splitlines()[0]}", None, "ratio", at_most(1 + _WITHIN))]
 
 
@@ -114,7 +116,8 @@ class _Limits:
         else:
             (place / "cpu.max").write_text(f"{_QUOTA} {_PERIOD}")
         for pid in host.processes():
-            (place / "cgroup.procs").write_text(str(pid))
+            with suppress(ProcessLookupError):  # it ended just now
+                (place / "cgroup.procs").write_text(str(pid))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ _PUT_EVERY = 10.0
 _AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray", "close"})
 #: Bytes after which another object begins.
 _SEGMENT = 1 << 15
-#: Seconds after which Ray's own processes are weighed again: they hardly change, and it takes 10 ms.
-_WEIGH_EVERY = 5.0
+#: Seconds after which Ray's own processes are weighed again, which takes 10 ms, and until which new ones grow.
+_WEIGH_EVERY, _SETTLED_AFTER = 5.0, 10.0
 #: Bytes at the end of a journal that hold its last sample.
 _TAIL = 4096
 
@@ -231,7 +231,7 @@ class DriverJournal(Journal):
         self.others: set[int] = set()
         self._daemons = Started()
         self._weights: dict[int, int] = {}  # bytes of each daemon
-        self._weigh_at = 0.0
+        self._changed = self._weighed = 0.0  # when there were others, and when they were weighed
         super().__init__(folder, "driver")
 
     def write(self, event: str, **values: object) -> None:
@@ -243,8 +243,11 @@ class DriverJournal(Journal):
     def memory(self) -> int:
         """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""
         there = {pid for pid in self._daemons.look() if pid not in self.others}
-        if there != self._weights.keys() or time.monotonic() >= self._weigh_at:
-            self._weights, self._weigh_at = {pid: pss_bytes(pid) for pid in there}, time.monotonic() + _WEIGH_EVERY
+        now = time.monotonic()
+        if there != self._weights.keys():
+            self._changed = now
+        if now - self._changed < _SETTLED_AFTER or now - self._weighed >= _WEIGH_EVERY:
+            self._weights, self._weighed = {pid: pss_bytes(pid) for pid in there}, now
         return pss_bytes() + sum(self._weights.values())
 
     def _beside(self) -> dict[str, float | int]:

@@ -285,7 +285,7 @@ def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
         return True
     if _lives_here(holder) is False:
         return False
-    return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # a file that is gone is of one that ended just now
+    return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # whose file is gone ended just now
 
 
 def _changes(folder: Folder, name: str, seen: bytes | None, seconds: float) -> bool | None:

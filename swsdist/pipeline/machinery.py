@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
@@ -159,7 +160,9 @@ class Machinery:
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:
-                self._serial = Serial(self._context, self.journal, settings)
+                # Beside Ray only what is small is done here; nodes have caches, and the driver may be no node.
+                context = self._context if settings.kind == "serial" else replace(self._context, cache=None)
+                self._serial = Serial(context, self.journal, settings)
             return self._serial.run(tasks, needs, told)
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor

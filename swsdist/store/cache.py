@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import time
@@ -24,6 +25,7 @@ from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
+_VARIABLE = re.compile(r"\$\{?(\w+)")
 _ENDING, _PART = ".cached", ".part"
 #: Seconds after which a part that nobody wrote to is of a process that was killed.
 _LEFT = 3600.0
@@ -41,14 +43,14 @@ class Cache:
     """
 
     def __init__(self, root: str, most: int) -> None:
-        place = os.path.expandvars(root)
-        if "$" in place:
+        missing = [name for name in _VARIABLE.findall(root) if not os.environ.get(name)]
+        if missing:
             raise UserError(
-                f"{place} names a variable that is not set on this node",
+                f"{root} names a variable that is not set on this node: {missing[0]}",
                 where="executor.cache",
                 remedy="set it where Ray is started on the node, or name a folder",
             )
-        self.root = Path(f"{place}-{os.getuid()}")
+        self.root = Path(f"{os.path.expandvars(root)}-{os.getuid()}")
         self.most = most
         self._checked: set[str] = set()
 
@@ -78,11 +80,14 @@ class Cache:
             return
         target = self.root / f"{sha256}{_ENDING}"
         with suppress(OSError):  # the disk is full, or may not be written to; what is not kept is fetched
+            if target.exists():
+                os.utime(target)  # whoever reads it checks it
+                return
             self._make_room(size)
             try:
                 os.link(file, target)
             except FileExistsError:
-                return  # whoever reads it checks it
+                return
             except OSError:  # it is on another file system
                 part = self.root / f"{uuid.uuid4().hex}{_PART}"
                 try:

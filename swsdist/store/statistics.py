@@ -81,7 +81,8 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
     ):
         wanted = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
         group = np.where(wanted[codes], codes, -1) if len(scopes) else whole
-        for k, value in _merged(ordered, group, len(scopes), dimension).items():
+        of = _by_group(group)
+        for k, value in _merged(ordered, group, dimension).items():
             known[scopes[k]] = {
                 "scope": scopes[k][0],
                 "name": scopes[k][1],
@@ -89,27 +90,35 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
                 "mean": value.mean.tolist(),
                 "variance": value.variance.tolist(),
                 "frozen": not provisional,
-                "taken_from": np.sort(marks[group == k]).tolist(),
+                "taken_from": np.sort(marks[of[k]]).tolist(),
             }
     collection = known.get(("collection", ""))
     gone = len(set(collection["taken_from"]) - there) if collection is not None else 0
     return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
 
 
-def _merged(documents: pa.Table, group: NDArray[np.int64], groups: int, dimension: int) -> dict[int, Statistics]:
+def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Places of each group's documents; of those below 0 none."""
+    order = np.argsort(group, kind="stable")
+    numbers, first = np.unique(group[order], return_index=True)
+    found = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
+    return {number: places for number, places in found if number >= 0}
+
+
+def _merged(documents: pa.Table, group: NDArray[np.int64], dimension: int) -> dict[int, Statistics]:
     """Statistics of groups of documents, added in the order of these, as `Statistics` adds, to the last bit.
 
     Args:
         documents: DOCUMENTS.
         group: int64 (documents,), below 0 for what is in none.
-        groups: how many there are.
         dimension: of frames.
 
     Returns:
         By group, of those that have a document.
     """
-    counts = [0] * groups
-    means, scatters = ([np.zeros(dimension) for _ in range(groups)] for _ in range(2))
+    counts: dict[int, int] = {}
+    means: dict[int, NDArray[np.float64]] = {}
+    scatters: dict[int, NDArray[np.float64]] = {}
     place = 0
     for batch in documents.select(["frames", "mean", "variance"]).to_batches(max_chunksize=_DOCUMENTS):
         mean, variance = (batch[name].flatten().to_numpy().reshape(-1, dimension) for name in ("mean", "variance"))
@@ -119,7 +128,11 @@ def _merged(documents: pa.Table, group: NDArray[np.int64], groups: int, dimensio
         place += len(frames)
         # In place: there may be a million documents, and objects would take three times as long.
         for g, own, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
-            if g < 0 or not (count := counts[g] + own):
+            if g < 0:
+                continue
+            if g not in counts:
+                counts[g], means[g], scatters[g] = 0, np.zeros(dimension), np.zeros(dimension)
+            if not (count := counts[g] + own):
                 continue
             difference = its_mean - means[g]
             means[g] += difference * (own / count)
@@ -128,8 +141,7 @@ def _merged(documents: pa.Table, group: NDArray[np.int64], groups: int, dimensio
             scatters[g] += its_scatter
             scatters[g] += difference
             counts[g] = count
-    here = np.unique(group[group >= 0]).tolist()
-    return {k: Statistics(counts[k], means[k], scatters[k]) for k in here}
+    return {k: Statistics(count, means[k], scatters[k]) for k, count in counts.items()}
 
 
 def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:

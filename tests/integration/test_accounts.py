@@ -13,7 +13,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.accounts.journal import _said, cpu_seconds
+from swsdist.accounts.journal import _said, cpu_seconds, pss_bytes
 
 
 def test_serial_accounts(scene: Any) -> None:
@@ -102,27 +102,33 @@ def _cpu_of_cgroup(place: Path) -> float:
     return int((place / "cpu.stat").read_text().split("usage_usec", 1)[1].split()[0]) / 1e6
 
 
-def _cpu_of_tree(scene: Any, *sets: str) -> float:
-    """CPU seconds of a driver and all that it starts, as the kernel counts them; by samples without control groups."""
+def _cpu_and_memory_of_tree(scene: Any, *sets: str) -> tuple[float, int]:
+    """CPU seconds of a driver and all that it starts, as the kernel counts them; by samples without control groups.
+
+    And the highest sum of their memory (PSS, bytes), by samples.
+    """
     group = _cgroup()
     process = scene.start(*sets)
     if group is not None:
         (group / "cgroup.procs").write_text(str(process.pid))
     seen: dict[int, float] = {}
+    most = 0
     while process.poll() is None:
         with suppress(psutil.Error):
-            for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+            tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+            most = max(most, sum(pss_bytes(one.pid) for one in tree))
+            for one in tree:
                 with suppress(psutil.Error):
                     times = one.cpu_times()
                     seen[one.pid] = max(seen.get(one.pid, 0.0), times.user + times.system)
-        time.sleep(0.05)
+        time.sleep(0.2)
     assert process.returncode == 0, process.communicate()
     if group is None:
-        return sum(seen.values())
+        return sum(seen.values()), most
     spent = _cpu_of_cgroup(group)
     with suppress(OSError):  # Ray's last processes may go a little later
         group.rmdir()
-    return spent
+    return spent, most
 
 
 def _check_balance(scene: Any, counted: float) -> None:
@@ -142,7 +148,11 @@ def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any, monkeypatch: p
 
 
 @pytest.mark.ray
-def test_cpu_seconds_on_ray_add_up_to_what_the_kernel_counts(scene: Any) -> None:
+def test_cpu_and_memory_on_ray_are_what_the_kernel_counts(scene: Any) -> None:
     scene.sabotage(seconds=1.0)
     sets = ("executor.kind=ray", "executor.workers=2", "index.shards=8", "features.name=saboteur")
-    _check_balance(scene, _cpu_of_tree(scene, *sets))
+    cpu, memory = _cpu_and_memory_of_tree(scene, *sets)
+    _check_balance(scene, cpu)
+    (node,) = (row for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist() if row["stage"] is None)
+    print("RATIO", node["peak_bytes"] / memory)
+    assert node["peak_bytes"] == pytest.approx(memory, rel=0.05)

@@ -39,6 +39,17 @@ def test_near_elsewhere_or_for_anybody() -> None:
     assert mine.near("n1", task(("d", 10))) == 1, "what goes into the run folder is in no cache"
 
 
+def test_most_of_the_bytes_count_and_a_node_takes_its_files_along() -> None:
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    mine.add("n2", [("b", 60)])
+    two = task(("a", 10), ("b", 60))
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [0, NEAREST, 0]
+    mine.gone("n2")
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
+    mine.gone("n4")
+
+
 def test_the_least_recently_used_is_forgotten() -> None:
     mine = held(25)
     mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])

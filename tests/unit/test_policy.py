@@ -331,7 +331,7 @@ class _Journal:
 
 def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
     mine = policy(workers=2, in_flight=1)
-    mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
+    mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 7.9)])
     lies = {"a": 2, "c": 1, "d": 1}
 
     def near(worker: int, one: Task) -> int:
@@ -367,3 +367,14 @@ def test_only_the_head_of_the_queue_is_looked_through() -> None:
     assert len(looked) == 256
     mine.done(1, task("t0000"), 1.0, 1.0)
     assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"
+
+
+def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
+    """It had no cache to tell of: its node is told not to be used, and is not taken for broken."""
+    from swsdist.accounts.hardware import versions
+    from swsdist.pipeline.execution.actor import Ready
+    from swsdist.pipeline.execution.nodes import differing
+
+    older = Ready("node", 1, "", "1", {"swsdist": "0.0.9"})
+    assert differing(older.versions, versions())
+    assert list(older.cached) == []

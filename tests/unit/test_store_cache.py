@@ -133,6 +133,10 @@ def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tm
     assert cache.held() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
     assert _read(cache.at(remote, "c", 40, files["c"][1])) == files["c"][0]
     assert remote.opened == []
+    again = tmp_path / "c"
+    again.write_bytes(files["c"][0])
+    cache.keep(remote, again, 40, files["c"][1])
+    assert len(cache.held()) == 2, "nothing goes for what is there"
     local = tmp_path / "d"
     local.write_bytes(b"d")
     cache.keep(Folder(str(tmp_path)), local, 1, hashlib.sha256(b"d").hexdigest())
@@ -143,5 +147,10 @@ def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("NODE_DISK", str(tmp_path))
     assert Cache("$NODE_DISK/c", 1).root == tmp_path / f"c-{os.getuid()}"
     monkeypatch.delenv("NODE_DISK")
-    with pytest.raises(UserError, match=r"executor.cache: \$NODE_DISK/c names a variable that is not set"):
-        Cache("$NODE_DISK/c", 1)
+    for value in (None, ""):
+        if value is not None:
+            monkeypatch.setenv("NODE_DISK", value)
+        with pytest.raises(
+            UserError, match=r"executor.cache: \$NODE_DISK/c names a variable that is not set .*: NODE_DISK"
+        ):
+            Cache("$NODE_DISK/c", 1)

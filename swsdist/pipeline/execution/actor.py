@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from swsdist.accounts.hardware import versions
@@ -22,7 +23,9 @@ class Ready(NamedTuple):
     journal: str
     node: str
     versions: dict[str, str]
-    cached: list[tuple[str, int]]
+    cached: Sequence[
+        tuple[str, int]
+    ] = ()  # of an older swsdist, whose node is told not to be used, not to have crashed
 
 
 class Actor:
@@ -43,7 +46,7 @@ class Actor:
 
         self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
-        self._worker = Worker(self._context, self._journal, self._threads)
+        self._worker = Worker(self._context, self._journal, self._threads, alone=True)
         node = node_number()
         return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), held())
 

@@ -1,8 +1,7 @@
 """Which files of stores lie in which node's cache, as far as the driver knows, so that tasks go where they lie.
 
 A worker tells what is in its node's cache when it starts. What its tasks read and wrote since is added, and the least recently
-used is forgotten where a cache would be full. That is a guess, for other runs use the cache, too, and nodes leave: a wrong one
-costs a fetch.
+used is forgotten where a cache would be full. That is a guess, for other runs use the cache, too: a wrong one costs a fetch.
 """
 
 from __future__ import annotations
@@ -49,6 +48,12 @@ class Held:
                 self._bytes[node] -= its
                 self._holders[oldest] -= 1
 
+    def gone(self, node: str) -> None:
+        """A node left, with its disk."""
+        self._bytes.pop(node, None)
+        for name in self._nodes.pop(node, ()):
+            self._holders[name] -= 1
+
     def done(self, node: str, task: Task, receipt: Receipt) -> None:
         """A task was done on a node: what it read is there, and what it wrote to a store."""
         if self:
@@ -56,10 +61,14 @@ class Held:
             self.add(node, [(part.sha256, part.size) for part in receipt.outputs if task.place])
 
     def near(self, node: str, task: Task) -> int:
-        """`NEAREST` if a node holds a file that a task reads; 1 if it is for anybody to fetch; 0 if other nodes hold one."""
-        held, elsewhere = self._nodes.get(node, OrderedDict()), False
-        for name, _ in self._stages[task.stage].reads(task):
+        """`NEAREST` if a node holds most of what a task reads; 1 if it is for anybody to fetch; 0 if other nodes hold some."""
+        held, here, whole, elsewhere = self._nodes.get(node, OrderedDict()), 0, 0, False
+        for name, size in self._stages[task.stage].reads(task):
+            whole += size
             if name in held:
-                return NEAREST
-            elsewhere = elsewhere or self._holders[name] > 0
+                here += size
+            else:
+                elsewhere = elsewhere or self._holders[name] > 0
+        if here and 2 * here >= whole:
+            return NEAREST
         return 0 if elsewhere else 1

@@ -100,9 +100,8 @@ class RayExecutor:
 
     def _ask(self, workers: int) -> None:
         """Where a cluster may grow, let it have room for as many workers as the config wants."""
-        settings = self._settings
-        if self._instance is not None and self._instance.guard is None and settings.workers is not None:
-            ask_for(workers, settings.cpus_per_worker, settings.memory_per_worker_gb)
+        if self._instance is not None and self._instance.guard is None and self._settings.workers is not None:
+            ask_for(workers, self._settings.cpus_per_worker, self._settings.memory_per_worker_gb)
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int, mixed: bool) -> None:
         """As many actors as are wanted and fit, no more than tasks.
@@ -405,7 +404,8 @@ class RayExecutor:
         if isinstance(error, ActorUnschedulableError):
             raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
         taken = bool(getattr(error, "preempted", False))  # its node was drained: no task's fault
-        gone = taken or (bool(slot.node) and slot.node not in alive_nodes())
+        if gone := taken or (bool(slot.node) and slot.node not in alive_nodes()):
+            self._held.gone(slot.node)
         if slot.up:
             self._look_at = 0.0
         else:  # its process died before it was ready: where it was is not known

@@ -28,17 +28,21 @@ class Worker:
         context: config and folders.
         journal: of this process.
         threads: that numeric libraries may use.
+        alone: nothing else is done in this process: it may give memory back as it sees fit.
 
     Attributes:
         told: is told of parts of the present task, a few times a second at most; None: nobody is.
     """
 
-    def __init__(self, context: Context, journal: Journal, threads: int) -> None:
+    def __init__(self, context: Context, journal: Journal, threads: int, alone: bool = False) -> None:
         self._context = context
+        self._alone = alone
         self._journal = journal
         self.told: Parts | None = None
         self._warm: set[str] = set()
         limit_threads(threads)
+        if alone:
+            use_system_memory()
         use(None if context.cache is None else Cache(*context.cache))
 
     def run(self, task: Task) -> Receipt:
@@ -46,7 +50,8 @@ class Worker:
         context, task = self._context, task.whole()
         stage = context.stages[task.stage]
         self._warm_up(stage, task)
-        release_memory()
+        if self._alone:
+            release_memory()
         reset_peak()
         started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
         self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
@@ -108,10 +113,18 @@ class Worker:
         before = sum(cpu_seconds())
         stage.warm(task, self._context)
         self._warm.add(stage.name)
-        # Modules and compiled code stay: no collection need look at them, and so it takes a millisecond.
-        gc.collect()
-        gc.freeze()
+        if self._alone:
+            # Modules and compiled code stay: no collection need look at them, and so it takes a millisecond.
+            gc.collect()
+            gc.freeze()
         self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
+
+
+def use_system_memory() -> None:
+    """Let Arrow allocate by the C library: its own allocators keep what is freed, some 100 MB after a while."""
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def release_memory() -> None:
@@ -127,9 +140,6 @@ def limit_threads(threads: int) -> Any:
     import numba
     import pyarrow as pa
     from threadpoolctl import threadpool_limits
-
-    # The others keep what is freed, some 100 MB after a while.
-    pa.set_memory_pool(pa.system_memory_pool())
 
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     pa.set_cpu_count(threads)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from swsdist.errors import LockedError, StoreError
@@ -90,7 +91,9 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
         reading = readers_of(place)
         if place != folder or not plans:
             found += _left_behind(place, hours)
-        found += (Found(place, name, place.info(name).size, "of a reader that is gone") for name in reading.dead)
+        for name in reading.dead:
+            with suppress(FileNotFoundError):  # it ended just now
+                found.append(Found(place, name, place.info(name).size, "of a reader that is gone"))
         found += _of_store(place, plans or _beside(place), hours, reading.living, kept)
     if not dry:
         with lock.locked(folder) as mine:

@@ -63,7 +63,7 @@ def readers_of(store: Folder) -> Readers:
 
 
 def _look(store: Folder, name: str) -> dict[str, Any] | None:
-    """A living reader by its file; nothing of it if it ended just now, None if it is dead or the file is damaged."""
+    """A living reader by its file; nothing of it if that is gone, None if it is dead, or ended while it was watched."""
     try:
         reader: dict[str, Any] = json.loads(store.read_bytes(name))
         return reader if lives(store, reader, name) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,19 @@ from swsdist.store import manifest
 
 pytestmark = pytest.mark.cluster
 
-CACHE = ("executor.cache_gb=1", "executor.cache=$$TMPDIR/cache")
+CACHE = ("executor.cache_gb=1", "executor.cache=$$NODE_DISK/cache")
+
+
+@pytest.fixture(autouse=True)
+def _disks(on_cluster: Any) -> Iterator[None]:
+    """Workers have a variable that names a disk of their own, which the driver's host has not."""
+    hosts = on_cluster.hosts
+    for host in hosts.workers:
+        host.kill()
+        hosts.start_workers(host, env={"NODE_DISK": f"{host.folder}/tmp"})
+    yield
+    for host in hosts.workers:
+        host.kill()
 
 
 def copies(on_cluster: Any) -> list[int]:
