@@ -147,7 +147,7 @@ def _places(
     places, total = spans.take(here), total[here]
     query = [names.known[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
-    where = [names.strings(places.document), places.channel.astype(np.int32)]
+    where = [names.document_strings(places.document), places.channel.astype(np.int32)]
     means = pa.table([query, *where, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
     return places._replace(score=total / scale), means
 

@@ -50,8 +50,8 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
         placed = placed.set_column(DETECTIONS.get_field_index(name), DETECTIONS.field(name), values)
     codes, none = Names(), np.zeros(len(at), np.int64)
     spans = Spans(
-        query=codes.codes(placed["query_id"]),
-        document=codes.codes(placed["doc_id"]),
+        query=codes.queries(placed["query_id"]),
+        document=codes.documents(placed["doc_id"]),
         channel=placed["channel"].to_numpy().astype(np.int64),
         example=placed["example"].fill_null(0).to_numpy().astype(np.int64),
         first=np.rint(start * _FINE).astype(np.int64),

@@ -6,13 +6,13 @@ query, score descending, doc_id, channel, first, last, example.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.times import frames_to_seconds
@@ -25,36 +25,84 @@ _PIECE = 1 << 20
 
 
 class Names:
-    """The ids that have occurred, and their codes."""
+    """The ids that have occurred, and their codes.
+
+    A query has one code. A document has one in each file of candidates, since no two of one query are compared across files; so
+    only the names of what is kept need be held (`kept`), however many documents there are.
+    """
 
     def __init__(self) -> None:
-        self.known: list[str] = []
-        self._code: defaultdict[str, int] = defaultdict()
-        self._code.default_factory = self._code.__len__
+        self.known: list[str] = []  # of queries
+        self._code: dict[str, int] = {}
+        self._documents: list[pa.Array] = []
+        self._count = 0
 
-    def codes(self, column: pa.ChunkedArray) -> Ints:
+    def queries(self, column: pa.ChunkedArray) -> Ints:
         """The code of each row of a column of strings (or of codes of strings); new names get new codes."""
         parts = [np.empty(0, np.int64)]
         for chunk in column.chunks:
             made = chunk.dictionary_encode()
-            here = [self._code[name] for name in made.dictionary.to_pylist()]
-            parts.append(np.array(here, np.int64)[made.indices.to_numpy()])
-        new = len(self._code) - len(self.known)
-        self.known += [*islice(reversed(self._code), new)][::-1]
+            names = made.dictionary.to_pylist()
+            for name in names:
+                if name not in self._code:
+                    self._code[name] = len(self.known)
+                    self.known.append(name)
+            parts.append(np.array([self._code[name] for name in names], np.int64)[made.indices.to_numpy()])
         return np.concatenate(parts)
 
-    def ranks(self, codes: Ints) -> Ints:
-        """The place of each one's name among the sorted names of all of them."""
-        used, place = np.unique(codes, return_inverse=True)
-        order = sorted(range(len(used)), key=[self.known[code] for code in used.tolist()].__getitem__)
-        rank = np.empty(len(used), np.int64)
-        rank[order] = np.arange(len(used))
-        return rank[place]
+    def documents(self, column: pa.ChunkedArray) -> Ints:
+        """The same of documents; those of another call have other codes."""
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        if not len(coded):
+            return np.empty(0, np.int64)
+        chunks = coded.unify_dictionaries().chunks
+        indices = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+        used, place = np.unique(indices, return_inverse=True)
+        codes = self._count + place.astype(np.int64)
+        self._documents.append(chunks[0].dictionary.take(pa.array(used)))
+        self._count += len(used)
+        return codes
 
-    def strings(self, codes: Ints) -> pa.Array:
-        """The names of some codes."""
+    def kept(self, documents: Ints) -> Ints:
+        """The codes that documents have from now on; all others are forgotten."""
+        used, place = np.unique(documents, return_inverse=True)
+        self._documents, self._count = [self._names(used)], len(used)
+        return place.astype(np.int64)
+
+    def _names(self, documents: Ints) -> pa.Array:
+        found = pa.chunked_array(self._documents, pa.string()).take(pa.array(documents)).combine_chunks()
+        return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+    def query_ranks(self, codes: Ints) -> Ints:
+        """The place of each query's name among the sorted names of all of them."""
+        used, place = np.unique(codes, return_inverse=True)
+        return _ranks(pa.array([self.known[code] for code in used.tolist()], pa.string()))[place]
+
+    def document_ranks(self, codes: Ints) -> Ints:
+        """The same of documents."""
+        used, place = np.unique(codes, return_inverse=True)
+        return _ranks(self._names(used))[place]
+
+    def query_strings(self, codes: Ints) -> pa.Array:
+        """The names of queries by their codes."""
         used, place = np.unique(codes, return_inverse=True)
         return pa.array([self.known[code] for code in used.tolist()], pa.string()).take(pa.array(place))
+
+    def document_strings(self, codes: Ints) -> pa.Array:
+        """The names of documents by their codes."""
+        used, place = np.unique(codes, return_inverse=True)
+        return self._names(used).take(pa.array(place))
+
+
+def _ranks(names: pa.Array) -> Ints:
+    """The place of each name among all, sorted by code points (as UTF-8 is by bytes); equal ones have one."""
+    order = pc.array_sort_indices(names)
+    ordered = names.take(order)
+    ranks = np.empty(len(names), np.int64)
+    ranks[order.to_numpy()] = np.cumsum(np.append(0, pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(False)))[
+        : len(names)
+    ]
+    return ranks
 
 
 class Spans(NamedTuple):
@@ -94,14 +142,14 @@ Wanted = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
 
 def spans_of(candidates: pa.Table, names: Names, wanted: Wanted | None = None) -> Spans:
     """CANDIDATES as numbers, all or those that are wanted; the score is ``-cost / scale``, one float64 division."""
-    query = names.codes(candidates["query_id"])
+    query = names.queries(candidates["query_id"])
     cost, scale = (candidates[name].to_numpy() for name in ("cost", "scale"))
     score = -cost.astype(np.float64) / scale
     rows = np.arange(len(score)) if wanted is None else np.flatnonzero(wanted(query, score))
     few = len(rows) < len(score)
     left = candidates.take(pa.array(rows)) if few else candidates
     whole = {name: left[name].to_numpy().astype(np.int64) for name in ("channel", "example", "first", "last")}
-    document = names.codes(left["doc_id"])
+    document = names.documents(left["doc_id"])
     if few:
         query, cost, scale, score = query[rows], cost[rows], scale[rows], score[rows]
     return Spans(query, document, cost=cost, scale=scale, score=score, **whole)
@@ -113,17 +161,27 @@ def joined(parts: Sequence[Spans]) -> Spans:
 
 
 def in_order(spans: Spans, names: Names) -> Spans:
-    """In total order."""
-    query = names.ranks(spans.query)
-    order = np.lexsort((-spans.score, query))
-    equal = (query[order][1:] == query[order][:-1]) & (spans.score[order][1:] == spans.score[order][:-1])
+    """In total order; a query after the other, so that what sorting takes is that of one query."""
+    query = names.query_ranks(spans.query)
+    order = np.argsort(query, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(query[order]) > 0)) if len(order) else np.empty(0, np.int64)
+    for first, last in pairwise([*starts.tolist(), len(order)]):
+        order[first:last] = _best_first(spans, order[first:last], names)
+    return spans.take(order)
+
+
+def _best_first(spans: Spans, rows: Ints, names: Names) -> Ints:
+    """The rows of one query in total order."""
+    rows = rows[np.argsort(-spans.score[rows], kind="stable")]
+    score = spans.score[rows]
+    equal = score[1:] == score[:-1]
     places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
     if len(places):
-        # Equal scores are few, and the other keys are dear.
-        tied = spans.take(order[places])
-        keys = (tied.example, tied.last, tied.first, tied.channel, names.ranks(tied.document))
-        order[places] = order[places][np.lexsort((*keys, -tied.score, query[order[places]]))]
-    return spans.take(order)
+        # The other keys are dear.
+        tied = rows[places]
+        keys = [column[tied] for column in (spans.example, spans.last, spans.first, spans.channel)]
+        rows[places] = tied[np.lexsort((*keys, names.document_ranks(spans.document[tied]), -score[places]))]
+    return rows
 
 
 def n_best(ordered: Spans, nbest: int) -> Spans:
@@ -132,7 +190,7 @@ def n_best(ordered: Spans, nbest: int) -> Spans:
         return ordered
     starts = np.flatnonzero(np.append(True, ordered.query[1:] != ordered.query[:-1]))
     rank = np.arange(ordered.rows) - np.repeat(starts, np.diff(np.append(starts, ordered.rows)))
-    return ordered.take(rank < nbest)
+    return ordered if rank.max() < nbest else ordered.take(rank < nbest)
 
 
 class Best:
@@ -171,7 +229,7 @@ class Best:
 
     def _cut(self) -> None:
         """Drop what is surely not among the best: below a query's Nth best score. What equals it may be one."""
-        kept = joined(self._kept)
+        kept, self._kept = joined(self._kept), []
         order = np.argsort(kept.query, kind="stable")
         query, score = kept.query[order], kept.score[order]
         starts = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
@@ -183,13 +241,17 @@ class Best:
         kept = self._hopeful(kept)
         if kept.rows > 2 * self._nbest * len(starts):  # very many are equal
             kept = n_best(in_order(kept, self._names), self._nbest)
-        self._kept, self._new = [kept], 0
+        self._kept, self._new = [kept._replace(document=self._names.kept(kept.document))], 0
 
     def table(self, tick: float, system: str) -> pa.Table:
         """DETECTIONS in total order; see `detections`."""
         if not self._kept:
             return DETECTIONS.empty_table()
-        kept = n_best(in_order(self._hopeful(joined(self._kept)), self._names), self._nbest)
+        # Nothing is held twice: these are the largest arrays of a reduce.
+        kept, self._kept = joined(self._kept), []
+        kept = self._hopeful(kept)
+        kept = in_order(kept, self._names)
+        kept = n_best(kept, self._nbest)
         batches = detections(kept, self._names, tick, system)
         return pa.Table.from_batches(batches, DETECTIONS)
 
@@ -204,10 +266,10 @@ def detections(spans: Spans, names: Names, tick: float, system: str) -> Iterator
         system: name to put into their column.
     """
     for place in range(0, spans.rows, _PIECE):
-        part = spans.take(np.arange(place, min(place + _PIECE, spans.rows)))
+        part = Spans._make(column[place : place + _PIECE] for column in spans)
         columns = {
-            "query_id": names.strings(part.query),
-            "doc_id": names.strings(part.document),
+            "query_id": names.query_strings(part.query),
+            "doc_id": names.document_strings(part.document),
             "channel": pa.array(part.channel, pa.int32()),
             "start": frames_to_seconds(part.first, tick),
             "end": frames_to_seconds(part.last + 1, tick),

@@ -12,6 +12,7 @@ of it, and then **frozen**: documents that are added later do not change them, s
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from swsdist.store import parquet
 from swsdist.types import STATISTICS
 
 #: Documents whose means and variances are in memory together.
-_DOCUMENTS = 1 << 14
+_DOCUMENTS = 1 << 16
 
 #: Whose statistics: `("collection", "")` or `("speaker", name)`.
 Scope = tuple[str, str]
@@ -61,28 +62,28 @@ def pinned(
 
 def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool) -> tuple[pa.Table, int]:
     """STATISTICS of a state, sorted by scope, and how many recordings of the collection's are gone."""
-    ordered = documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
-    marks = np.array(
-        [_mark(*row) for row in zip(*(ordered[n].to_pylist() for n in ("doc_id", "channel", "sha256")), strict=True)],
-        np.uint64,
-    )
-    there = set(marks.tolist())
+    # A million documents are several hundred MB, so of their columns only some rows are put in order at a time.
+    order = pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()
+    marks = np.empty(len(order), np.uint64)
+    for place, some in _pieces(documents, order, ("doc_id", "channel", "sha256")):
+        rows = zip(*(column.to_pylist() for column in some.columns), strict=True)
+        marks[place : place + some.num_rows] = [_mark(*row) for row in rows]
     before = [row for row in frozen.to_pylist() if row["frozen"]] if frozen is not None else []
+    taken_from = {(row["scope"], row["name"]): np.array(row["taken_from"], np.uint64) for row in before}
     stay = provisional or any(
-        row["scope"] == "collection" and not there.isdisjoint(row["taken_from"]) for row in before
+        scope == "collection" and bool(np.isin(there, marks).any()) for (scope, _), there in taken_from.items()
     )
     known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in before} if stay else {}
-    speakers = pc.fill_null(ordered["speaker"], "").combine_chunks().dictionary_encode()
+    speakers = pc.fill_null(documents["speaker"], "").combine_chunks().dictionary_encode()
     names = speakers.dictionary.to_pylist()
-    whole = np.zeros(len(marks), np.int64)
     for scopes, codes in (
-        ([("collection", "")], whole),
-        ([("speaker", name) for name in names], speakers.indices.to_numpy().astype(np.int64)),
+        ([("collection", "")], np.zeros(len(marks), np.int64)),
+        ([("speaker", name) for name in names], speakers.indices.to_numpy().astype(np.int64)[order]),
     ):
         wanted = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
-        group = np.where(wanted[codes], codes, -1) if len(scopes) else whole
+        group = np.where(wanted[codes], codes, -1) if len(scopes) else codes
         of = _by_group(group)
-        for k, value in _merged(ordered, group, dimension).items():
+        for k, value in _merged(documents, order, group, dimension).items():
             known[scopes[k]] = {
                 "scope": scopes[k][0],
                 "name": scopes[k][1],
@@ -90,11 +91,18 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
                 "mean": value.mean.tolist(),
                 "variance": value.variance.tolist(),
                 "frozen": not provisional,
-                "taken_from": np.sort(marks[of[k]]).tolist(),
+                "taken_from": np.sort(marks[of[k]]),
             }
     collection = known.get(("collection", ""))
-    gone = len(set(collection["taken_from"]) - there) if collection is not None else 0
+    gone = 0 if collection is None else int((~np.isin(np.array(collection["taken_from"], np.uint64), marks)).sum())
     return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
+
+
+def _pieces(documents: pa.Table, order: NDArray[np.integer], columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    """Some columns in an order, some rows at a time, and the place of the first of these."""
+    chosen = documents.select(list(columns))
+    for place in range(0, len(order), _DOCUMENTS):
+        yield place, chosen.take(pa.array(order[place : place + _DOCUMENTS])).combine_chunks()
 
 
 def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
@@ -105,12 +113,15 @@ def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     return {number: places for number, places in found if number >= 0}
 
 
-def _merged(documents: pa.Table, group: NDArray[np.int64], dimension: int) -> dict[int, Statistics]:
-    """Statistics of groups of documents, added in the order of these, as `Statistics` adds, to the last bit.
+def _merged(
+    documents: pa.Table, order: NDArray[np.integer], group: NDArray[np.int64], dimension: int
+) -> dict[int, Statistics]:
+    """Statistics of groups of documents, added in an order, as `Statistics` adds, to the last bit.
 
     Args:
         documents: DOCUMENTS.
-        group: int64 (documents,), below 0 for what is in none.
+        order: rows, (documents,).
+        group: int64 (documents,), in this order; below 0 for what is in none.
         dimension: of frames.
 
     Returns:
@@ -119,13 +130,13 @@ def _merged(documents: pa.Table, group: NDArray[np.int64], dimension: int) -> di
     counts: dict[int, int] = {}
     means: dict[int, NDArray[np.float64]] = {}
     scatters: dict[int, NDArray[np.float64]] = {}
-    place = 0
-    for batch in documents.select(["frames", "mean", "variance"]).to_batches(max_chunksize=_DOCUMENTS):
-        mean, variance = (batch[name].flatten().to_numpy().reshape(-1, dimension) for name in ("mean", "variance"))
+    for place, batch in _pieces(documents, order, ("frames", "mean", "variance")):
+        mean, variance = (
+            pc.list_flatten(batch[name]).to_numpy().reshape(-1, dimension) for name in ("mean", "variance")
+        )
         frames = batch["frames"].to_numpy()
         scatter = variance * frames[:, None]
         some = group[place : place + len(frames)].tolist()
-        place += len(frames)
         # In place: there may be a million documents, and objects would take three times as long.
         for g, own, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
             if g < 0:

@@ -245,7 +245,8 @@ class Index(Stage):
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
         bad = _once(pa.concat_tables(refusals).combine_chunks())
-        live = {name: _without(pa.concat_tables(parts), bad).combine_chunks() for name, parts in tables.items()}
+        # Of a million documents two copies would be a gigabyte.
+        live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
         for name, documents in live.items():
             if documents.num_rows == 0:
                 first = bad.to_pylist()[0] if bad.num_rows else None
