@@ -82,10 +82,10 @@ def test_what_a_slow_node_holds_gets_a_second_attempt() -> None:
 def test_gpus_and_cpus_work_side_by_side() -> None:
     """Six tasks of 4 s: a GPU four times as fast does four of them in 4 s, a CPU one, and the GPU's last is done at 5."""
     kinds = (Kind(cpus=8, gpus=1, gpu_speed=4.0), Kind(cpus=1, speed=0.9))
-    both = Load("s", load(*[4.0] * 6).jobs, devices=("gpu", "cpu"))
+    both = Load("s", load(*[4.0] * 6).jobs, needs=(Needs(gpus=1.0), Needs()))
     found = simulate([both], kinds=kinds)
     assert (found.wall, found.workers) == (5, 2)
-    alone = Load("s", both.jobs, devices=("gpu",))
+    alone = Load("s", both.jobs, needs=(Needs(gpus=1.0),))
     assert simulate([alone], kinds=kinds).wall == 6, "on GPUs only: nothing on the node without one"
     assert simulate([Load("s", both.jobs)], kinds=kinds).workers == 6, "on CPUs: no more workers than tasks"
     assert simulate([alone], kinds=(Kind(cpus=2),)).wall == 12, "no GPU anywhere: the receipts' machine stands for one"
@@ -100,6 +100,16 @@ def test_memory_bounds_the_workers_of_a_node() -> None:
     assert fit_on(Kind(cpus=16).resources, Needs(4, 1)) == 4
     with pytest.raises(UserError, match="no worker fits"):
         simulate([load(1)], kinds=(Kind(cpus=4, memory_gb=0.5),))
+
+
+def test_what_a_stage_needs_bounds_its_workers() -> None:
+    """Tasks of 2 s on 4 CPUs and 16 GB: four at once, or two that take 8 GB each, which stay, and leave no room for others."""
+    small = load(*[2.0] * 4)
+    big = Load("big", load(*[2.0] * 4, name="b").jobs, needs=(Needs(memory_gb=8.0),))
+    found = simulate([small, big, load(*[2.0] * 4, name="c")], kinds=(Kind(cpus=4, memory_gb=16.0),))
+    assert [step.wall for step in found.steps] == [2, 4, 4]
+    with pytest.raises(UserError, match="no worker fits: it needs 1 CPUs and 8 GB"):
+        simulate([big], kinds=(Kind(cpus=4, memory_gb=4.0),))
 
 
 def test_transfers_share_what_there_is() -> None:

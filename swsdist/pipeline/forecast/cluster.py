@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
 from swsdist.errors import UserError
-
-#: On what a task is done.
-Device = Literal["gpu", "cpu"]
+from swsdist.needs import LEAST, Needs
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Load:
         in_driver: they run in the driver, one after the other.
         driver_s: that the driver takes around them, while workers wait: planning, committing, packing.
         gap_s: between two tasks of a worker.
-        devices: on which its tasks can be done, the best first.
+        needs: of its workers: alternatives, the best first.
     """
 
     name: str
@@ -173,7 +171,7 @@ class Load:
     in_driver: bool = False
     driver_s: float = 0.0
     gap_s: float = 0.0
-    devices: tuple[Device, ...] = ("cpu",)
+    needs: tuple[Needs, ...] = LEAST
 
     @property
     def seconds(self) -> float:

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Course
-from swsdist.pipeline.forecast.cluster import Device, Job
+from swsdist.pipeline.forecast.cluster import Job
 from swsdist.pipeline.stage import Growth
 
 #: A step that begins so many seconds after the one before it was not of the same run.
@@ -62,7 +63,7 @@ class StepCost:
         in_driver, with_hours, with_queries: as of its stage.
         span_s: from its first task's beginning to its last one's end.
         processes: that did its tasks.
-        devices: on which its tasks can be done, the best first.
+        needs: of its workers: alternatives, the best first.
     """
 
     name: str
@@ -81,7 +82,7 @@ class StepCost:
     with_queries: Growth
     span_s: float = 0.0
     processes: int = 1
-    devices: tuple[Device, ...] = ("cpu",)
+    needs: tuple[Needs, ...] = LEAST
 
     def job(self, name: str, work: float, draw: random.Random) -> Job:
         """A task of so much work."""
@@ -100,8 +101,7 @@ def costs_of(course: Course) -> list[StepCost]:
         receipts = pa.table({name: known.column(name) for name in _COLUMNS})
         between = 0.0 if before is None else pc.min(receipts["started"]).as_py() - before
         cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
-        devices: list[Device] = ["gpu" if one.gpus else "cpu" for one in step.stage.needs(course.config)]
-        found.append(replace(cost, devices=tuple(devices)))
+        found.append(replace(cost, needs=step.stage.needs(course.config)))
         before = pc.max(receipts["finished"]).as_py()
     return found
 

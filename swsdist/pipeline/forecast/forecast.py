@@ -129,7 +129,7 @@ def loads_of(
         jobs = [cost.job(f"{cost.name}-{k}", work, draw) for k, work in enumerate(works)]
         # In a step of its own, the driver plans, commits and packs by the task.
         driver_s = cost.driver_s + driver_task_s * max(0, len(jobs) - len(cost.work))
-        loads.append(Load(cost.name, jobs, cost.in_driver, driver_s, cost.gap_s, cost.devices))
+        loads.append(Load(cost.name, jobs, cost.in_driver, driver_s, cost.gap_s, cost.needs))
     return loads
 
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from math import inf
 
 from swsdist.errors import UserError
-from swsdist.needs import Needs
-from swsdist.pipeline.execution.placement import kind_on
+from swsdist.needs import LEAST, Needs
+from swsdist.pipeline.execution.placement import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
-from swsdist.pipeline.forecast.cluster import Cluster, Device, Job, Kind, Load, Rules
+from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
 
 
 @dataclass
@@ -89,12 +89,18 @@ class _Node:
     used: int = 0
     transfers: int = 0
     back: float = 0.0
-    on_gpu: bool = False  # its workers have one each, or a part
+    has: Needs = LEAST[0]  # each of its workers
+
+    @property
+    def left(self) -> dict[str, float]:
+        """What its workers leave of it."""
+        taken = {"CPU": self.has.cpus, "memory": self.has.memory_gb * 1e9, "GPU": self.has.gpus}
+        return {name: had - self.used * taken[name] for name, had in self.kind.resources.items()}
 
     @property
     def speed(self) -> float:
         """Of its workers."""
-        return self.kind.gpu_speed if self.on_gpu else self.kind.speed
+        return self.kind.gpu_speed if self.has.gpus else self.kind.speed
 
 
 @dataclass
@@ -122,12 +128,11 @@ class Simulator:
         self._random = random.Random(seed)
         self._driver_task_s = driver_task_s
         self._policy: Policy[Job] = Policy(rules.in_flight, rules.attempts, rules.actor_restarts)
-        cpus, gb = rules.cpus_per_worker, rules.memory_per_worker_gb
-        self._needs: dict[Device, Needs] = {"cpu": Needs(cpus, gb), "gpu": Needs(cpus, gb, rules.gpus_per_worker)}
+        self._rules = rules
         self._nodes = [_Node(kind) for kind in cluster.kinds for _ in range(kind.nodes)]
         self._workers: dict[int, _Worker] = {}
         self._room, self._speed = 0, 0.0
-        self._place(("cpu",))
+        self._place(LEAST)
         self._numbers = count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -157,7 +162,7 @@ class Simulator:
             self._now += load.seconds
             step.driver += load.seconds
         else:
-            self._place(load.devices)
+            self._place(load.needs)
             step.ideal = load.seconds / self._speed
             self._gap, self._end = load.gap_s, self._now
             self._provide(len(load.jobs))
@@ -181,7 +186,7 @@ class Simulator:
 
     # -- workers --------------------------------------------------------------------------------------------------
 
-    def _place(self, devices: Sequence[Device]) -> None:
+    def _place(self, needs: Sequence[Needs]) -> None:
         """How many workers fit on each node, and of what kind, as Ray's executor has it.
 
         Where no node has a GPU, it is as if the receipts' machine stood for one.
@@ -189,19 +194,22 @@ class Simulator:
         Raises:
             UserError: none fits anywhere.
         """
-        able = devices if any(node.kind.gpus for node in self._nodes) else ("cpu",)
+        if not any(node.kind.gpus for node in self._nodes):
+            needs = [one for one in needs if not one.gpus] or [replace(needs[0], gpus=0.0)]
+        asked = [at_least(one, self._rules) for one in needs]
         for node in self._nodes:
-            taken = kind_on(node.kind.resources, [self._needs[device] for device in able])
-            on_gpu = taken is not None and able[taken[0]] == "gpu"
-            if on_gpu != node.on_gpu or taken is None:
+            taken = kind_on(node.kind.resources, asked)
+            if taken is None or not node.has.cover(asked[taken[0]]):
                 for number in [number for number, one in self._workers.items() if one.node is node]:
                     self._leave(number)
                     self._policy.end(number)
-            node.room, node.on_gpu = 0 if taken is None else taken[1], on_gpu
-        room, rules = sum(node.room for node in self._nodes), self._needs[able[0]]
+                node.has = node.has if taken is None else asked[taken[0]]
+            # Workers that are kept may hold more than the new ones would.
+            node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, asked[taken[0]]))
+        room = sum(node.room for node in self._nodes)
         if not room:
             raise UserError(
-                f"no worker fits: it needs {rules.cpus} CPUs and {rules.memory_gb:g} GB",
+                f"no worker fits: it needs {asked[-1].cpus} CPUs and {asked[-1].memory_gb:g} GB",
                 where="cluster",
                 remedy="give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
             )
@@ -218,7 +226,7 @@ class Simulator:
         wanted = max(1, min(self._room, tasks))
         while len(self._workers) < wanted:
             free = (one for one in self._nodes if one.used < one.room)
-            node = min(free, key=lambda one: (not one.on_gpu, one.used / one.room))
+            node = min(free, key=lambda one: (not one.has.gpus, one.used / one.room))
             self._start(node)
         self.found.workers = max(self.found.workers, len(self._workers))
 

@@ -18,7 +18,6 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from swsdist.report.data import ScoreHistogram
 from swsdist.score.measures.det import ppndf
@@ -246,6 +245,8 @@ def _path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
 
 
 def _iso_twv(frame: _Frame, beta: float) -> Iterable[str]:
+    from scipy.special import ndtr  # workers load this module with its chain, and draw nothing
+
     z = np.linspace(frame.x0, frame.x1, 241)
     pfa = np.asarray(ndtr(z), dtype=np.float64)
     for value in (0.0, 0.2, 0.4, 0.6, 0.8):
