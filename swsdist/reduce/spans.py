@@ -224,7 +224,7 @@ class Best:
         spans = self._hopeful(spans)
         self._kept.append(spans)
         self._new += spans.rows
-        if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1])):
+        if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1]) // 4):
             self._cut()
 
     def _cut(self) -> None:
