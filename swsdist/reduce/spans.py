@@ -196,8 +196,8 @@ def n_best(ordered: Spans, nbest: int) -> Spans:
 class Best:
     """The best N candidates of each query, of all that are added.
 
-    They are put in order only when as many have come as are kept, so that a row is sorted a few times, however many files
-    there are.
+    They are looked through only when a quarter as many have come as are kept, so that a row is looked at a few times, however
+    many files there are.
     """
 
     #: Fewer rows than these wait.

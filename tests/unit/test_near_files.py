@@ -37,6 +37,7 @@ def test_near_elsewhere_or_for_anybody() -> None:
     assert mine.near("n3", task(("c", 10))) == NEAREST, "it was written there"
     mine.done("n3", task(), done(("d", 10)))
     assert mine.near("n1", task(("d", 10))) == 1, "what goes into the run folder is in no cache"
+    assert mine.near("n1", task()) == NEAREST, "what reads nothing goes to anybody"
 
 
 def test_most_of_the_bytes_count_and_a_node_takes_its_files_along() -> None:

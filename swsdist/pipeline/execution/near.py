@@ -61,7 +61,9 @@ class Held:
             self.add(node, [(part.sha256, part.size) for part in receipt.outputs if task.place])
 
     def near(self, node: str, task: Task) -> int:
-        """`NEAREST` if a node holds most of what a task reads; 1 if it is for anybody to fetch; 0 if other nodes hold some."""
+        """`NEAREST` if a node holds most of what a task reads, or it reads nothing; 1 if it is for anybody to fetch; 0 if other
+        nodes hold some.
+        """
         held, here, whole, elsewhere = self._nodes.get(node, OrderedDict()), 0, 0, False
         for name, size in self._stages[task.stage].reads(task):
             whole += size
@@ -69,6 +71,6 @@ class Held:
                 here += size
             else:
                 elsewhere = elsewhere or self._holders[name] > 0
-        if here and 2 * here >= whole:
+        if 2 * here >= whole:
             return NEAREST
         return 0 if elsewhere else 1
