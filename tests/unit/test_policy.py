@@ -331,7 +331,7 @@ class _Journal:
 
 def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
     mine = policy(workers=2, in_flight=1)
-    mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 7.9)])
+    mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
     lies = {"a": 2, "c": 1, "d": 1}
 
     def near(worker: int, one: Task) -> int:

@@ -30,7 +30,7 @@ _TIMES, _LEAST = 2.0, 5.0
 #: What a task reads is on the worker's own node.
 NEAREST = 2
 #: Tasks at the head of the queue of which a worker gets the nearest, and their work, as a part of the first's at least.
-_AHEAD, _ALIKE = 256, 0.8
+_AHEAD, _ALIKE = 256, 0.5
 #: Tasks that must have ended before anything is expected, and the last ones of which it is told.
 _KNOWN, _HEEDED = 3, 1000
 
