@@ -66,43 +66,47 @@ class Names:
     def kept(self, documents: Ints) -> Ints:
         """The codes that documents have from now on; all others are forgotten."""
         used, place = np.unique(documents, return_inverse=True)
-        self._documents, self._count = [self._names(used)], len(used)
+        self._documents, self._count = [self._document_names(used)], len(used)
         return place.astype(np.int64)
 
-    def _names(self, documents: Ints) -> pa.Array:
-        found = pa.chunked_array(self._documents, pa.string()).take(pa.array(documents)).combine_chunks()
-        return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    def _query_names(self, codes: Ints) -> pa.Array:
+        return pa.array([self.known[code] for code in codes.tolist()], pa.string())
+
+    def _document_names(self, codes: Ints) -> pa.Array:
+        return pa.chunked_array(self._documents, pa.string()).take(pa.array(codes)).combine_chunks()
 
     def query_ranks(self, codes: Ints) -> Ints:
         """The place of each query's name among the sorted names of all of them."""
-        used, place = np.unique(codes, return_inverse=True)
-        return _ranks(pa.array([self.known[code] for code in used.tolist()], pa.string()))[place]
+        return _ranks(codes, self._query_names)
 
     def document_ranks(self, codes: Ints) -> Ints:
         """The same of documents."""
-        used, place = np.unique(codes, return_inverse=True)
-        return _ranks(self._names(used))[place]
+        return _ranks(codes, self._document_names)
 
     def query_strings(self, codes: Ints) -> pa.Array:
         """The names of queries by their codes."""
-        used, place = np.unique(codes, return_inverse=True)
-        return pa.array([self.known[code] for code in used.tolist()], pa.string()).take(pa.array(place))
+        return _strings(codes, self._query_names)
 
     def document_strings(self, codes: Ints) -> pa.Array:
         """The names of documents by their codes."""
-        used, place = np.unique(codes, return_inverse=True)
-        return self._names(used).take(pa.array(place))
+        return _strings(codes, self._document_names)
 
 
-def _ranks(names: pa.Array) -> Ints:
-    """The place of each name among all, sorted by code points (as UTF-8 is by bytes); equal ones have one."""
+def _strings(codes: Ints, names_of: Callable[[Ints], pa.Array]) -> pa.Array:
+    """The name of each code; each is looked up once."""
+    used, place = np.unique(codes, return_inverse=True)
+    return names_of(used).take(pa.array(place))
+
+
+def _ranks(codes: Ints, names_of: Callable[[Ints], pa.Array]) -> Ints:
+    """The place of each code's name among all, sorted by code points (as UTF-8 is by bytes); equal names have one."""
+    used, place = np.unique(codes, return_inverse=True)
+    names = names_of(used)
     order = pc.array_sort_indices(names)
     ordered = names.take(order)
-    ranks = np.empty(len(names), np.int64)
-    ranks[order.to_numpy()] = np.cumsum(np.append(0, pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(False)))[
-        : len(names)
-    ]
-    return ranks
+    ranks = np.zeros(len(names), np.int64)
+    ranks[order.to_numpy()[1:]] = np.cumsum(pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
+    return ranks[place]
 
 
 class Spans(NamedTuple):

@@ -23,9 +23,8 @@ class Ready(NamedTuple):
     journal: str
     node: str
     versions: dict[str, str]
-    cached: Sequence[
-        tuple[str, int]
-    ] = ()  # of an older swsdist, whose node is told not to be used, not to have crashed
+    # An older swsdist tells nothing of it: its node is then not used, by its version, and not taken for one that crashed.
+    cached: Sequence[tuple[str, int]] = ()
 
 
 class Actor:

@@ -84,12 +84,12 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
                 where=place.path(),
                 remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
             )
+    found += _left_behind(folder, hours)
     if plans:
-        found += _left_behind(folder, hours)
         found += _of_run(folder, plans, kept)
     for place in places:
         reading = readers_of(place)
-        if place != folder or not plans:
+        if place != folder:
             found += _left_behind(place, hours)
         for name in reading.dead:
             with suppress(FileNotFoundError):  # it ended just now
