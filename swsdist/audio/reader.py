@@ -316,10 +316,9 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
     head = check_bytes(path, raw)
     # A path decodes a little faster than Python's file object does.
     plain_path = not commands.is_command(path) and archives.split(path)[1] is None and not is_remote(path)
-    source = path if plain_path else file
     try:
         with listening(path, is_mpeg(head)):
-            sound = Sequential(source)
+            sound = Sequential(path, file.size()) if plain_path else Sequential(file, 0)
     except soundfile.LibsndfileError as error:
         file.check()
         raise not_opened(path, head, error) from error

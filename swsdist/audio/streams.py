@@ -12,13 +12,32 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import BinaryIO, Protocol, cast
 
+import numpy as np
 import soundfile
+from numpy.typing import NDArray
+
+from swsdist.io.traffic import count
 
 _PIECE = 1 << 20
 
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
-    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
+    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there.
+
+    Args:
+        source: path or file.
+        size: bytes of the file if libsndfile itself reads it, which nobody else counts.
+    """
+
+    def __init__(self, source: str | Watched, size: int) -> None:
+        super().__init__(source)
+        self._size = size
+
+    def read(self, frames: int = -1, dtype: str = "float64", always_2d: bool = False) -> NDArray[np.floating]:
+        """The next samples; a part of the file's bytes is counted."""
+        samples: NDArray[np.floating] = super().read(frames, dtype, always_2d)
+        count(round(self._size * (len(samples) / self.frames)))
+        return samples
 
     def seekable(self) -> bool:
         """It says that it is not."""

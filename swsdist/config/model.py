@@ -17,6 +17,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
 from swsdist.entries import joins
+from swsdist.needs import Needs
 from swsdist.partition import SLOTS
 from swsdist.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
 
@@ -155,6 +156,11 @@ class Executor(Section):
     in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
     attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")
     actor_restarts: Annotated[int, Field(ge=0)] = effort(20, "actors replaced, over the run, before it gives up")
+
+    @property
+    def worker(self) -> Needs:
+        """What each worker is given at least; a GPU only if it needs one."""
+        return Needs(self.cpus_per_worker, self.memory_per_worker_gb, self.gpus_per_worker)
 
 
 class Config(Section):

@@ -36,6 +36,7 @@ from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
+from swsdist.io.traffic import open_counted
 from swsdist.redaction import is_signed
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
@@ -168,7 +169,7 @@ class Folder:
         """
         local = self.local(name)
         if local is not None:
-            return local.open("rb")
+            return open_counted(local)
         from swsdist.io.remote.reading import open_checked
 
         return cast(BinaryIO, open_checked(self.storage, self.path(name), ahead))
@@ -182,7 +183,8 @@ class Folder:
         local = self.local(name)
         if local is not None:
             try:
-                return local.read_bytes()
+                with open_counted(local) as file:
+                    return file.read()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
         from swsdist.io.remote.reading import read_whole

@@ -89,14 +89,12 @@ class Done:
         outputs: files it published.
         told: what later stages and the report need to know of it.
         rejected: rows of REJECTED.
-        bytes_read: of its inputs.
         cells: query frames x document frames that were searched.
     """
 
     outputs: tuple[Part, ...]
     told: Told | None = None
     rejected: list[Values] = field(default_factory=list)
-    bytes_read: int = 0
     cells: int = 0
 
 

@@ -106,7 +106,7 @@ def derive_shard(
         parquet.publish(folder, documents_name(name), [table], DOCUMENTS),
         parquet.publish(folder, rejected_name(name), [refused], REJECTED_DOCUMENTS),
     )
-    return Indexed(outputs, table, refused, sum(table["duration"].to_pylist()), source.manifest.shard(shard).size)
+    return Indexed(outputs, table, refused, sum(table["duration"].to_pylist()))
 
 
 def _write(

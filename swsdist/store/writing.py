@@ -65,7 +65,6 @@ class Indexed(NamedTuple):
     documents: pa.Table
     rejected: pa.Table
     seconds: float
-    bytes_read: int
 
 
 class ShardWriter:
@@ -148,7 +147,7 @@ def write_tracks(
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]
     rejected: list[dict[str, Any]] = []
-    seconds, bytes_read = 0.0, 0
+    seconds = 0.0
     with ExitStack() as files:
         paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
         with ExitStack() as writers, places.keeping():
@@ -171,7 +170,6 @@ def write_tracks(
                     own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
                     rows.append({**row, **own, "shard": partition or names[0]})
                 seconds += row["duration"]
-                bytes_read += files_read.bytes_of(document)
             for shard in shards:
                 shard.flush()
         outputs = []
@@ -187,7 +185,7 @@ def write_tracks(
         table = pa.Table.from_pylist(rows, DOCUMENTS)
         name = documents_name(fingerprint if k == 0 else f"{fingerprint}-{tracks[k].name}")
         placed = parquet.publish(folder, name, [table], DOCUMENTS)
-        found.append(Indexed((output, placed, listed), table, refused, seconds, bytes_read))
+        found.append(Indexed((output, placed, listed), table, refused, seconds))
     return found
 
 
@@ -239,12 +237,11 @@ def _write_document(
 
 
 class _Files:
-    """The files of a shard's documents: of those that are places in one recording it is digested once, and counted once."""
+    """The files of a shard's documents: of those that are places in one recording it is digested once."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._digests: dict[str, str] = {}
-        self._counted: set[str] = set()
 
     def with_digest(self, document: dict[str, Any]) -> dict[str, Any]:
         """A document that is a place, with the SHA-256 of the file's and the place."""
@@ -255,16 +252,6 @@ class _Files:
             self._digests[path] = sha256(path, self._folder.storage)
         text = f"{self._digests[path]} {document['start']!r} {document['end']!r}"
         return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-
-    def bytes_of(self, document: dict[str, Any]) -> int:
-        """Bytes of its given frames, or of its file; 0 where that was counted."""
-        if item := document.get("item"):
-            return int(item[-1])
-        if document.get("start") is not None:
-            if document["path"] in self._counted:
-                return 0
-            self._counted.add(document["path"])
-        return int(document["identity"].partition(":")[0] or 0)
 
 
 def heard_recording(

@@ -132,10 +132,14 @@ class Soak:
         faults: list[Callable[[Folder], bool]] = [self._kill_driver, self._kill_worker, self._stop_worker, self._lose]
         faults += [self._cut_receipt, *([self._kill_host, self._cut_network] if self.hosts is not None else [])]
         fault = self.random.choice(faults)
-        if fault(run):
-            name = fault.__name__.strip("_").replace("_", " ")
-            self.done[name] = self.done.get(name, 0) + 1
-            print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
+        while not fault(run):  # what it is done to is not there yet
+            time.sleep(0.5)
+            assert self.driver is not None
+            if self.driver.poll() is not None:
+                return
+        name = fault.__name__.strip("_").replace("_", " ")
+        self.done[name] = self.done.get(name, 0) + 1
+        print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
 
     def _kill_driver(self, run: Folder) -> bool:
         assert self.driver is not None

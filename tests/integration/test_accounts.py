@@ -147,6 +147,39 @@ def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any, monkeypatch: p
     _check_balance(scene, sum(cpu_seconds()) - before)
 
 
+def _io() -> tuple[int, int]:
+    """Bytes that this process has read from files and written to them, as the kernel counts them."""
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(lines["rchar"]), int(lines["wchar"])
+
+
+def test_bytes_are_what_the_kernel_counts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.execution.worker import Worker
+
+    kernel: dict[str, tuple[int, int]] = {}
+    run = Worker.run
+
+    def watched(self: Worker, task: Any) -> Any:
+        self._warm_up(self._context.stages[task.stage], task.whole())
+        before = _io()
+        receipt = run(self, task)
+        kernel[receipt.fingerprint] = tuple(new - old for new, old in zip(_io(), before, strict=True))
+        return receipt
+
+    scene.run("index.shards=2")  # code is loaded
+    monkeypatch.setattr(Worker, "run", watched)
+    scene.run("index.shards=2", choice=Choice(redo_from="index"))
+    for stage in ("index", "search"):  # other tasks read less of tables than the accounts do of /proc
+        mine = [one for one in scene.all_receipts() if one.stage == stage]
+        read, written = (sum(kernel[one.fingerprint][k] for one in mine) for k in (0, 1))
+        made = sum(one.cost.bytes_written for one in mine)
+        # What was made is read once more, for its SHA-256.
+        assert sum(one.cost.bytes_read for one in mine) == pytest.approx(read - made, rel=0.05)
+        if stage == "index":  # that of a search is as small as its receipt
+            assert made == pytest.approx(written, rel=0.05)
+
+
 @pytest.mark.ray
 def test_cpu_and_memory_on_ray_are_what_the_kernel_counts(scene: Any) -> None:
     scene.sabotage(seconds=1.0)

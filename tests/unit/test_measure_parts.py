@@ -13,7 +13,7 @@ from swsdist.config.loader import section_values
 from swsdist.config.model import Score
 from swsdist.errors import ConfigError, DataError, TableError, UserError
 from swsdist.evaluation.lists import named_paths
-from swsdist.io.speech import read_speech
+from swsdist.io.nist.speech import read_speech
 from swsdist.registries import PROTOCOLS as NAMES
 from swsdist.score.measures.curve import Curve, best_point, joined
 from swsdist.score.measures.det import det, det_of

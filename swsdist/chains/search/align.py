@@ -12,7 +12,7 @@ from swsdist.chains.search.point import places_of, spans_of, trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score
 from swsdist.io.corpora.places import by_document
-from swsdist.io.speech import read_speech
+from swsdist.io.nist.speech import read_speech
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -190,7 +190,6 @@ class Index(Stage):
             tuple(parts),
             Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used)),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
-            bytes_read=first.bytes_read,
         )
 
     def finish(self, inputs: Inputs) -> None:

@@ -8,7 +8,7 @@ from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.errors import UserError
 from swsdist.io.corpora.places import Places, by_document, stored, stretches
 from swsdist.io.filesystem import identify
-from swsdist.io.speech import read_speech
+from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Values
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of

@@ -104,10 +104,7 @@ class Quantise(Stage):
         table = index_shard(store, payload["shard"], settings, payload["codebook"])
         name = postings_name(payload["codebook"], payload["content"])
         output = parquet.publish(store.folder, name, [table], table.schema)
-        return Done(
-            (Part("postings", *output, table.num_rows),),
-            bytes_read=store.manifest.shard(payload["shard"]).size,
-        )
+        return Done((Part("postings", *output, table.num_rows),))
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents are still to come of which it might be made."""

@@ -142,7 +142,6 @@ class Search(Stage):
         return Done(
             (output._replace(slots=(min(slots), max(slots))) if slots else output,),
             Searched(result.candidates, result.fill, result.saturated),
-            bytes_read=sum(store.manifest.shard(shard).size for shard in payload["shards"]),
             cells=result.cells,
         )
 

@@ -21,6 +21,7 @@ from s3fs.core import S3File
 from swsdist.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.again import again
+from swsdist.io.traffic import count
 
 #: Bytes a second below which a body is given up: a connection that drips is as good as none.
 SLOWEST = 20_000
@@ -146,6 +147,7 @@ async def _fetch(client: s3fs.S3FileSystem, url: str, more: Mapping[str, str]) -
     patience = float(client.config_kwargs["read_timeout"]) + length / SLOWEST
     try:
         data = await asyncio.wait_for(body.read(), patience)
+        count(len(data))
     except TimeoutError:
         raise damaged(url, f"its {length} bytes did not come within {patience:.0f} s") from None
     except Exception as error:

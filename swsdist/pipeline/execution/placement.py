@@ -10,35 +10,15 @@ Ray's executor and the simulator of forecasts place workers by the same function
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from swsdist.errors import UserError
 from swsdist.needs import Needs
 
 
-class Given(Protocol):
-    """What a config gives each worker."""
-
-    @property
-    def cpus_per_worker(self) -> int:
-        """CPUs."""
-        ...
-
-    @property
-    def memory_per_worker_gb(self) -> float:
-        """GB."""
-        ...
-
-    @property
-    def gpus_per_worker(self) -> float:
-        """GPUs, of a worker that needs one."""
-        ...
-
-
-def at_least(needs: Needs, settings: Given) -> Needs:
+def at_least(needs: Needs, given: Needs) -> Needs:
     """What a stage needs, or what the config gives each worker, if that is more; its part of a GPU is the config's."""
-    gpus = settings.gpus_per_worker if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
-    return Needs(max(needs.cpus, settings.cpus_per_worker), max(needs.memory_gb, settings.memory_per_worker_gb), gpus)
+    gpus = given.gpus if needs.gpus else 0.0  # Ray hides the GPUs from an actor that asked for none
+    return Needs(max(needs.cpus, given.cpus), max(needs.memory_gb, given.memory_gb), gpus)
 
 
 def fit_on(node: Mapping[str, float], needs: Needs) -> int:

@@ -101,7 +101,7 @@ class RayExecutor:
     def _ask(self, workers: int) -> None:
         """Where a cluster may grow, let it have room for as many workers as the config wants."""
         if self._instance is not None and self._instance.guard is None and self._settings.workers is not None:
-            ask_for(workers, self._settings.cpus_per_worker, self._settings.memory_per_worker_gb)
+            ask_for(workers, self._settings.worker)
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int, mixed: bool) -> None:
         """As many actors as are wanted and fit, no more than tasks.
@@ -112,7 +112,7 @@ class RayExecutor:
         Actors that have enough are kept; others, which work on nothing between two stages, give way to new ones. So do those
         that still work at what others have done.
         """
-        asked = [at_least(one, self._settings) for one in alternatives]
+        asked = [at_least(one, self._settings.worker) for one in alternatives]
         nodes = await_nodes(_READY_WITHIN, self._tell_once)
         choices = [asked] if mixed else [[one] for one in asked]
         self._kinds = next((some for some in choices if workers_for(nodes, some, None, 1)), [])

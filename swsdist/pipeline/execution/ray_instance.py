@@ -30,6 +30,7 @@ from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
 from swsdist.errors import UserError
+from swsdist.needs import Needs
 from swsdist.pipeline.execution import guard
 
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
@@ -218,10 +219,10 @@ def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
         time.sleep(0.02)
 
 
-def ask_for(workers: int, cpus: int, memory_gb: float) -> None:
+def ask_for(workers: int, given: Needs) -> None:
     """Tell an autoscaler of the cluster, if there is one, for how many workers there should be room."""
     with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
-        request_resources(bundles=[{"CPU": cpus, "memory": int(memory_gb * 1e9)}] * workers)
+        request_resources(bundles=[{"CPU": given.cpus, "memory": int(given.memory_gb * 1e9)}] * workers)
 
 
 def disconnect(instance: Instance) -> None:

@@ -21,7 +21,7 @@ class Metrics:
         self._cpu = counter("cpu_seconds_total", "CPU seconds of tasks that are done.")
         self._work = counter("work_total", "Work that is done, in the stage's unit: seconds of audio of index.")
         self._cells = counter("cells_total", "Query frames times document frames that were searched.")
-        self._read = counter("read_bytes_total", "Bytes of inputs that tasks read.")
+        self._read = counter("read_bytes_total", "Bytes that tasks read of files and objects.")
         self._written = counter("written_bytes_total", "Bytes of outputs that tasks wrote.")
 
     def count(self, receipt: Receipt) -> None:

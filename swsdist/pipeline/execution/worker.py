@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
+from swsdist.io.traffic import bytes_read
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
@@ -53,7 +54,7 @@ class Worker:
         if self._alone:
             release_memory()
         reset_peak()
-        started, clock, cpu = time.time(), time.perf_counter(), cpu_seconds()
+        started, clock, cpu, read = time.time(), time.perf_counter(), cpu_seconds(), bytes_read()
         self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
         context.listener = self._listener(task)
         with self._journal.phase(task.phase):
@@ -70,7 +71,7 @@ class Worker:
             cpu_system=round(system, 6),
             wall=round(time.perf_counter() - clock, 6),
             peak_bytes=peak_bytes(),
-            bytes_read=done.bytes_read,
+            bytes_read=bytes_read() - read,
             bytes_written=sum(output.size for output in done.outputs),
             cells=done.cells,
         )

@@ -96,16 +96,18 @@ class Cluster:
         return sum(kind.nodes * kind.price for kind in self.kinds)
 
 
+#: Of a worker; a GPU only if it needs one.
+_ONE_GPU = Needs(gpus=1.0)
+
+
 @dataclass(frozen=True)
 class Rules:
-    """How work is handed out: those keys of the config's section `executor` that matter for time."""
+    """How work is handed out, and what each worker is given at least: what matters for time in the config's `executor`."""
 
     in_flight: int = 2
     attempts: int = 3
     actor_restarts: int = 20
-    cpus_per_worker: int = 1
-    memory_per_worker_gb: float = 1.0
-    gpus_per_worker: float = 1.0
+    worker: Needs = _ONE_GPU
 
 
 def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:

@@ -74,14 +74,7 @@ class Forecast:
 
 def rules_of(executor: Executor) -> Rules:
     """The keys of a config that the simulator heeds."""
-    return Rules(
-        executor.in_flight,
-        executor.attempts,
-        executor.actor_restarts,
-        executor.cpus_per_worker,
-        executor.memory_per_worker_gb,
-        executor.gpus_per_worker,
-    )
+    return Rules(executor.in_flight, executor.attempts, executor.actor_restarts, executor.worker)
 
 
 def measured(costs: Sequence[StepCost]) -> tuple[float, float]:

@@ -196,7 +196,7 @@ class Simulator:
         """
         if not any(node.kind.gpus for node in self._nodes):
             needs = [one for one in needs if not one.gpus] or [replace(needs[0], gpus=0.0)]
-        asked = [at_least(one, self._rules) for one in needs]
+        asked = [at_least(one, self._rules.worker) for one in needs]
         for node in self._nodes:
             taken = kind_on(node.kind.resources, asked)
             if taken is None or not node.has.cover(asked[taken[0]]):
