@@ -406,15 +406,16 @@ def _keys(documents: pa.Table) -> Iterator[list[list[object]]]:
 
 def _speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
     """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
-    heard = tracks[0].filter(pc.is_valid(tracks[0]["speech"]))
-    for documents in tracks[1:]:
-        heard = heard if heard.num_rows else documents.filter(pc.is_valid(documents["speech"]))
-    bits = b"".join(heard["speech"].to_pylist())
-    speech = int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
-    return {
-        "heard_seconds": round(sum(heard["frames"].to_pylist()) * tick, 6),
-        "speech_seconds": round(speech * tick, 6),
-    }
+    heard = speech = 0
+    for documents in tracks:
+        for batch in documents.select(["frames", "speech"]).to_batches(_PIECE):
+            marked = batch.filter(pc.is_valid(batch["speech"]))
+            bits = b"".join(marked["speech"].to_pylist())
+            heard += pc.sum(marked["frames"]).as_py() or 0
+            speech += int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
+        if heard:
+            break
+    return {"heard_seconds": round(heard * tick, 6), "speech_seconds": round(speech * tick, 6)}
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

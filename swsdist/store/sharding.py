@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: Documents of a shard at most, however short: what a search holds grows with them, a candidate of each for each query.
+MOST_DOCUMENTS = 4096
 #: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
 _MOST_GROUPS = 4096
 
@@ -16,7 +18,7 @@ _MOST_GROUPS = 4096
 def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> list[range]:
     """Consecutive ranges of documents.
 
-    A shard is closed once it reaches the target, so it may pass it by one document.
+    A shard is closed once it reaches the target, so it may pass it by one document, or holds `MOST_DOCUMENTS`.
 
     Args:
         seconds: length of each document.
@@ -29,7 +31,7 @@ def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> l
     first, filled = 0, 0.0
     for k, length in enumerate(seconds):
         filled += length
-        if filled >= target * (1 - 1e-9):
+        if filled >= target * (1 - 1e-9) or k + 1 - first >= MOST_DOCUMENTS:
             ranges.append(range(first, k + 1))
             first, filled = k + 1, 0.0
     return [*ranges, range(first, len(seconds))] if first < len(seconds) else ranges

@@ -39,7 +39,7 @@ from swsdist.testing.synthesis import make_corpus
 #: Times that a driver is started for one run before the run is taken for stuck.
 _STARTS = 30
 #: Seconds between two faults, at least and at most: a driver takes some ten of them until its workers are up.
-_PAUSE = 0.5, 24.0
+_PAUSE = 0.5, 18.0
 _SETS = ("index.shards=64", "executor.workers=2", "executor.attempts=8", "executor.actor_restarts=1000")
 
 

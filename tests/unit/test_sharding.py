@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.store.sharding import cut
+from swsdist.store.sharding import MOST_DOCUMENTS, cut
 
 SECONDS = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=40)
 
@@ -59,3 +59,8 @@ def test_a_shard_passes_its_target_by_one_document(seconds: list[float], target:
         lengths = [seconds[k] for k in one]
         assert sum(lengths) >= target * (1 - 1e-6)
         assert sum(lengths[:-1]) < target
+
+
+def test_a_shard_holds_so_many_documents_at_most_however_short() -> None:
+    ranges = cut([0.1] * (2 * MOST_DOCUMENTS + 5), 3600.0)
+    assert [len(one) for one in ranges] == [MOST_DOCUMENTS, MOST_DOCUMENTS, 5]

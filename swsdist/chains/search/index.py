@@ -326,10 +326,14 @@ def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
 def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
     """Documents and frames of each shard, each document once: of the first track that has it."""
     found: dict[str, tuple[int, int]] = {}
+    several = [*tracks]
     seen = pa.array([], pa.large_string())
-    for documents in tracks:
-        keys = keys_of(documents["doc_id"], documents["channel"])
-        fresh = places_in(keys, seen) < 0
+    for documents in several:
+        fresh = np.ones(documents.num_rows, bool)
+        if len(several) > 1:
+            keys = keys_of(documents["doc_id"], documents["channel"])
+            fresh = places_in(keys, seen) < 0
+            seen = pa.concat_arrays([seen, keys])
         shards = documents["shard"].filter(pa.array(fresh)).combine_chunks().dictionary_encode()
         if isinstance(shards, pa.ChunkedArray):
             shards = shards.unify_dictionaries().combine_chunks()
@@ -341,5 +345,4 @@ def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
         for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True):
             before = found.get(name, (0, 0))
             found[name] = before[0] + count, before[1] + total
-        seen = pa.concat_arrays([seen, keys])
     return found

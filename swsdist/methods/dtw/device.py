@@ -28,7 +28,7 @@ from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
 from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.found import Found, gathered, pruned
+from swsdist.methods.dtw.found import Found, gathered, joined, pruned
 from swsdist.methods.dtw.lanes import cut
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.warps import Batch, Queries, batches, queries
@@ -137,7 +137,7 @@ def search(
             found.append(rows)
             held += len(rows)
         if held > prune_at:
-            found = [pruned(np.concatenate(found), most)]
+            found = [pruned(joined(found), most)]
             held = len(found[0])
             prune_at = 2 * held + _PRUNE_AT
     found += work.finish()

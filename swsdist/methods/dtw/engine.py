@@ -26,7 +26,7 @@ from swsdist.kernels.recurrences.packing import StateType
 from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.found import Found, gathered, pruned
+from swsdist.methods.dtw.found import Found, gathered, joined, pruned
 from swsdist.methods.dtw.lanes import Batch, batches, cut
 from swsdist.methods.dtw.product import Multiply, multiplier
 from swsdist.methods.dtw.settings import Settings
@@ -113,7 +113,7 @@ def search(
         found += rows
         held += sum(map(len, rows))
         if held > prune_at:
-            found = [pruned(np.concatenate(found), most)]
+            found = [pruned(joined(found), most)]
             held = len(found[0])
             prune_at = 2 * held + _PRUNE_AT
     return gathered(found, most, used / laid if laid else 1.0)

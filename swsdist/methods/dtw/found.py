@@ -67,15 +67,22 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     return rows[keep]
 
 
+def joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The rows of all parts, and the list is emptied."""
+    rows = np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64)
+    found.clear()
+    return rows
+
+
 def gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
     """The best of what was found.
 
     Args:
-        found: rows as `pruned` takes them, in parts.
+        found: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.
         most: int64 (documents,), candidates kept per query and document.
         fill: see `Found`.
     """
-    rows = pruned(np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64), most)
+    rows = pruned(joined(found), most)
     return Found(
         rows[:, 0].astype(np.int32),
         rows[:, 1].astype(np.int32),

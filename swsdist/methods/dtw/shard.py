@@ -28,12 +28,15 @@ from swsdist.store.reading import Block, Store
 from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
 
+#: Columns of DOCUMENTS that every search looks at.
+_NEEDED = ("doc_id", "channel", "frames", "speaker")
+
 
 class Documents:
     """The live documents of some shards, as the search takes them: all tracks of the store side by side.
 
     Attributes:
-        table: DOCUMENTS, a row each, in the order in which they are counted.
+        table: DOCUMENTS as far as a search looks at them, a row each, in the order in which they are counted.
         distance: that frames are prepared for.
         most: int64 (documents,), candidates kept per example and document.
     """
@@ -41,10 +44,13 @@ class Documents:
     def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
         tracks = Tracks(store)
         search_config = search_config.placed(tracks.places)
-        self.table = pa.concat_tables([tracks.documents(shard) for shard in shards])
+        by_document = search_config.documents_by == "document"
+        columns = [*_NEEDED, *(["mean", "variance"] if by_document else [])]
+        columns += ["speech"] if search_config.skip_silence else []
+        self.table = pa.concat_tables([tracks.documents(shard, columns) for shard in shards])
         self.distance = distance_of(search_config, tracks.dimension)
         self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
-        if search_config.documents_by == "document":
+        if by_document:
             self._own = [
                 Statistics.from_variance(row["frames"], row["mean"], row["variance"])
                 for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
@@ -59,7 +65,8 @@ class Documents:
             ]
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
         self._index = {key: k for k, key in enumerate(keys)}
-        self._scaling: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        #: By `id` of the statistics, which many documents may share.
+        self._scaling: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._saturated: dict[int, int] = {}
         shift = store.manifest.shift
         frames = self.table["frames"].to_pylist()
@@ -113,9 +120,10 @@ class Documents:
     def _prepared(
         self, key: tuple[str, int], blocks: Iterable[Block], factor: int, side: Side
     ) -> Iterator[NDArray[np.float32]]:
-        if key not in self._scaling:
-            self._scaling[key] = offset_and_scale(self._config, self._own[self._index[key]])
-        offset, scale = self._scaling[key]
+        own = self._own[self._index[key]]
+        if id(own) not in self._scaling:
+            self._scaling[id(own)] = offset_and_scale(self._config, own)
+        offset, scale = self._scaling[id(own)]
         where = f"document {key[0]}, channel {key[1]}"
         self._saturated[self._index[key]] = 0
         for features in averaged((block.features for block in blocks), factor):
