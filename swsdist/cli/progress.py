@@ -16,6 +16,8 @@ from swsdist.report.summary import span
 _EVERY = 5.0
 #: Seconds between two lines of what is no run.
 _SEARCH_EVERY = 30.0
+#: Part of a stage from which its pace is told: before, it is mostly the time that workers took to start.
+_TELLING = 0.01
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -69,9 +71,9 @@ class _Pace:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if part > 0 and self.audio:
+        if part >= _TELLING and self.audio:
             words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h/s")
-        if 0 < part < 1:
+        if _TELLING <= part < 1:
             words.append(f"ETA {span(elapsed * (1 - part) / part)}")
         return ", ".join(words)
 

@@ -123,7 +123,11 @@ def test_the_bar_counts_hours() -> None:
     step: Any = SimpleNamespace(stage=SimpleNamespace(unit="cells"))
     small, large = (Task("search", name, "", work, {}) for name, work in (("a", 30.0), ("b", 70.0)))
     pace = _Pace(step, 2, 0, 100.0, 10.0)
+    pace.part(small, 0.02)
+    assert pace.text() == "0.06 of 10 h of audio, 0/2 tasks", "what so little says of the rest is mostly wrong"
+    pace.part(small, 0.0)
     pace.part(large, 0.5)
+    assert "ETA" in pace.text()
     assert pace.done == 35
     assert "3.5 of 10 h of audio, 0/2 tasks" in pace.text()
     pace.part(large, 0.1)
