@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from swsdist.errors import AudioError
 from swsdist.fingerprint import fingerprint
 from swsdist.io.remote.scratch import scratch
+from swsdist.io.traffic import open_counted
 
 #: What stands for a recording and ends so is a command.
 ENDING = "|"
@@ -102,7 +103,7 @@ def output(command: str) -> Iterator[BinaryIO]:
         _forget()
         _kept.file = _run(command)
         _kept.command = command
-    with Path(_kept.file.name).open("rb") as file:
+    with open_counted(Path(_kept.file.name)) as file:
         yield file
 
 

@@ -35,9 +35,10 @@ from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.formats.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
 from swsdist.audio.formats.mpeg import is_mpeg, listening
-from swsdist.audio.streams import Digest, Sequential, Watched, digesting, passing
+from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
+from swsdist.io.traffic import read_again
 
 #: A place may end this many seconds after the recording's end.
 SLACK = 0.01
@@ -51,9 +52,6 @@ _PREROLL_SECONDS = 1.0
 
 # Bytes to fetch of a remote file to read its header.
 _HEADER = 1 << 17
-
-# libsndfile's number of frames when a stream's header does not tell (FLAC from a pipe).
-_UNKNOWN = 2**63 - 1
 
 # Some encoders count the MPEG frame that only carries the Xing tag.
 _MP3_FRAME = 1152
@@ -90,7 +88,7 @@ def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
             if sound.told is None:
                 return _counted(path, storage)
             return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
-        frames = sound.frames if sound.frames != _UNKNOWN else sum(map(len, _pieces(sound, path)))
+        frames = sound.frames if sound.frames != UNKNOWN else sum(map(len, _pieces(sound, path)))
         return AudioInfo(frames, sound.samplerate, sound.channels)
 
 
@@ -150,7 +148,7 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
     Raises:
         AudioError: the file is missing or could not be read.
     """
-    with _opened(path, storage) as file:
+    with read_again(), _opened(path, storage) as file:
         return Digest(path).of(file)
 
 
@@ -195,14 +193,14 @@ def _place(path: str, sound: Sound, start: float | None, end: float | None) -> t
         return 0, None
     rate, frames = sound.samplerate, sound.frames
     begin = 0.0 if start is None else start
-    length = math.inf if frames == _UNKNOWN else frames / rate
+    length = math.inf if frames == UNKNOWN else frames / rate
     if 0 <= begin < length and (end is None or begin < end <= length + SLACK):
         first = round(begin * rate)
         last = None if end is None else min(round(end * rate), frames)
         if first < (frames if last is None else last):
             return first, last
     shown = "the end" if end is None else f"{end} s"
-    raise _outside(path, f"{begin} s to {shown}", None if frames == _UNKNOWN else length)
+    raise _outside(path, f"{begin} s to {shown}", None if frames == UNKNOWN else length)
 
 
 def _outside(path: str, shown: str, length: float | None) -> AudioError:
@@ -261,7 +259,7 @@ def _pieces(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np.f
         position += len(piece)
         yield piece
     missing = expected - position
-    if expected != _UNKNOWN and missing > (_MP3_FRAME if sound.format == "MP3" else 0):
+    if expected != UNKNOWN and missing > (_MP3_FRAME if sound.format == "MP3" else 0):
         raise truncated(
             path, f"its header tells {expected / sound.samplerate:.3f} s, it has {position / sound.samplerate:.3f} s"
         )
@@ -326,7 +324,7 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
         check_length(path, sound)
         if sound.frames <= 0:
             raise AudioError("it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it")
-        told = 0 if sound.frames == _UNKNOWN else sound.frames
+        told = 0 if sound.frames == UNKNOWN else sound.frames
         check_shape(path, sound.samplerate, sound.channels, told, file.size())
         try:
             yield sound

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from swsdist.io.traffic import count
 
 _PIECE = 1 << 20
+#: Frames that libsndfile tells of a stream whose header does not (FLAC from a pipe).
+UNKNOWN = 2**63 - 1
 
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
@@ -32,6 +34,9 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
     def __init__(self, source: str | Watched, size: int) -> None:
         super().__init__(source)
         self._size = size
+        if size and self.frames == UNKNOWN:  # of what parts are cannot be told
+            self._size = 0
+            count(size)
 
     def read(self, frames: int = -1, dtype: str = "float64", always_2d: bool = False) -> NDArray[np.floating]:
         """The next samples; a part of the file's bytes is counted."""

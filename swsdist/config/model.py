@@ -70,7 +70,9 @@ class Index(Section):
     """How the store is cut into shards."""
 
     store: IsPath | None = Field(None, description="store folder, local or s3://; default: `store` in the run folder")
-    shard_hours: PositiveFloat = effort(1.0, "hours of audio a shard aims at; 4096 documents at most, each whole in one shard")
+    shard_hours: PositiveFloat = effort(
+        1.0, "hours of audio a shard aims at; 4096 documents at most, each whole in one shard"
+    )
     shards: PositiveInt | None = effort(None, "cut into this many shards instead (for experiments)")
 
 

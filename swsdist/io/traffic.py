@@ -1,12 +1,16 @@
 """How many bytes this process has read from files and objects: the accounts tell it by task.
 
-Whatever opens a file through `swsdist.io.filesystem` is counted, with what Arrow and libsndfile read through it. Code is not,
-nor what other programs read (ffmpeg).
+What is opened through `swsdist.io.filesystem` is counted, with what Arrow and libsndfile read through it. Not counted are
+code, what other programs read (ffmpeg), and what is read for its SHA-256 alone, beside the reading that is for its content.
 """
 
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,13 +20,25 @@ if TYPE_CHECKING:
 
 _lock = Lock()
 _total = 0
+_again: ContextVar[bool] = ContextVar("again", default=False)
 
 
 def count(read: int) -> None:
     """So many bytes more were read."""
     global _total
-    with _lock:
-        _total += read
+    if not _again.get():
+        with _lock:
+            _total += read
+
+
+@contextmanager
+def read_again() -> Iterator[None]:
+    """Local files that this thread reads meanwhile are read for their content, too: their bytes are not counted twice."""
+    token = _again.set(True)
+    try:
+        yield
+    finally:
+        _again.reset(token)
 
 
 def bytes_read() -> int:
@@ -46,9 +62,9 @@ class _Counted(io.FileIO):
 
 def open_counted(path: Path) -> io.BufferedReader:
     """A local file, open for reading, whose bytes are counted."""
-    raw = _Counted(path)
+    raw = _Counted(os.fspath(path))  # errors tell the name as a string, as those of `Path.open` do
     try:
-        return io.BufferedReader(raw)
+        return io.BufferedReader(raw, max(io.DEFAULT_BUFFER_SIZE, os.fstat(raw.fileno()).st_blksize))
     except BaseException:
         raw.close()
         raise

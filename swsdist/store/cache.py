@@ -23,7 +23,6 @@ from pathlib import Path
 
 from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.io.traffic import open_counted
 
 _PIECE = 1 << 22
 _VARIABLE = re.compile(r"\$\{?(\w+)")
@@ -121,7 +120,7 @@ class Cache:
             if file.stat().st_size != size:
                 return False
             if sha256 not in self._checked:
-                with open_counted(file) as open_file:
+                with file.open("rb") as open_file:
                     if hashlib.file_digest(open_file, "sha256").hexdigest() != sha256:
                         return False
                 self._checked.add(sha256)

@@ -14,8 +14,8 @@ from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store
 from swsdist.types import DOCUMENTS
 
-#: What marks belong to.
-_MARKED = ("doc_id", "channel", "frames")
+#: What marks belong to, and what tracks are joined by.
+_MARKED = _JOINED = ("doc_id", "channel", "frames")
 
 
 class Tracks:
@@ -70,17 +70,19 @@ class Tracks:
         first, *more = self._names
         if not more:
             return self.store.documents(shard, columns, first, codes=codes)
-        tables = [self.store.documents(shard, track=name).to_pylist() for name in self._names]
-        others = [{(row["doc_id"], row["channel"]): row for row in rows} for rows in tables[1:]]
+        read = [name for name in DOCUMENTS.names if columns is None or name in {*columns, *_JOINED}]
+        wide = [name for name in ("mean", "variance") if name in read]
+        tables = (self.store.documents(shard, [*_JOINED, *wide], name).to_pylist() for name in more)
+        others = [{(row["doc_id"], row["channel"]): row for row in rows} for rows in tables]
         joint: list[dict[str, Any]] = []
-        for row in tables[0]:
+        for row in self.store.documents(shard, read, first).to_pylist():
             rows = [row, *(rows[key] for rows in others if (key := (row["doc_id"], row["channel"])) in rows)]
-            if len(rows) < len(tables):
+            if len(rows) < len(self._names):
                 continue
             frames = min(one["frames"] for one in rows)
-            wide = {name: [value for one in rows for value in one[name]] for name in ("mean", "variance")}
-            joint.append({**row, **wide, "frames": frames})
-        table = pa.Table.from_pylist(joint, DOCUMENTS)
+            joined = {name: [value for one in rows for value in one[name]] for name in wide}
+            joint.append({**row, **joined, "frames": frames})
+        table = pa.Table.from_pylist(joint, pa.schema([DOCUMENTS.field(name) for name in read]))
         return table if columns is None else table.select(columns)
 
     def statistics(self, speakers: Sequence[str] | None = None) -> dict[tuple[str, str], Statistics]:

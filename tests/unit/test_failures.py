@@ -199,3 +199,12 @@ def test_the_origin_of_an_exception() -> None:
     assert origin("\n".join([lines[0], inner, *lines[1:]])).startswith("/v/lib/python3.12/site-packages/swsdist_x/a.py")
     assert origin("\n".join([lines[0], *lines[1:3], inner, "X: y"])).endswith("line 7, in f")
     assert origin("no traceback") is None
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    folder = Folder(str(tmp_path))
+    for do in (folder.open, folder.read_bytes):
+        error = caught(do, "loop")
+        assert error.filename == str(tmp_path / "loop")
+        assert "PosixPath" not in str(error)

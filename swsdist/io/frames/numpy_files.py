@@ -19,6 +19,7 @@ import numpy as np
 
 from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
+from swsdist.io.traffic import count
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 
@@ -78,6 +79,7 @@ class _Npy:
                     file.seek(0)
                     return np.asarray(np.load(file, allow_pickle=False))
             loaded = np.load(self._path, mmap_mode="r", allow_pickle=False)
+            count(loaded.nbytes)
             if not isinstance(loaded, np.ndarray):
                 raise damaged(self._path, "it holds several arrays, as .npz does")
             return loaded
