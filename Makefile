@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-fast test-cluster faults lint lock bench docs notebooks environment environment-dev clean
+.PHONY: help demo test test-fast test-cluster test-metrics faults soak lint lock bench docs notebooks environment environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
@@ -36,6 +36,8 @@ help:
 	@echo "make test-fast  those that take no more than a few seconds each"
 	@echo "make test-cluster  those of several hosts (network namespaces: Linux, root)"
 	@echo "make faults     the same; writes the table of faults, docs/reference/faults.md"
+	@echo "make soak       random faults, and each kind of fault of S3, for long"
+	@echo "make test-metrics  what Ray exports; installs ray[default]"
 	@echo "make lint       ruff and mypy"
 	@echo "make lock       write the image's locked requirements anew from pyproject.toml"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
@@ -55,6 +57,15 @@ test-fast: $(dev)
 # One cluster serves all its tests, so they run in one process.
 test-cluster: $(dev)
 	"$(bin)/python" -m pytest -n 0 -m cluster $(PYTEST)
+
+# Random faults, and each kind of fault of S3, for hours.
+soak: $(dev)
+	"$(bin)/python" -m pytest -n 0 -m soak $(PYTEST)
+
+# Ray exports metrics with its extra `default` only, which starts one more process on each node.
+test-metrics: $(dev)
+	"$(bin)/python" -m pip install --quiet "ray[default]"
+	"$(bin)/python" -m pytest -n 0 tests/integration/test_metrics.py $(PYTEST)
 
 faults: export FAULT_TABLE := $(CURDIR)/docs/reference/faults.md
 faults: $(dev)

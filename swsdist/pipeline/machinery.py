@@ -63,9 +63,11 @@ class Machinery:
     def journal(self) -> DriverJournal:
         """The driver's, opened when there is something to do."""
         if self._journal is None:
-            self._write_config()
             # What it shows is about to change; if this run is killed, no old report is taken for its own.
             self._remove_reports()
+            # The plan tells whose folder it is, so it comes before a file that anybody's folder may hold.
+            self.save_plans()
+            self._write_config()
             self._journal = DriverJournal(self.ledger.run)
             self._journal.heard = self.heard
             if self.heard is not None:

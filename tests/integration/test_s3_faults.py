@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import StorageError, UserError
+from swsdist.errors import StorageError, SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again
 from swsdist.pipeline.course import Choice
@@ -42,7 +42,7 @@ def comes_through(scene: Any, s3: Any, proxy: FaultProxy, faults: list[Fault], w
         result = scene.run("index.shards=3", run=run, choice=Choice(keep_going=True))
         if result.outcome.failures:
             outcome = "failed tasks"
-    except UserError as error:
+    except SwsdistError as error:
         outcome, said = "stopped", error.remedy
     else:
         said = "nothing"
@@ -67,26 +67,32 @@ def test_many_kinds_at_once(disturbed: Any, s3: Any, proxy: FaultProxy, undistur
     assert len(proxy.done) >= 6, proxy.done
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     "fault",
     [
         *(
-            Fault(kind, probability=0.15)
+            pytest.param(Fault(kind, probability=0.15), marks=pytest.mark.soak, id=kind)
             for kind in ("500", "503", "refused", "no-answer", "cut", "short", "long", "flipped")
         ),
-        Fault("cut-upload", ("PUT", "POST"), probability=0.3),
-        Fault("slow", probability=0.03, seconds=1.5),
-        Fault("drip", ("GET",), probability=0.05, seconds=0.4),
+        pytest.param(Fault("cut-upload", ("PUT", "POST"), probability=0.3), marks=pytest.mark.soak, id="cut-upload"),
+        pytest.param(Fault("slow", probability=0.03, seconds=1.5), marks=pytest.mark.soak, id="slow"),
+        pytest.param(Fault("drip", ("GET",), probability=0.02, seconds=0.4), marks=pytest.mark.slow, id="drip"),
     ],
-    ids=lambda fault: fault.kind,
 )
 def test_one_kind(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str], fault: Fault) -> None:
     assert comes_through(disturbed, s3, proxy, [fault], undisturbed) == "done"
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", ["500", "503", "refused", "expired", "unknown-key", "cut-upload", "no-answer"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("503", "cut-upload")),
+        *(
+            pytest.param(kind, marks=pytest.mark.soak)
+            for kind in ("500", "refused", "expired", "unknown-key", "no-answer")
+        ),
+    ],
+)
 def test_an_outage(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str], kind: str) -> None:
     """From the fortieth request on nothing goes: the run ends by itself and says why; later it goes on."""
     fault = Fault(kind, ("PUT",) if kind == "cut-upload" else (), first=10 if kind == "cut-upload" else 40)
