@@ -273,13 +273,13 @@ def read(folder: Folder) -> dict[str, Any] | None:
 def alive(holder: dict[str, Any]) -> bool:
     """Whether the holder of a lock seems to live, at a glance: of one on another host, by its clock and ours."""
     here = _lives_here(holder)
-    return bool(time.time() - holder["t"] < STALE_AFTER) if here is None else here
+    return bool(abs(time.time() - holder["t"]) < STALE_AFTER) if here is None else here
 
 
 def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
     """Whether the holder of a lock, or who writes another file as often, lives, whatever its host's clock says.
 
-    What seems dead by its clock is watched for a sign of life.
+    What seems dead by its clock, or ahead of ours, is watched for a sign of life.
     """
     if alive(holder):
         return True

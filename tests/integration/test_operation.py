@@ -18,7 +18,7 @@ import soundfile
 from commands import expecting, in_this_process
 
 from swsdist.accounts.journal import Journal
-from swsdist.errors import CancelledError, StorageError
+from swsdist.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.course import Outcome
@@ -355,12 +355,13 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert swsdist("store", "check", str(store)).code == 0
 
 
-def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("off", [-3600, 3600])
+def test_a_reader_or_driver_whose_clock_is_off_lives(off: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another host: it is watched, and what its clock says is not believed."""
     monkeypatch.setattr(lock, "_LOOK", 0.02)
     monkeypatch.setattr(lock, "_BEAT", 0.2)
     run = Folder(str(tmp_path))
-    late = {**lock.Lock(run).identity(), "host": "elsewhere", "t": time.time() - 3600}
+    late = {**lock.Lock(run).identity(), "host": "elsewhere", "t": time.time() + off}
 
     def put(name: str, beat: int) -> None:
         run.write_bytes(name, json.dumps({**late, "beat": beat}).encode())
@@ -368,6 +369,7 @@ def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypa
     put("lock.json", 0)
     put("readers/a.json", 0)
     assert not lock.lives(run, late)
+    assert cancelling.wait(run, late["token"], 9) == "ended"
     assert readers_of(run).dead == ["readers/a.json"]
     ended = threading.Event()
 
@@ -382,6 +384,8 @@ def test_a_reader_or_driver_whose_clock_is_behind_lives(tmp_path: Path, monkeypa
     thread.start()
     try:
         assert lock.lives(run, late)
+        with pytest.raises(IncompleteError, match="works on"):
+            cancelling.wait(run, late["token"], 0.5)
         assert readers_of(run).dead == []
         assert [one["host"] for one in readers_of(run).living] == ["elsewhere"], "its number is that of this process"
     finally:

@@ -16,7 +16,7 @@ from swsdist.accounts.journal import Line
 from swsdist.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.lock import STALE_AFTER, alive, read
+from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import standing
 from swsdist.pipeline.operation.standing import Standing
 from swsdist.pipeline.plan import Plan, load_plans
@@ -74,7 +74,7 @@ def status(run: Folder) -> Status:
     holder = read(run)
     said = standing.read(run)
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
-    if holder is not None and alive(holder):
+    if holder is not None and lives(run, holder):
         if said is not None and said.token == holder["token"]:
             return _running(run, text, said)
         return Status("running", text, _counted(run, load_plans(run)), (), None)  # it has nothing to do, or not yet

@@ -57,7 +57,7 @@ def wait(run: Folder, token: str, seconds: float) -> str:
     deadline = time.monotonic() + seconds
     while True:
         holder = lock.read(run)
-        if holder is None or holder["token"] != token or not lock.alive(holder):
+        if holder is None or holder["token"] != token or not lock.lives(run, holder):
             found = standing.read(run)
             return found.state if found is not None and found.token == token else "ended"
         if time.monotonic() > deadline:

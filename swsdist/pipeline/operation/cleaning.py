@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from swsdist.errors import LockedError, StoreError
@@ -74,9 +74,8 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
         )
     places = [folder] if folder.exists(manifest.NAME) else []
     places += [Folder(root, folder.storage) for root in _stores_in(folder, plans)]
-    found: list[Found] = []
-    kept: list[Kept] = []
-    for place in [folder, *(one for one in places if one != folder)]:
+    others = [place for place in places if place != folder]
+    for place in [folder, *others]:
         holder = lock.read(place)
         if holder is not None and lock.lives(place, holder):
             raise LockedError(
@@ -84,24 +83,33 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
                 where=place.path(),
                 remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
             )
-    found += _left_behind(folder, hours)
-    if plans:
-        found += _of_run(folder, plans, kept)
+    marks = [mark for place in [folder, *others] for mark in _left_behind(place, hours)]  # a dead one's lock, too
+    if dry:
+        found, kept = _no_more_needed(folder, places, plans, hours)
+        return marks + found, kept
+    with ExitStack() as held:  # from before anything is looked at until it is removed, nobody begins to work here
+        mine = held.enter_context(lock.locked(folder))
+        for place in others:
+            held.enter_context(lock.locked(place, dead=mine.replaced))
+        plans = load_plans(folder) if plans else plans
+        found, kept = _no_more_needed(folder, places, plans, hours)
+        for place in [folder, *others]:
+            _remove(place, [one for one in marks + found if one.folder == place], plans if place == folder else {})
+    return marks + found, kept
+
+
+def _no_more_needed(
+    folder: Folder, places: list[Folder], plans: dict[str, Plan], hours: float
+) -> tuple[list[Found], list[Kept]]:
+    """What a run and its stores hold and nothing needs, and what stays although nothing needs it."""
+    kept: list[Kept] = []
+    found = list(_of_run(folder, plans, kept)) if plans else []
     for place in places:
         reading = readers_of(place)
-        if place != folder:
-            found += _left_behind(place, hours)
         for name in reading.dead:
             with suppress(FileNotFoundError):  # it ended just now
                 found.append(Found(place, name, place.info(name).size, "of a reader that is gone"))
         found += _of_store(place, plans or _beside(place), hours, reading.living, kept)
-    if not dry:
-        with lock.locked(folder) as mine:
-            _remove(folder, [one for one in found if one.folder == folder], plans)
-        for place in places:
-            if place != folder:
-                with lock.locked(place, dead=mine.replaced):
-                    _remove(place, [one for one in found if one.folder == place], {})
     return found, kept
 
 
