@@ -263,9 +263,11 @@ def search(
         AudioError: a query cannot be used.
     """
     from swsdist.methods.direct import search_store
+    from swsdist.pipeline.operation.readers import reading
 
     opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = search_store(opened, queries, options or {}, top, trim).to_pandas()
+    with reading(opened.folder):
+        frame: pd.DataFrame = search_store(opened, queries, options or {}, top, trim).to_pandas()
     return frame
 
 

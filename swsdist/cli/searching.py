@@ -134,12 +134,14 @@ def search(
         what = f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {cut.query_id} are left out (--no-trim)"
         print(what, file=sys.stderr)
 
+    from swsdist.pipeline.operation.readers import reading
+
     store = api.open_store(way.store, way.storage)
     if calibration is not None:
         from swsdist.chains.search.report.judging import named
 
         judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
-    with searching(store) as watched:
+    with reading(store.folder), searching(store) as watched:
         # The same sound on all channels is one hit.
         found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told)
     answers, found = _answers(store, asked, found, judge, top)

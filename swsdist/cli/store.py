@@ -127,13 +127,15 @@ def rejected(folder: str, as_csv: bool) -> None:
 @_STORE
 def check(folder: str) -> int:
     """Read all of STORE and say what is wrong; exit code 3 if anything is."""
+    from swsdist.pipeline.operation.readers import reading
     from swsdist.store.maintaining import check as look
 
     opened = _opened(folder)
     problems = 0
-    for problem in look(opened):
-        problems += 1
-        print(problem)
+    with reading(opened.folder):
+        for problem in look(opened):
+            problems += 1
+            print(problem)
     if problems:
         print(
             f"{problems} problems; index again what is damaged: remove the shard and its receipt first", file=sys.stderr
@@ -175,7 +177,7 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
 def compact(folder: str, hours: float) -> None:
     """Rewrite STORE into shards of about the same size, without what was removed.
 
-    While a run reads it, the old shards stay: swsdist clean removes them later.
+    While somebody reads it, the old shards stay: swsdist clean removes them later.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked
@@ -185,13 +187,12 @@ def compact(folder: str, hours: float) -> None:
     where = Folder(folder)
     with locked(where):
         _opened(folder)
-        read = bool(readers_of(where).living)
-        done = rewrite(where, hours, read=read)
+        done = rewrite(where, hours, lambda: bool(readers_of(where).living))
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    if read:
-        print(f"a run reads the store, so the old shards are still there; later: swsdist clean {folder}")
+    if done.read:
+        print(f"somebody reads the store, so the old shards are still there; later: swsdist clean {folder}")
 
 
 @store.command()

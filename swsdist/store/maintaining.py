@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -114,20 +114,21 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
 
 
 class Compacted(NamedTuple):
-    """Shards and bytes before and after."""
+    """Shards and bytes before and after; and whether somebody read the store, so that the old ones are still there."""
 
     shards_before: int
     shards: int
     bytes_before: int
     bytes: int
+    read: bool
 
 
-def compact(folder: Folder, hours: float, *, read: bool = False) -> Compacted:
+def compact(folder: Folder, hours: float, read: Callable[[], bool] = lambda: False) -> Compacted:
     """Write the live documents to new shards of about `hours` hours each, and remove what is then not needed.
 
     The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
     shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them. While somebody
-    reads the store (`read`), nothing is removed: `swsdist clean` does it later.
+    reads the store (`read`, which is asked at the end), nothing is removed: `swsdist clean` does it later.
     """
     store = _maintained(folder)
     manifest = store.manifest
@@ -153,10 +154,11 @@ def compact(folder: Folder, hours: float, *, read: bool = False) -> Compacted:
         name_of |= {(row["doc_id"], row["channel"]): first for row in part}
         shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
     after = _committed(store, shards, name_of, anew=False)
-    if not read:
+    somebody = read()
+    if not somebody:
         _remove_unused(folder, after)
     size = sum(shard.size for shard in shards)
-    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
+    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size, somebody)
 
 
 def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:

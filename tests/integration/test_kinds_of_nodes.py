@@ -26,6 +26,7 @@ from swsdist.chains.search.search import Search
 from swsdist.config.model import Executor as Settings
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
+from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
@@ -92,11 +93,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(cluster: str, tmp_path: Path) -> None:
+def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []  # of an autoscaler
+    monkeypatch.setattr(ray_instance, "request_resources", lambda bundles: asked.append(bundles))
     stage: Any = Idling()
     folder = Folder(str(tmp_path))
     journal = DriverJournal(folder)
-    settings = Settings(kind="ray", address=cluster, memory_per_worker_gb=0.2)
+    settings = Settings(kind="ray", address=cluster, workers=2, memory_per_worker_gb=0.2)
     executor = RayExecutor(Context(folder, {"idling": stage}), journal, settings)
     tasks = [Task("idling", f"{k:032x}", f"t{k}", 0.3, {"hangs": False}) for k in range(8)]
     tasks.append(Task("idling", f"{8:032x}", "t8", 0.2, {"hangs": True}))
@@ -118,6 +123,7 @@ def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
     assert len(list(tmp_path.glob("t8-*"))) == 2
     text = (tmp_path / journal.name).read_text()
     assert text.count('"event": "again"') == 1
+    assert asked == [[{"CPU": 1, "memory": 200_000_000}] * 2, []], "room for its workers, and in the end for none"
 
 
 @pytest.mark.compile

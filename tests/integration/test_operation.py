@@ -17,6 +17,7 @@ import pytest
 import soundfile
 from commands import expecting, in_this_process
 
+from swsdist import api
 from swsdist.accounts.journal import Journal
 from swsdist.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
@@ -328,6 +329,25 @@ def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
     assert not (run / "lock.json").exists()
 
 
+def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swsdist.methods import direct
+
+    store = finished.folder / "run" / "store"
+    query = str(next((finished.corpus / "queries").glob("*.wav")))
+    marks: list[int] = []
+    search = direct.search_store
+
+    def watched(*arguments: Any) -> Any:
+        marks.append(len(files(store / "readers")))
+        return search(*arguments)
+
+    monkeypatch.setattr(direct, "search_store", watched)
+    assert len(api.search(str(store), query)) > 0
+    assert swsdist("search", str(store), "--query", query).code == 0
+    assert marks == [1, 1]
+    assert not (store / "readers").exists()
+
+
 def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     """A run that searches a store marks it; until it has ended, or died, earlier states of the store stay."""
     own_corpus.select(*range(1, 7))
@@ -345,7 +365,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert "process 1 on" in kept[0].why
     shards = files(store / "shards")
     told = swsdist("store", "compact", str(store)).out
-    assert "a run reads the store" in told
+    assert "somebody reads the store" in told
     assert shards < files(store / "shards")
     (store / "readers" / "other.json").unlink()
     own_corpus.run("index.shards=3")  # else the run beside the store names the state before

@@ -276,9 +276,8 @@ def _closed() -> Iterator[None]:
 def _forget_secret() -> None:
     """Have Ray look for mode and secret in the environment again, which it keeps for as long as the process lives."""
     known: Any = ray._raylet
-    if hasattr(known, "AuthenticationTokenLoader"):  # Ray before 2.52 has no tokens
-        known.Config.initialize("")
-        known.AuthenticationTokenLoader.instance().reset_cache()
+    known.Config.initialize("")
+    known.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _knock(address: str, seconds: float = 10.0) -> None:

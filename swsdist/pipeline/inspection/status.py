@@ -194,5 +194,5 @@ def _eta(said: Standing) -> float | None:
     for one in said.stages:
         done = one.done - one.before
         if one.ended is None and one.done < one.tasks:
-            return (time.time() - one.begun) / done * (one.tasks - one.done) if done else None
+            return (said.t - one.begun) / done * (one.tasks - one.done) if done else None
     return None

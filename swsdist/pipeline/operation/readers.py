@@ -1,18 +1,20 @@
 """Who reads a store: a small file in it for each run that works, so that nothing which is read is removed.
 
-A run writes `readers/<token>.json` to a store when it begins to read it, says every few seconds that it lives, and removes the
-file at its end. A reader that died counts no more once it is known to be gone (same host), or has given no sign of life for a
-while, whatever clocks say. Where nothing can
-be written, readers are not known; what was superseded less than an hour ago is then kept by its age alone.
+A run, or a command that reads for long, writes `readers/<token>.json` to a store when it begins to read it, says every few
+seconds that it lives, and removes the file at its end. A reader that died counts no more once it is known to be gone (same
+host), or has given no sign of life for a while, whatever clocks say. Where nothing can be written, readers are not known; what
+was superseded less than an hour ago is then kept by its age alone.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from swsdist.errors import StorageError
@@ -20,6 +22,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import Lock, lives, process
 
 FOLDER = "readers"
+_BEAT = 10.0
 
 
 class Reader:
@@ -43,6 +46,25 @@ class Reader:
             place = self._store.local(FOLDER)
             if place is not None:
                 place.rmdir()  # if it was the last
+
+
+@contextmanager
+def reading(store: Folder) -> Iterator[None]:
+    """Meanwhile this process reads a store."""
+    reader, ended = Reader(store), threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(_BEAT):
+            reader.beat()
+
+    thread = threading.Thread(target=beat, name="swsdist-reader", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        reader.release()
 
 
 class Readers(NamedTuple):

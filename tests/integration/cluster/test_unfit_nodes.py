@@ -51,7 +51,7 @@ def test_a_full_disk_and_another_version_and_a_clock_that_is_behind(on_cluster: 
         "from the start",
         took,
         "the run had ended",
-        "it is used as any other; no times of two hosts are compared",
+        "it is used as any other, its results too; spans between hosts in report and timeline are off by that hour",
     )
     on_cluster.note(
         "a node's disk is full (its TMPDIR)",
@@ -122,7 +122,7 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
         "it is not used; the others go on",
     )
     on_cluster.note(
-        "a task runs out of memory",
+        "a task runs out of memory (MemoryError)",
         "at each attempt",
         took,
         "the run had ended, exit code 4",
