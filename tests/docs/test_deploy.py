@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -38,10 +39,14 @@ exec setsid --wait "$@"
 """
 
 
+def _steps(job: str) -> list[int]:
+    """Processes of Ray's nodes of a job."""
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if f"sws-{job}" in " ".join(p.info["cmdline"] or ())]
+
+
 def _end_steps(job: str) -> None:
     """What Slurm does when a job has ended: its steps, here Ray's nodes, do not outlive it."""
-    with_name = [p.pid for p in psutil.process_iter(["cmdline"]) if f"sws-{job}" in " ".join(p.info["cmdline"] or ())]
-    for group in {os.getpgid(pid) for pid in with_name} - {os.getpgrp()}:
+    for group in {os.getpgid(pid) for pid in _steps(job)} - {os.getpgrp()}:
         os.killpg(group, signal.SIGKILL)
 
 
@@ -69,6 +74,18 @@ def test_slurm(tmp_path: Path) -> None:
     }
     command = ["bash", str(DEPLOY / "slurm/swsdist.sbatch"), str(config), "--set", "executor.workers=2"]
     try:
+        # Slurm sends the script a signal before its time is over.
+        with (tmp_path / "first.log").open("w") as log:
+            first = subprocess.Popen(
+                command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+            while first.poll() is None and not (tmp_path / "run/lock.json").exists():
+                time.sleep(0.1)
+            first.terminate()
+            assert first.wait(60) == 143, (tmp_path / "first.log").read_text()
+        assert not (tmp_path / "run/lock.json").exists(), "the driver came to an end before its Ray"
+        assert not Path(f"/tmp/sws-{job}").exists()
+        _end_steps(job)
         code, said = run(command, tmp_path, environment, 300)
     finally:
         _end_steps(job)
@@ -78,8 +95,9 @@ def test_slurm(tmp_path: Path) -> None:
 
     local = swsdist.run(config, sets=["executor.kind=serial", f"run={tmp_path / 'local'}"])
     assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    workers = set(pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal"])["journal"].to_pylist())
-    assert len(workers) == 3, "a driver and two workers"
+    journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
+    ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
+    assert len(ended) == 2, "two workers have done tasks"
     assert not Path(f"/tmp/sws-{job}").exists(), "Ray's folder is removed"
 
 
@@ -134,8 +152,9 @@ def test_hosts_by_ssh(tmp_path: Path) -> None:
     sets = ["executor.kind=serial", "system=two words", f"run={tmp_path / 'local'}"]
     local = swsdist.run(tmp_path / "config.yaml", sets=sets)
     assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    workers = set(pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal"])["journal"].to_pylist())
-    assert len(workers) == 3, "a driver and two workers"
+    journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
+    ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
+    assert len(ended) == 2, "two workers have done tasks"
     assert _left_by_ssh() == []
 
 
