@@ -6,9 +6,9 @@ query, score descending, doc_id, channel, first, last, example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,10 @@ Ints = NDArray[np.int64]
 
 #: Detections of one piece of a table: its strings stay far below Arrow's 2 GB.
 _PIECE = 1 << 20
+#: Rows that are moved at once.
+_AT_ONCE = 1 << 16
+#: Times that the best are looked through until memory that is free is given back, which takes half as long as to look once.
+_GIVE_BACK = 4
 
 
 class Names:
@@ -65,15 +69,23 @@ class Names:
 
     def kept(self, documents: Ints) -> Ints:
         """The codes that documents have from now on; all others are forgotten."""
-        used, place = np.unique(documents, return_inverse=True)
-        self._documents, self._count = [self._document_names(used)], len(used)
-        return place.astype(np.int64)
+        there = np.zeros(self._count, bool)
+        there[documents] = True
+        codes = np.cumsum(there) - 1
+        first = 0
+        for k, names in enumerate(self._documents):  # one after the other, so that no more is there twice
+            self._documents[k] = names.filter(pa.array(there[first : first + len(names)]))
+            first += len(names)
+        self._count = int(there.sum())
+        return codes[documents]
 
     def _query_names(self, codes: Ints) -> pa.Array:
         return pa.array([self.known[code] for code in codes.tolist()], pa.string())
 
     def _document_names(self, codes: Ints) -> pa.Array:
-        return pa.chunked_array(self._documents, pa.string()).take(pa.array(codes)).combine_chunks()
+        if len(self._documents) > 1:  # else they would be joined anew for each of these
+            self._documents = [pa.chunked_array(self._documents, pa.string()).combine_chunks()]
+        return self._documents[0].take(pa.array(codes)) if self._documents else pa.array([], pa.string())
 
     def query_ranks(self, codes: Ints) -> Ints:
         """The place of each query's name among the sorted names of all of them."""
@@ -159,19 +171,32 @@ def spans_of(candidates: pa.Table, names: Names, wanted: Wanted | None = None) -
     return Spans(query, document, cost=cost, scale=scale, score=score, **whole)
 
 
-def joined(parts: Sequence[Spans]) -> Spans:
-    """At least one part after the other."""
-    return Spans._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
-
-
 def in_order(spans: Spans, names: Names) -> Spans:
-    """In total order; a query after the other, so that what sorting takes is that of one query."""
-    query = names.query_ranks(spans.query)
-    order = np.argsort(query, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(query[order]) > 0)) if len(order) else np.empty(0, np.int64)
-    for first, last in pairwise([*starts.tolist(), len(order)]):
-        order[first:last] = _best_first(spans, order[first:last], names)
-    return spans.take(order)
+    """In total order."""
+    return spans.take(_best_in_order(spans, names))
+
+
+def _best_in_order(spans: Spans, names: Names, nbest: int | None = None) -> Ints:
+    """Rows of the best of each query, or of all, in total order; what sorting takes is that of one query."""
+    order = _by_query(spans.query)
+    starts = _starts(spans.query[order])
+    ends = [*starts[1:].tolist(), len(order)]
+    ranks = names.query_ranks(spans.query[order[starts]])
+    parts = [np.empty(0, np.int64)]
+    for k in np.argsort(ranks).tolist():
+        parts.append(_best_first(spans, order[starts[k] : ends[k]], names)[:nbest])
+    return np.concatenate(parts)
+
+
+def _by_query(codes: Ints) -> Ints:
+    """Rows in the order of their queries' codes, equal ones as they are; of few queries by numpy's radix sort of 16 bits."""
+    few = len(codes) > 0 and int(codes.max()) < 1 << 16
+    return np.argsort(codes.astype(np.uint16) if few else codes, kind="stable")
+
+
+def _starts(codes: Ints) -> Ints:
+    """Where another code begins."""
+    return np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.empty(0, np.int64)
 
 
 def _best_first(spans: Spans, rows: Ints, names: Names) -> Ints:
@@ -188,13 +213,45 @@ def _best_first(spans: Spans, rows: Ints, names: Names) -> Ints:
     return rows
 
 
-def n_best(ordered: Spans, nbest: int) -> Spans:
-    """The best of each query, of spans in total order."""
-    if ordered.rows == 0:
-        return ordered
-    starts = np.flatnonzero(np.append(True, ordered.query[1:] != ordered.query[:-1]))
-    rank = np.arange(ordered.rows) - np.repeat(starts, np.diff(np.append(starts, ordered.rows)))
-    return ordered if rank.max() < nbest else ordered.take(rank < nbest)
+class _Rows:
+    """Candidates in arrays with room for more, added and dropped in place: new arrays would leave holes in memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._columns: list[NDArray[Any]] = []
+
+    @property
+    def spans(self) -> Spans:
+        """They, as they stand here."""
+        return Spans._make(column[: self.count] for column in self._columns)
+
+    def add(self, spans: Spans) -> None:
+        """Some more."""
+        count = self.count + spans.rows
+        if not self._columns:
+            self._columns = [np.empty(0, column.dtype) for column in spans]
+        if count > len(self._columns[0]):
+            room = max(count, self.count * 5 // 4) + Best.LEAST
+            for k, column in enumerate(self._columns):
+                self._columns[k] = np.empty(room, column.dtype)
+                self._columns[k][: self.count] = column[: self.count]
+        for column, more in zip(self._columns, spans, strict=True):
+            column[self.count : count] = more
+        self.count = count
+
+    def keep(self, rows: Ints, document: Callable[[Ints], Ints]) -> None:
+        """Only these, which rise; their documents get other codes."""
+        for column in self._columns:
+            for place in range(0, len(rows), _AT_ONCE):
+                some = rows[place : place + _AT_ONCE]
+                column[place : place + len(some)] = column[some]
+        self.count = len(rows)
+        self.spans.document[:] = document(self.spans.document)
+
+    def taken(self, rows: Ints) -> Spans:
+        """These, in this order; here are none any more."""
+        self._columns.reverse()
+        return Spans._make(self._columns.pop()[rows] for _ in range(len(self._columns)))
 
 
 class Best:
@@ -209,8 +266,9 @@ class Best:
 
     def __init__(self, names: Names, nbest: int) -> None:
         self._names, self._nbest = names, nbest
-        self._kept: list[Spans] = []
-        self._new = 0
+        self._rows = _Rows()
+        self._cuts = 0
+        self._looked = 0  # rows that were kept when they were looked through last
         # The Nth best score so far, by the code of a query; the last is that of queries that are new.
         self._limit = np.full(1, -np.inf)
 
@@ -219,45 +277,43 @@ class Best:
         known = np.minimum(query, len(self._limit) - 1)
         return score >= self._limit[known]
 
-    def _hopeful(self, spans: Spans) -> Spans:
-        wanted = self.may_hold(spans.query, spans.score)
-        return spans if wanted.all() else spans.take(wanted)
-
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
-        spans = self._hopeful(spans)
-        self._kept.append(spans)
-        self._new += spans.rows
-        if self._new > max(self.LEAST, sum(part.rows for part in self._kept[:1]) // 4):
+        wanted = self.may_hold(spans.query, spans.score)
+        self._rows.add(spans if wanted.all() else spans.take(wanted))
+        if self._rows.count - self._looked > max(self.LEAST, self._looked // 4):
             self._cut()
 
     def _cut(self) -> None:
         """Drop what is surely not among the best: below a query's Nth best score. What equals it may be one."""
-        kept, self._kept = joined(self._kept), []
-        order = np.argsort(kept.query, kind="stable")
-        query, score = kept.query[order], kept.score[order]
-        starts = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
+        held = self._rows.spans
+        order = _by_query(held.query)
+        query, score = held.query[order], held.score[order]
+        starts = _starts(query)
         limit = np.full(len(self._names.known) + 1, -np.inf)
         for first, last in pairwise([*starts.tolist(), len(query)]):
             if last - first >= self._nbest:
                 limit[query[first]] = np.partition(score[first:last], last - first - self._nbest)[-self._nbest]
         self._limit = limit
-        kept = self._hopeful(kept)
-        if kept.rows > 2 * self._nbest * len(starts):  # very many are equal
-            kept = n_best(in_order(kept, self._names), self._nbest)
-        self._kept, self._new = [kept._replace(document=self._names.kept(kept.document))], 0
+        rows = np.flatnonzero(self.may_hold(held.query, held.score))
+        if len(rows) > 2 * self._nbest * len(starts):  # very many are equal
+            rows = np.sort(_best_in_order(held, self._names, self._nbest))
+        self._rows.keep(rows, self._names.kept)
+        self._looked = self._rows.count
+        self._cuts += 1
+        if self._cuts % _GIVE_BACK == 0:  # what is free lies between what is kept
+            pa.default_memory_pool().release_unused()
 
     def table(self, tick: float, system: str) -> pa.Table:
         """DETECTIONS in total order; see `detections`."""
-        if not self._kept:
+        if not self._rows.count:
             return DETECTIONS.empty_table()
-        # Nothing is held twice: these are the largest arrays of a reduce.
-        kept, self._kept = joined(self._kept), []
-        kept = self._hopeful(kept)
-        kept = in_order(kept, self._names)
-        kept = n_best(kept, self._nbest)
-        batches = detections(kept, self._names, tick, system)
-        return pa.Table.from_batches(batches, DETECTIONS)
+        kept = self._rows.taken(_best_in_order(self._rows.spans, self._names, self._nbest))
+        pa.default_memory_pool().release_unused()
+        made = pa.Table.from_batches(detections(kept, self._names, tick, system), DETECTIONS)
+        del kept
+        pa.default_memory_pool().release_unused()
+        return made
 
 
 def detections(spans: Spans, names: Names, tick: float, system: str) -> Iterator[pa.RecordBatch]:

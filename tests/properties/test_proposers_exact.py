@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.distances.registry import create
@@ -170,6 +170,8 @@ PROPOSERS = [
 
 @pytest.mark.parametrize(("name", "options"), PROPOSERS)
 @pytest.mark.parametrize("over", ["collection", "document"])
+@example(seed=162)
+@example(seed=247)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**20))
 def test_order_and_shards_change_nothing(name: str, options: dict, over: str, seed: int) -> None:

@@ -49,6 +49,8 @@ MOST_PLACES = (1 << 31) - 1
 
 #: The weight of a vote for the nearest codeword; that for the farthest that is looked up is 1.
 _WEIGHT = 64
+#: Beginnings that a peak stands for on either side of it.
+_APART = 4
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,16 @@ class Quantised:
     ) -> tuple[Windows, int]:
         """Windows on averaged frames around the most voted beginnings, and postings that were looked at."""
         longest = max((len(example.frames) for example in examples), default=0)
-        # Documents one after the other, with room before each for beginnings that would lie before it.
-        if (total := int(lengths.sum() + longest * len(lengths))) > MOST_PLACES:
+        # Documents one after the other, with room before each for beginnings that would lie before it: so much that no vote and
+        # no peak of one document meets another's, whatever their order.
+        before = longest + 2 * postings.SLACK + _APART
+        if (total := int(lengths.sum() + before * len(lengths))) > MOST_PLACES:
             raise UserError(
                 f"the first pass quantised votes on {MOST_PLACES} averaged frames at most, these documents have {total}",
                 where="search.proposer",
                 remedy="set search.proposer.over: document and more shards (index.shard_hours), or a larger factor",
             )
-        start = np.cumsum(lengths + longest) - lengths
+        start = np.cumsum(lengths + before) - lengths
         places = _places(table, lengths, start)
         starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
         hours = material.collection / 3600
@@ -134,17 +138,17 @@ class Quantised:
             weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
             votes = np.zeros(total, np.int32)
             looked += postings.vote(codes, np.ascontiguousarray(weights, np.int32), starts, places, votes)
-            found = room[: postings.peaks(votes, 4, room)]
-            document = np.searchsorted(start, found[:, 0] + n // 2, side="right") - 1
-            inside = document >= 0
-            found, document = found[inside], document[inside]
+            found = room[: postings.peaks(votes, _APART, room)]
+            document = np.searchsorted(start - longest - postings.SLACK, found[:, 0], side="right") - 1
             begin = found[:, 0] - start[document]
+            inside = (begin + n // 2 >= -postings.SLACK) & (begin + n // 2 < lengths[document])
+            found, document, begin = found[inside], document[inside], begin[inside]
             some = budget.choose(
                 Windows(
                     np.full(len(found), k, np.int32),
                     document.astype(np.int32),
                     begin + n // 2,
-                    begin + n + n // 2 + 1,
+                    np.maximum(begin + n + n // 2 + 1, 1),
                     -found[:, 1],
                 ),
                 material,
