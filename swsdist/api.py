@@ -266,8 +266,9 @@ def search(
     from swsdist.pipeline.operation.readers import reading
 
     opened = open_store(store) if isinstance(store, str) else store
-    with reading(opened.folder):
-        frame: pd.DataFrame = search_store(opened, queries, options or {}, top, trim).to_pandas()
+    with reading(opened) as now:
+        found = search_store(now if isinstance(store, str) else store, queries, options or {}, top, trim)
+    frame: pd.DataFrame = found.to_pandas()
     return frame
 
 

@@ -136,12 +136,13 @@ def search(
 
     from swsdist.pipeline.operation.readers import reading
 
-    store = api.open_store(way.store, way.storage)
+    there = api.open_store(way.store, way.storage)
+    store = click.get_current_context().with_resource(reading(there))  # until this command ends
     if calibration is not None:
         from swsdist.chains.search.report.judging import named
 
         judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
-    with reading(store.folder), searching(store) as watched:
+    with searching(store) as watched:
         # The same sound on all channels is one hit.
         found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told)
     answers, found = _answers(store, asked, found, judge, top)

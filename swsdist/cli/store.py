@@ -130,9 +130,8 @@ def check(folder: str) -> int:
     from swsdist.pipeline.operation.readers import reading
     from swsdist.store.maintaining import check as look
 
-    opened = _opened(folder)
     problems = 0
-    with reading(opened.folder):
+    with reading(_opened(folder)) as opened:
         for problem in look(opened):
             problems += 1
             print(problem)

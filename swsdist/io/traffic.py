@@ -33,7 +33,7 @@ def count(read: int) -> None:
 
 @contextmanager
 def read_again() -> Iterator[None]:
-    """Local files that this thread reads meanwhile are read for their content, too: their bytes are not counted twice."""
+    """What is read meanwhile is read for its content, too: its bytes are not counted twice."""
     token = _again.set(True)
     try:
         yield

@@ -26,6 +26,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -276,14 +277,14 @@ def alive(holder: dict[str, Any]) -> bool:
     return bool(abs(time.time() - holder["t"]) < STALE_AFTER) if here is None else here
 
 
-def lives(folder: Folder, holder: dict[str, Any], name: str = NAME) -> bool:
+def lives(folder: Folder, holder: dict[str, Any], name: str = NAME, within: float = inf) -> bool:
     """Whether the holder of a lock, or who writes another file as often, lives, whatever its host's clock says.
 
-    What seems dead by its clock, or ahead of ours, is watched for a sign of life.
+    What seems dead by its clock, or ahead of ours, is watched for a sign of life, unless it is by more seconds than `within`.
     """
     if alive(holder):
         return True
-    if _lives_here(holder) is False:
+    if _lives_here(holder) is False or abs(time.time() - holder["t"]) > within:
         return False
     return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # whose file is gone ended just now
 

@@ -122,9 +122,9 @@ class Machinery:
         there, mine = self._others(), self._mine()
         same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
         if not same and (whole or not self._outcome.alone):
-            self._write_config()
             self._remove_reports()
             self.save_plans()
+            self._write_config()
 
     def run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts

@@ -106,9 +106,11 @@ def reduce_examples(
 
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
-        one, several = (spans_of(table.filter(rows), names) for rows in (alone, pc.invert(alone)))
-        best.add(merged(one, overlap, "best"))
-        places, means = _places(several, names, known, examples, overlap, fineness)
+        best.add(merged(spans_of(table.filter(alone), names), overlap, "best"))
+        # Codes of documents hold until some are added.
+        places, means = _places(
+            spans_of(table.filter(pc.invert(alone)), names), names, known, examples, overlap, fineness
+        )
         best.add(places)
         means = whose(means)
         for name, each in wanted.items():

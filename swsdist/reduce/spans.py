@@ -55,7 +55,7 @@ class Names:
         return np.concatenate(parts)
 
     def documents(self, column: pa.ChunkedArray) -> Ints:
-        """The same of documents; those of another call have other codes."""
+        """The same of documents; those of another call have other codes, and `kept` makes all of them others."""
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         if not len(coded):
             return np.empty(0, np.int64)

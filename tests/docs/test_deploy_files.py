@@ -169,6 +169,9 @@ def test_cloud() -> None:
     head, worker = types[values["head_node_type"]], types["worker"]
     assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
     assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    # A profile that is named is all that a node has: the head's starts the others.
+    profiles = {node["node_config"]["IamInstanceProfile"]["Name"] for node in (head, worker)}
+    assert len(profiles) == 2
     assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
     assert all("RAY_AUTH_MODE=token" in values[f"{name}_start_ray_commands"][-1] for name in ("head", "worker"))
     # What is copied is here, or the page says how it is made; what is installed is what is copied.
@@ -177,6 +180,7 @@ def test_cloud() -> None:
     assert {one for one in mounts.values() if not (DEPLOY.parent / one).is_file()} == {"~/.ray/auth_token", "dist"}
     assert "> ~/.ray/auth_token" in page
     assert "--wheel-dir dist " in page
+    assert all(f"`{name}`" in page for name in profiles)
     install = "\n".join(values["setup_commands"])
     assert {"/home/ubuntu/wheels", "/home/ubuntu/requirements.lock", "/home/ubuntu/.ray/auth_token"} == set(mounts)
     assert "-r ~/requirements.lock" in install

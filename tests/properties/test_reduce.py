@@ -16,6 +16,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.partition import slot_of
 from swsdist.reduce import spans
 from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
 from swsdist.testing.oracles import reduce as oracle
@@ -272,6 +273,20 @@ def test_when_the_best_are_chosen_does_not_matter(rows: list[Row], nbest: int, l
         patch.setattr(Best, "LEAST", least)
         patch.setattr(spans, "_PIECE", 3)
         assert reduce(files, 0.5, nbest).detections.equals(whole)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=lists(), nbest=st.integers(1, 8), least=st.integers(0, 9))
+def test_nor_does_it_for_means(rows: list[Row], nbest: int, least: int) -> None:
+    """Where some queries have one example and some several, each file is added in two parts."""
+    files = [table([row for row in rows if row["doc_id"] == doc]) for doc in ("a", "b", "é", "aa")]
+    rules: Any = {"tick": SHIFT, "overlap": 0.5, "nbest": nbest, "system": "s", "statistics": ["cost-sums"]}
+    whole = reduce_examples("mean", lambda: files, **rules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Best, "LEAST", least)
+        again = reduce_examples("mean", lambda: files, **rules)
+    assert again.detections.equals(whole.detections)
+    assert again.statistics.equals(whole.statistics)
 
 
 def test_names_need_not_fit_into_one_array_of_arrow() -> None:

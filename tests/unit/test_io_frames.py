@@ -327,3 +327,14 @@ def test_a_folder_of_another_form_than_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the format is said to be htk, and no file in this folder ends in") as caught:
         find_items(str(tmp_path), "htk")
     assert "the endings here: .npy (2), .txt (1)" in str(caught.value)
+
+
+def test_several_arrays_under_the_name_of_one(tmp_path: Path, frames: Frames) -> None:
+    path = npy(tmp_path, frames)
+    folder = path if path.is_dir() else path.parent
+    np.savez(tmp_path / "two.npz", **frames)
+    one = sorted(folder.rglob("*.npy"))[0]
+    one.write_bytes((tmp_path / "two.npz").read_bytes())
+    items = find_items(str(folder), form="npy")
+    with pytest.raises(DataError, match="it holds several arrays"):
+        list(map(read_item, items.values()))

@@ -79,9 +79,9 @@ class _Npy:
                     file.seek(0)
                     return np.asarray(np.load(file, allow_pickle=False))
             loaded = np.load(self._path, mmap_mode="r", allow_pickle=False)
-            count(loaded.nbytes)
             if not isinstance(loaded, np.ndarray):
                 raise damaged(self._path, "it holds several arrays, as .npz does")
+            count(loaded.nbytes)
             return loaded
 
     def close(self) -> None:

@@ -27,6 +27,10 @@ _TAIL, _MOST = 1 << 16, 1 << 22
 _READS = 5
 
 
+#: Seconds that a clock may be off, or a driver dead, for it to be watched for a sign of life; longer ago it is told at once.
+_OFF = 86_400.0
+
+
 @dataclass(frozen=True)
 class StageStatus:
     """The number of a step's tasks, how many are done, and how many failed as far as is known."""
@@ -74,7 +78,7 @@ def status(run: Folder) -> Status:
     holder = read(run)
     said = standing.read(run)
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
-    if holder is not None and lives(run, holder):
+    if holder is not None and lives(run, holder, within=_OFF):
         if said is not None and said.token == holder["token"]:
             return _running(run, text, said)
         return Status("running", text, _counted(run, load_plans(run)), (), None)  # it has nothing to do, or not yet

@@ -17,9 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from swsdist.errors import StorageError
+from swsdist.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import Lock, lives, process
+from swsdist.store.manifest import require
+from swsdist.store.reading import Store
 
 FOLDER = "readers"
 _BEAT = 10.0
@@ -36,12 +38,15 @@ class Reader:
 
     def beat(self) -> None:
         """Say that the reader lives."""
-        with suppress(StorageError, OSError):  # a store that is for reading only keeps no list
-            self._store.write_bytes(self._name, json.dumps({**self._mine, "t": time.time()}).encode())
+        text = json.dumps({**self._mine, "t": time.time()}).encode()
+        for _ in range(2):  # another reader, who was the last, may remove the folder in between
+            with suppress(SwsdistError, OSError):  # a store that is for reading only keeps no list
+                self._store.write_bytes(self._name, text)
+                return
 
     def release(self) -> None:
         """It reads no more."""
-        with suppress(StorageError, OSError):
+        with suppress(SwsdistError, OSError):
             self._store.remove(self._name)
             place = self._store.local(FOLDER)
             if place is not None:
@@ -49,9 +54,9 @@ class Reader:
 
 
 @contextmanager
-def reading(store: Folder) -> Iterator[None]:
-    """Meanwhile this process reads a store."""
-    reader, ended = Reader(store), threading.Event()
+def reading(store: Store) -> Iterator[Store]:
+    """Meanwhile this process reads a store: as it stands now that everybody knows."""
+    reader, ended = Reader(store.folder), threading.Event()
 
     def beat() -> None:
         while not ended.wait(_BEAT):
@@ -60,7 +65,7 @@ def reading(store: Folder) -> Iterator[None]:
     thread = threading.Thread(target=beat, name="swsdist-reader", daemon=True)
     thread.start()
     try:
-        yield
+        yield Store(store.folder, require(store.folder))
     finally:
         ended.set()
         thread.join()
