@@ -184,8 +184,8 @@ def compact(folder: str, hours: float) -> None:
     from swsdist.store.maintaining import compact as rewrite
 
     where = Folder(folder)
+    _opened(folder)  # before a lock would make a folder that is not there
     with locked(where):
-        _opened(folder)
         done = rewrite(where, hours, lambda: bool(readers_of(where).living))
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
@@ -206,8 +206,8 @@ def refit(folder: str) -> None:
     from swsdist.store.maintaining import refit as fit
 
     where = Folder(folder)
+    _opened(folder)
     with locked(where):
-        _opened(folder)
         done = fit(where)
     gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
     print(f"statistics are now of {done.documents} documents{gone}")

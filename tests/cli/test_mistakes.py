@@ -274,3 +274,10 @@ def test_a_file_that_is_not_ours_to_write(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(UserError, match="cannot be written") as caught:
             call()
         assert caught.value.remedy
+
+
+@pytest.mark.parametrize("command", ["compact", "refit", "check"])
+def test_what_is_no_store_is_not_made(swsdist, tmp_path: Path, command: str) -> None:
+    told = swsdist("store", command, "nowhere", cwd=tmp_path, code=3).err
+    assert "there is no feature store here" in told
+    assert not (tmp_path / "nowhere").exists()
