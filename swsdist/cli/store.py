@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from swsdist.text import shown
 
 if TYPE_CHECKING:
     from swsdist.errors import StoreError
+    from swsdist.io.filesystem import Folder
     from swsdist.store.reading import Store
 
 
@@ -170,6 +173,20 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
         print(frames_to_seconds(t, opened.manifest.shift), *(f"{x:.6g}" for x in frame), sep="\t")
 
 
+@contextmanager
+def _held(folder: str) -> Iterator[Folder]:
+    """A store in which nobody else works; what is none is not made one by a lock."""
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.lock import locked, read
+
+    where = Folder(folder)
+    if read(where) is None:
+        _opened(folder)
+    with locked(where):
+        _opened(folder)
+        yield where
+
+
 @store.command()
 @_STORE
 @click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
@@ -178,14 +195,10 @@ def compact(folder: str, hours: float) -> None:
 
     While somebody reads it, the old shards stay: swsdist clean removes them later.
     """
-    from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.lock import locked
     from swsdist.pipeline.operation.readers import readers_of
     from swsdist.store.maintaining import compact as rewrite
 
-    where = Folder(folder)
-    _opened(folder)  # before a lock would make a folder that is not there
-    with locked(where):
+    with _held(folder) as where:
         done = rewrite(where, hours, lambda: bool(readers_of(where).living))
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
@@ -201,13 +214,9 @@ def refit(folder: str) -> None:
 
     Results change, and searches that use them are done again. Not while a run searches it.
     """
-    from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.lock import locked
     from swsdist.store.maintaining import refit as fit
 
-    where = Folder(folder)
-    _opened(folder)
-    with locked(where):
+    with _held(folder) as where:
         done = fit(where)
     gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
     print(f"statistics are now of {done.documents} documents{gone}")
