@@ -249,20 +249,29 @@ def locked(
             raise
         yield lock
         return
+    try:
+        with beating(lock.beat):
+            yield lock
+    finally:
+        lock.release()
+
+
+@contextmanager
+def beating(beat: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile a sign of life is given every few seconds, and none after it."""
     stop = threading.Event()
 
-    def beat() -> None:
+    def signs() -> None:
         while not stop.wait(_BEAT):
-            lock.beat()
+            beat()
 
-    thread = threading.Thread(target=beat, name="swsdist-lock", daemon=True)
+    thread = threading.Thread(target=signs, name="swsdist-beat", daemon=True)
     thread.start()
     try:
-        yield lock
+        yield
     finally:
         stop.set()
         thread.join()
-        lock.release()
 
 
 def read(folder: Folder) -> dict[str, Any] | None:

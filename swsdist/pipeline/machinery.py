@@ -63,16 +63,20 @@ class Machinery:
     def journal(self) -> DriverJournal:
         """The driver's, opened when there is something to do."""
         if self._journal is None:
-            # What it shows is about to change; if this run is killed, no old report is taken for its own.
-            self._remove_reports()
-            # The plan tells whose folder it is, so it comes before a file that anybody's folder may hold.
-            self.save_plans()
-            self._write_config()
+            self._show_these()
             self._journal = DriverJournal(self.ledger.run)
             self._journal.heard = self.heard
             if self.heard is not None:
                 self.heard("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
         return self._journal
+
+    def _show_these(self) -> None:
+        """From now on the folder is that of these plans."""
+        # What a report shows is about to change; if this run is killed, no old one is taken for its own.
+        self._remove_reports()
+        # The plan tells whose folder it is, so it comes before a file that anybody's folder may hold.
+        self.save_plans()
+        self._write_config()
 
     def _write_config(self) -> None:
         if self._outcome.alone:
@@ -88,11 +92,13 @@ class Machinery:
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
         """A step that has something to do in these folders begins."""
+        first = self._journal is None  # then the plans are written with it
         self.journal.write("stage", stage=step.name, tasks=tasks, done=done, unit=step.stage.unit)
         for place in {"", *places} - self._swept:
             self._swept.add(place)
             _sweep(self.ledger.folder(place))
-        self.save_plans()
+        if not first:
+            self.save_plans()
 
     def save_plans(self) -> None:
         """Write the plans as they stand, beside those of other names."""
@@ -122,9 +128,7 @@ class Machinery:
         there, mine = self._others(), self._mine()
         same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
         if not same and (whole or not self._outcome.alone):
-            self._remove_reports()
-            self.save_plans()
-            self._write_config()
+            self._show_these()
 
     def run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts

@@ -9,7 +9,6 @@ was superseded less than an hour ago is then kept by its age alone.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,12 +18,11 @@ from typing import Any, NamedTuple
 
 from swsdist.errors import SwsdistError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.lock import Lock, lives, process
+from swsdist.pipeline.lock import Lock, beating, lives, process
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 
 FOLDER = "readers"
-_BEAT = 10.0
 
 
 class Reader:
@@ -56,19 +54,11 @@ class Reader:
 @contextmanager
 def reading(store: Store) -> Iterator[Store]:
     """Meanwhile this process reads a store: as it stands now that everybody knows."""
-    reader, ended = Reader(store.folder), threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(_BEAT):
-            reader.beat()
-
-    thread = threading.Thread(target=beat, name="swsdist-reader", daemon=True)
-    thread.start()
+    reader = Reader(store.folder)
     try:
-        yield Store(store.folder, require(store.folder))
+        with beating(reader.beat):
+            yield Store(store.folder, require(store.folder))
     finally:
-        ended.set()
-        thread.join()
         reader.release()
 
 
