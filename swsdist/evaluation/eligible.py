@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import DataError
+from swsdist.io.corpora.places import Places, in_documents
 from swsdist.io.notices import Notices
-from swsdist.score.conventions import Conventions
-from swsdist.score.trials.excerpts import inside
+from swsdist.score.measures.protocol import Protocol
+from swsdist.score.trials.excerpts import excerpt_documents, inside
 
 if TYPE_CHECKING:
     from swsdist.evaluation.task import ScoringTask, System
@@ -40,30 +41,34 @@ def references_within(
     references: pa.Table,
     first_end: np.ndarray | None,
     excerpts: pa.Table,
-    conventions: Conventions,
+    rules: Protocol,
     ecf_filter: bool,
     notices: Notices,
 ) -> pa.Table:
-    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does.
+    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does. Of document trials
+    they are left out: no trial holds them.
 
     Args:
         references: table REFERENCES.
         first_end: end of each one's first word, s, which is what KWSEval tests.
         excerpts: table EXCERPTS.
-        conventions: whose rules.
+        rules: the protocol.
         ecf_filter: STDEval's -E.
         notices: takes what is odd.
     """
-    tail = first_end
+    tail, conventions = first_end, rules.rules
     if conventions.sums_ends:
         from swsdist.score.trials.align import decimals
 
         start = references["start"].to_numpy()
         tail = start + decimals(references["end"].to_numpy() - start, 4)
-    kept = inside(references, excerpts, conventions, tail=tail)
+    if rules.trials == "document":
+        kept = in_documents(references, Places(excerpt_documents(excerpts, conventions)))
+    else:
+        kept = inside(references, excerpts, conventions, tail=tail)
     if kept.all():
         return references
-    dropping = ecf_filter or conventions.drops_outside
+    dropping = ecf_filter or conventions.drops_outside or rules.trials == "document"
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
     notices.add(
         f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
@@ -122,7 +127,10 @@ def eligible_detections(
 def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
     assert task.excerpts is not None
     start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
-    if task.segments is None:
+    if task.protocol.trials == "document":
+        assert task.places is not None  # there is an ECF
+        kept = in_documents(detections, task.places)
+    elif task.segments is None:
         kept = inside(detections, task.excerpts, task.conventions, tail=start + duration)
     else:
         # What a segment holds is told by mid-points, and segments lie in excerpts.
@@ -132,7 +140,7 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
         kept = inside(points, task.excerpts, task.conventions, tail=middle)
     if kept.all():
         return detections
-    dropping = ecf_filter or task.conventions.drops_outside
+    dropping = ecf_filter or task.conventions.drops_outside or task.protocol.trials == "document"
     outside = detections.filter(pa.array(~kept))
     documents = {task.conventions.excerpt_document(file) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))

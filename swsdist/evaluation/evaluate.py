@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.task import ScoringTask, System
+from swsdist.io.corpora.places import by_document
 from swsdist.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, Point, joined
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
@@ -140,9 +141,12 @@ def evaluate(
         task = _answered(task, system, detections)
     low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
     limits = (low, high) if task.conventions.list_limits else _header_limits(system)
-    aligned = make_trials(detections, task.references, TrialRules.of(task.protocol, *limits), task.segments)
+    references = task.references
     if task.protocol.trials == "document":
-        task, aligned = _with_nontargets(task, aligned)
+        if task.places is not None:
+            detections, references = by_document(detections, task.places), by_document(references, task.places)
+        task, detections, references = _with_nontargets(task, detections, references)
+    aligned = make_trials(detections, references, TrialRules.of(task.protocol, *limits), task.segments)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
@@ -204,21 +208,25 @@ def _answered(task: ScoringTask, system: System, detections: pa.Table) -> Scorin
     return replace(task, terms=terms, references=references)
 
 
-def _with_nontargets(task: ScoringTask, aligned: pa.Table) -> tuple[ScoringTask, pa.Table]:
+def _with_nontargets(
+    task: ScoringTask, detections: pa.Table, references: pa.Table
+) -> tuple[ScoringTask, pa.Table, pa.Table]:
     """Document trials without the queries that occur in every document: they have no false-alarm rate."""
-    full = pa.array(in_every_document(task.references, task.trials), pa.string())
+    full = pa.array(in_every_document(references, task.trials), pa.string())
     if not len(full):
-        return task, aligned
+        return task, detections, references
     task.notices.add(
         "queries occur in every document, so they have no false-alarm rate, and are left out",
         where=full[0].as_py(),
         remedy="leave them out of the evaluation",
         count=len(full),
     )
-    rows = pc.invert(pc.is_in(aligned["query_id"], value_set=full))
-    terms = task.terms.filter(pc.invert(pc.is_in(task.terms["query_id"], value_set=full)))
-    references = task.references.filter(pc.invert(pc.is_in(task.references["query_id"], value_set=full)))
-    return replace(task, terms=terms, references=references), aligned.filter(rows)
+
+    def others(table: pa.Table) -> pa.Table:
+        return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=full)))
+
+    task = replace(task, terms=others(task.terms), references=others(task.references))
+    return task, others(detections), others(references)
 
 
 def _header_limits(system: System) -> tuple[float | None, float | None]:
@@ -360,5 +368,6 @@ def more_values(result: Evaluation) -> dict[str, float | None]:
 
 
 def _values(result: Evaluation, measures: tuple[str, ...]) -> dict[str, float | None]:
-    parts = merge_tables([measure_parts(result.aligned, result.point, measures)], measures)
+    places = result.task.places if result.point.trials_are != "document" else None
+    parts = merge_tables([measure_parts(result.aligned, result.point, measures, places)], measures)
     return values_of_parts(parts, result.point, measures)

@@ -21,7 +21,7 @@ from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
-from swsdist.score.trials.excerpts import seconds
+from swsdist.score.trials.excerpts import excerpt_documents, seconds
 from swsdist.types import REFERENCES, TERMS
 
 
@@ -87,11 +87,11 @@ def read_task(
         assert listed is not None
         true, first_end, speakers = looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
     if excerpts is not None:
-        true = references_within(true, first_end, excerpts, conventions, ecf_filter, notices)
+        true = references_within(true, first_end, excerpts, rules, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
     assert total is not None
     cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
-    documents = None if excerpts is None else _documents(excerpts, conventions)
+    documents = None if excerpts is None else excerpt_documents(excerpts, conventions).num_rows
     return _task(rules, true, listed, excerpts, total, documents, cut, notices)
 
 
@@ -270,12 +270,6 @@ def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
     if excerpts is None or speakers is None or not speakers.num_rows:
         raise missing_segments("references")
     return segments(excerpts, speakers)
-
-
-def _documents(excerpts: pa.Table, conventions: Conventions) -> int:
-    """How many documents (file and channel) there are."""
-    files, channels = excerpts["file"].to_pylist(), excerpts["channel"].to_pylist()
-    return len({(conventions.excerpt_document(f), channel) for f, channel in zip(files, channels, strict=True)})
 
 
 def protocol_for(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
+from swsdist.io.corpora.places import Places
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
+from swsdist.score.trials.excerpts import excerpt_documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,11 @@ class ScoringTask:
     point: OperatingPoint
     segments: pa.Table | None = None
     notices: Notices = field(default_factory=Notices)
+
+    @cached_property
+    def places(self) -> Places | None:
+        """The documents of an ECF: each excerpt is one, as of a run whose documents an ECF names. None without an ECF."""
+        return None if self.excerpts is None else Places(excerpt_documents(self.excerpts, self.conventions))
 
     @property
     def seconds(self) -> float:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.chains.search.documents import documents_in
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.point import places_of, spans_of, trial_settings
+from swsdist.chains.search.point import spans_of, trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score
 from swsdist.io.corpora.places import by_document
@@ -87,7 +88,7 @@ class Align(Stage):
             detections = detections.filter(pc.invert(gone))
         segments = _segments(payload, context) if "speech" in payload else None
         if segments is None and "store" in payload:  # trials are documents, and these are places in recordings
-            places = places_of(Store.at(*payload["store"], storage=context.storage))
+            places = documents_in(payload["store"], context)
             detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, TrialRules(**payload["rules"]), segments), detections)
         output = context.publish(task, "trials", [trials], trials.schema, tuple(payload["slots"]))

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from swsdist.io.corpora.places import Places, stored
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.places import WHERE
 from swsdist.reduce.talkers import WHO, Talkers
@@ -31,6 +32,15 @@ def talkers_of(store: Sequence[str], context: Context) -> Talkers:
 def places_of(store: Sequence[str], context: Context) -> pa.Table:
     """Where the documents of a state of a store lie in recordings: columns WHERE of DOCUMENTS; arguments as of `talkers_of`."""
     return _kept("places", store, context, lambda there: there.documents(columns=list(WHERE)))
+
+
+def documents_in(store: Sequence[str], context: Context) -> Places:
+    """The same by recording; arguments as of `talkers_of`."""
+
+    def read(there: Store) -> Places:
+        return Places(stored(there.documents(columns=[*WHERE, "duration"])))
+
+    return _kept("documents", store, context, read)
 
 
 def _kept(name: str, store: Sequence[str], context: Context, make: Callable[[Store], T]) -> T:

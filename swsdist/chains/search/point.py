@@ -61,6 +61,12 @@ def places_of(store: Store) -> Places:
     return Places(stored(store.documents(columns=_COLUMNS)))
 
 
+def placed_store(inputs: Inputs) -> list[str]:
+    """Root and state of the store where documents are places in recordings; else nothing."""
+    own = inputs.own(SearchInputs)
+    return [own.store.root, own.open_store().manifest.fingerprint] if own.placed else []
+
+
 def spans_of(store: Store) -> pa.Table:
     """What was searched: doc_id, channel, start, duration (s); of places in recordings, by recording."""
     documents = store.documents(columns=_COLUMNS)
@@ -79,6 +85,7 @@ def trial_settings(inputs: Inputs) -> Values:
             values["speech"] = identify(str(settings.speech), inputs.config.storage)
         except FileNotFoundError:
             raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
-    if protocol_of(settings).trials == "segment" or (protocol_of(settings).trials == "document" and own.placed):
         values["store"] = [own.store.root, own.open_store().manifest.fingerprint]
+    if protocol_of(settings).trials == "document" and own.placed:
+        values["store"] = placed_store(inputs)
     return values

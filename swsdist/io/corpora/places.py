@@ -11,8 +11,10 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 #: s by which what lies in a document may pass its ends: times are rounded, and frames reach a little further.
 SLACK = 0.05
@@ -83,8 +85,14 @@ def searched(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, flo
     return found
 
 
+def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
+    """Which rows (doc_id, a recording, channel, start, end) lie in a document, bool (rows,)."""
+    columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
+    return np.array([bool(places.holding(*row)) for row in zip(*columns, strict=True)], bool)
+
+
 def by_document(table: pa.Table, places: Places) -> pa.Table:
-    """Rows by recording as rows by document: each once for every document that it lies in, and as it is where it lies in none.
+    """Rows by recording as rows by document: each once for every document that it lies in; those that lie in none are left out.
 
     Args:
         table: doc_id (a recording), channel, start, end (s), and other columns, which stay.
@@ -94,12 +102,12 @@ def by_document(table: pa.Table, places: Places) -> pa.Table:
     names: list[str] = []
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     for row, (recording, channel, start, end) in enumerate(zip(*columns, strict=True)):
-        found = [place.doc_id for place in places.holding(recording, channel, start, end)] or [recording]
+        found = [place.doc_id for place in places.holding(recording, channel, start, end)]
         rows += [row] * len(found)
         names += found
     index = table.schema.get_field_index("doc_id")
     taken = table.take(pa.array(rows, pa.int64()))
-    return taken.set_column(index, table.schema.field(index), pa.array(names, pa.string()))
+    return taken.set_column(index, table.schema.field(index).with_type(pa.string()), pa.array(names, pa.string()))
 
 
 def stored(documents: pa.Table) -> pa.Table:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from swsdist.errors import ConfigError
+from swsdist.io.corpora.places import Places
 from swsdist.registries import MEASURES
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.interface import Measure, Parts, PartTable, Value
@@ -73,7 +74,7 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
 
 
 def measure_parts(
-    aligned: pa.Table, point: OperatingPoint, measures: Iterable[str] | None = None
+    aligned: pa.Table, point: OperatingPoint, measures: Iterable[str] | None = None, places: Places | None = None
 ) -> dict[str, pa.Table]:
     """What measures count of some queries.
 
@@ -81,6 +82,7 @@ def measure_parts(
         aligned: schema TRIALS, decided where it is to be, rows in any order; all rows of each query.
         point: the operating point of the whole list.
         measures: names; None: all that are registered.
+        places: the documents, where these are places in the recordings that the list names.
 
     Returns:
         A table for each name of `part_tables`, rows ascending by its key.
@@ -89,7 +91,7 @@ def measure_parts(
         UserError: N = Ntrue for a query.
     """
     with _quiet():
-        return {name: part.of(aligned, point) for name, part in part_tables(measures).items()}
+        return {name: part.of(aligned, point, places) for name, part in part_tables(measures).items()}
 
 
 def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | None = None) -> Parts:

@@ -18,8 +18,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from swsdist.io.corpora.places import Places
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.merging import Merged, check_part
+from swsdist.score.trials.documents import pairs_of
 
 Value = float | None
 
@@ -34,6 +36,7 @@ class PartTable:
         key: the leading columns that no two rows of a merged table share; rows ascend by them.
         make: of the aligned list of some queries (schema TRIALS, all rows of each), at an operating point.
         adds: whether the other columns, all int64, add up where keys are equal. A table by query need not: its keys never meet.
+        by_document: `make` gets the list as one of document trials, whatever the trials are.
     """
 
     name: str
@@ -41,14 +44,20 @@ class PartTable:
     key: tuple[str, ...]
     make: Callable[[pa.Table, OperatingPoint], pa.Table]
     adds: bool = True
+    by_document: bool = False
 
-    def of(self, aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    def of(self, aligned: pa.Table, point: OperatingPoint, places: Places | None = None) -> pa.Table:
         """The table of some queries, checked against the schema and ordered by key.
+
+        Args:
+            aligned: schema TRIALS, all rows of each query.
+            point: the operating point.
+            places: the documents, where these are places in the recordings that the list names.
 
         Raises:
             TableError: a key is there twice, or `make` gave another schema.
         """
-        table = self.make(aligned, point)
+        table = self.make(pairs_of(aligned, places) if self.by_document else aligned, point)
         return check_part(table, self.schema, self.key, self.name)
 
     def zero(self) -> pa.Table:

@@ -17,7 +17,6 @@ from swsdist.score.measures.retrieval import RETRIEVAL, areas, equal_error_of, m
 from swsdist.score.measures.twv import Counts
 from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks
 from swsdist.score.parts.interface import Parts, PartTable, Value
-from swsdist.score.trials.documents import document_trials
 
 #: N of P@N.
 RANK = 10
@@ -104,24 +103,16 @@ PAIR_EVENTS = pa.schema(
 )
 
 
-def pairs_of(aligned: pa.Table) -> pa.Table:
-    """An aligned list as one of document trials: the best score of each (query, document), and whether it holds one."""
-    found = aligned.filter(pc.is_valid(aligned["score"]))
-    true = aligned.filter(pc.is_valid(aligned["ref_start"]))
-    references = true.select(["query_id", "doc_id", "channel", "ref_start", "ref_end"])
-    return document_trials(found, references.rename_columns(["query_id", "doc_id", "channel", "start", "end"]))
-
-
-def _pairs(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
-    ranking = Ranking.of(pairs_of(aligned))
+def _pairs(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
+    ranking = Ranking.of(pairs)
     false = (point.documents or 0) - ranking.ntrue
     area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ranking.ntrue, false)
     columns = [ranking.names, pa.array(ranking.ntrue), pa.array(area, mask=np.isnan(area))]
     return pa.Table.from_arrays(columns, schema=PAIRS)
 
 
-def _pair_events(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
-    counts = Counts.of(pairs_of(aligned))
+def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
+    counts = Counts.of(pairs)
     scores, which = np.unique(counts.score, return_inverse=True)
     sums = np.zeros((2, len(scores)), dtype=np.int64)
     np.add.at(sums[0], which, counts.hits)
@@ -138,8 +129,8 @@ class PairAreas:
 
     keys = ("pair_auc", "pooled_pair_auc")
     parts = (
-        PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False),
-        PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events),
+        PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False, by_document=True),
+        PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events, by_document=True),
     )
     undefined = {"": "the number of documents is not known, or no pair or all pairs of query and document are true"}
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.errors import TableError
+from swsdist.io.corpora.places import Places, by_document
 from swsdist.types import TRIALS
 
 Ints = NDArray[np.int64]
@@ -59,6 +60,21 @@ def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
     true = _first(true, [("ref_start", "ascending"), ("ref_end", "ascending")])
     both = found.join(true, list(KEY), join_type="full outer")
     return both.sort_by([(name, "ascending") for name in KEY]).select(TRIALS.names).cast(TRIALS).combine_chunks()
+
+
+def pairs_of(aligned: pa.Table, places: Places | None = None) -> pa.Table:
+    """An aligned list of any trials as one of document trials.
+
+    Args:
+        aligned: schema TRIALS.
+        places: the documents, where these are places in the recordings that the list names.
+    """
+    found = aligned.filter(pc.is_valid(aligned["score"]))
+    true = aligned.filter(pc.is_valid(aligned["ref_start"])).select([*KEY, "ref_start", "ref_end"])
+    true = true.rename_columns([*KEY, "start", "end"])
+    if places is not None:
+        found, true = by_document(found, places), by_document(true, places)
+    return document_trials(found, true)
 
 
 def _columns(table: pa.Table, what: str, names: tuple[str, ...]) -> pa.Table:

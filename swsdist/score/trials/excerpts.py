@@ -15,7 +15,7 @@ KWSEval (F4DE 3.5)
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypedDict
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.trials.align import decimals
+from swsdist.types import PLACED
 
 Bools = NDArray[np.bool_]
 
@@ -113,6 +114,23 @@ def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray
 def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
     ends: NDArray[np.float64] = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
     return ends if rules.sums_ends else decimals(ends, 4)
+
+
+def excerpt_documents(excerpts: pa.Table, conventions: Conventions | str) -> pa.Table:
+    """The excerpts as documents of their own, in the columns of PLACED that `swsdist.io.corpora.places` reads.
+
+    Args:
+        excerpts: table EXCERPTS; one that is listed twice is one document.
+        conventions: whose rules for names and ends.
+    """
+    rules = conventions_of(conventions)
+    ends = zip(_rows(excerpts), _ends(excerpts, rules).tolist(), strict=True)
+    rows = sorted({(rules.excerpt_document(row["file"]), row["channel"], row["start"], end) for row, end in ends})
+    several = Counter(row[:2] for row in rows)
+    ids = [name if several[name, channel] == 1 else f"{name}:{start!r}-{end!r}" for name, channel, start, end in rows]
+    names = ("doc_id", "recording", "channel", "start", "end")
+    columns = [ids, *(zip(*rows, strict=True) if rows else [()] * 4)]
+    return pa.table([pa.array(c, PLACED.field(n).type) for n, c in zip(names, columns, strict=True)], names=names)
 
 
 class _Row(TypedDict):

@@ -20,7 +20,7 @@ from swsdist.evaluation.eligible import references_within
 from swsdist.evaluation.reading import looked_up
 from swsdist.io.corpora.kaldi import read_text
 from swsdist.io.corpora.kinds import kind_of
-from swsdist.io.corpora.places import Places, is_placed
+from swsdist.io.corpora.places import Places, in_documents, is_placed
 from swsdist.io.corpora.references import read_references
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.nist.ecf import read_ecf
@@ -83,14 +83,13 @@ def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: No
     kind = kind_of(path, "references", ENDINGS, storage)
     if kind == "table":
         found = read_references(path, documents, queries, storage, notices)
-        _tell_unsearched(found, documents, path, notices)
-        return Truth(found, tabled=True)
+        return Truth(_searched(found, documents, rules, path, notices), tabled=True)
     terms, lowercase = _terms(config, queries, notices)
     rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
     found, first_end, _ = looked_up(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
     excerpts = excerpts_of(config)
     if excerpts is not None:
-        return Truth(references_within(found, first_end, excerpts, rules.rules, False, notices), tabled=False)
+        return Truth(references_within(found, first_end, excerpts, rules, False, notices), tabled=False)
     there = Places(documents).found
     known = [key in there for key in zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)]
     strange = found.filter(pa.array([not one for one in known], pa.bool_()))
@@ -102,8 +101,7 @@ def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: No
             count=strange.num_rows,
         )
     found = found.filter(pa.array(known, pa.bool_()))
-    _tell_unsearched(found, documents, path, notices)
-    return Truth(found, tabled=False)
+    return Truth(_searched(found, documents, rules, path, notices), tabled=False)
 
 
 def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:
@@ -188,18 +186,19 @@ def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[st
     return known
 
 
-def _tell_unsearched(references: pa.Table, documents: pa.Table, path: str, notices: Notices) -> None:
-    """References between the documents of their recording."""
+def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: str, notices: Notices) -> pa.Table:
+    """References without those of document trials that lie between the documents of their recording; these are noted."""
     if not is_placed(documents):
-        return
-    places = Places(documents)
-    columns = (references[name].to_pylist() for name in ("doc_id", "channel", "start", "end", "query_id"))
-    outside = [row for row in zip(*columns, strict=True) if not places.holding(*row[:4])]
-    if outside:
-        doc_id, _, start, end, query_id = outside[0]
-        notices.add(
-            "references lie in no document of their recording, and count as misses",
-            where=f"{path}: {query_id} in {doc_id}, {start:g} to {end:g} s",
-            remedy="times are the recording's; leave out what is not searched",
-            count=len(outside),
-        )
+        return references
+    inside = in_documents(references, Places(documents))
+    if inside.all():
+        return references
+    first = references.filter(pa.array(~inside)).slice(0, 1).to_pylist()[0]
+    left_out = rules.trials == "document"
+    notices.add(
+        f"references lie in no document of their recording, and {'are left out' if left_out else 'count as misses'}",
+        where=f"{path}: {first['query_id']} in {first['doc_id']}, {first['start']:g} to {first['end']:g} s",
+        remedy="times are the recording's; leave out what is not searched",
+        count=int((~inside).sum()),
+    )
+    return references.filter(pa.array(inside)) if left_out else references
