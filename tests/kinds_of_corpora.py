@@ -11,12 +11,17 @@ import numpy as np
 import pyarrow as pa
 import soundfile
 
+import swsdist
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
 from swsdist.types import EXCERPTS, LEXEMES, TERMS
 
 KINDS = ("files", "channels", "places")
+#: Protocol and what a trial is.
+TRIALS = (("sws2013", "time"), ("kwseval", "time"), ("openkws13", "segment"), ("sws2013", "document"))
+#: One coefficient, so that there are false alarms enough for measures to differ.
+POOR = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3, 5]}}]}
 
 
 class Made(NamedTuple):
@@ -125,3 +130,20 @@ def _places(corpus: Path, folder: Path) -> tuple[str, Rows, Spans]:
         start, end = (round(one.start + row[name], 6) for name in ("start", "end"))
         references.append({**row, "doc_id": one.recording, "start": start, "end": end})
     return str(folder / "data"), references, [(one.recording, 1, one.start, one.end) for one in found.values()]
+
+
+def run(made: Made, folder: Path, protocol: str, trials: str, **values: Any) -> Any:
+    """With the references that this kind of trial takes from a list's files, too."""
+    by_words = trials == "segment"
+    score = {"protocol": protocol, "trials": trials, "beta": 10.0, **({"speech": str(made.rttm)} if by_words else {})}
+    return swsdist.run(
+        {
+            "run": str(folder),
+            "corpus": {**made.corpus, **({"references": str(made.rttm)} if by_words else {})},
+            "features": POOR,
+            "score": score,
+            "executor": {"kind": "serial"},
+            "report": {"exports": ["csv"], "clips": 0},
+            **values,
+        }
+    )

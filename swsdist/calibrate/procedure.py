@@ -137,7 +137,8 @@ class Procedure:
         low, high: least and greatest score of the resulting list.
         sides: statistics that steps want wherever they stand, of all queries that come.
         by_document: it was fitted on document trials, which have a row a document: that of its best detection. Lists of
-            detections then tell steps which rows these are (column `trial`).
+            detections then tell fitted steps which rows these are (column `trial`).
+        documents: it decides document trials; steps that are not fitted are told so.
     """
 
     steps: tuple[AnyStep, ...]
@@ -150,6 +151,7 @@ class Procedure:
     high: float = 0.0
     sides: Mapping[str, Tally] = field(default_factory=dict)
     by_document: bool = False
+    documents: bool = False
 
     @property
     def own_threshold(self) -> float | None:
@@ -172,15 +174,17 @@ class Procedure:
         """
         if not table.num_rows:
             return table
-        if marked := self.by_document and any(step.of_list() for step in self.steps):
-            table = table.append_column("trial", pa.array(_best_of_documents(table)))
-        place = table.schema.get_field_index("score")
+        place, first = table.schema.get_field_index("score"), table
         for number, step in enumerate(self.steps):
-            known = statistics if number == 0 and CALIBRATION[step.name].statistics else None
-            values = self._applied(step, self.models[number] if self.models else (), table, self.known(step, known))
+            entry = CALIBRATION[step.name]
+            known = statistics if number == 0 and entry.statistics else None
+            given = table
+            if step.of_list() and (self.by_document if entry.fits else self.documents):
+                given = table.append_column("trial", pa.array(_best_of_documents(first)))
+            values = self._applied(step, self.models[number] if self.models else (), given, self.known(step, known))
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
-        return table.drop_columns(["trial"]) if marked else table
+        return table
 
     def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
         """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
@@ -219,8 +223,7 @@ class Procedure:
         values: dict[str, object] = {"schema": STEPS_SCHEMA, "fit": self.fit, "steps": steps}
         if self.point is not None:
             values |= self.point._asdict()
-        if self.by_document:
-            values["by_document"] = True
+        values |= {name: True for name in ("by_document", "documents") if getattr(self, name)}
         values |= {"thresholds": self.thresholds, "low": self.low, "high": self.high, "trained_on": self.trained_on}
         return json.dumps(values, indent=1, ensure_ascii=False).encode()
 
@@ -239,6 +242,7 @@ class Procedure:
             values["low"],
             values["high"],
             by_document=values.get("by_document", False),
+            documents=values.get("documents", False),
         )
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:

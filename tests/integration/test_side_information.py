@@ -75,7 +75,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
     both = trained[[*key, "score"]].merge(done.detections(), on=key)
     assert len(both) == len(trained) < len(done.detections())
     assert np.array_equal(both["score_x"], both["score_y"])
-    with pytest.raises(ConfigError, match="looks at the list of a query"):
+    with pytest.raises(ConfigError, match="looks at all trials of a query"):
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 

@@ -3,47 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kinds_of_corpora import KINDS, Made, make
+from kinds_of_corpora import KINDS, TRIALS, Made, run
 
-import swsdist
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.testing.synthesis import make_corpus
-
-#: Protocol and what a trial is.
-TRIALS = (("sws2013", "time"), ("kwseval", "time"), ("openkws13", "segment"), ("sws2013", "document"))
-#: One coefficient, so that there are false alarms enough for measures to differ.
-POOR = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3, 5]}}]}
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Made, Path]]:
-    """By kind of document: the corpus, and the folder of its runs, which share what they can."""
-    corpus = tmp_path_factory.mktemp("corpus")
-    make_corpus(corpus, documents=16, queries=6, voices=3)
-    folders = {kind: tmp_path_factory.mktemp(kind) for kind in KINDS}
-    return {kind: (make(kind, corpus, folder), folder / "run") for kind, folder in folders.items()}
-
-
-def run(made: Made, folder: Path, protocol: str, trials: str, **values: Any) -> Any:
-    """With the references that this kind of trial takes from a list's files, too."""
-    by_words = trials == "segment"
-    score = {"protocol": protocol, "trials": trials, "beta": 10.0, **({"speech": str(made.rttm)} if by_words else {})}
-    return swsdist.run(
-        {
-            "run": str(folder),
-            "corpus": {**made.corpus, **({"references": str(made.rttm)} if by_words else {})},
-            "features": POOR,
-            "score": score,
-            "executor": {"kind": "serial"},
-            "report": {"exports": ["csv"], "clips": 0},
-            **values,
-        }
-    )
 
 
 def scored(made: Made, folder: Path, protocol: str, trials: str) -> Evaluation:

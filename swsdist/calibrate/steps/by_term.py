@@ -1,7 +1,8 @@
 """What KST and STO have in common: a threshold for each term, from the sum of the probabilities of its detections, S(w).
 
 S(w) is over all candidates of the search where these are the scores that the search gave, and over the list of detections
-where a logistic made the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md.
+where a logistic made the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. It estimates how many trials are
+true. So of document trials it is over the best detection of each document, wherever the scores come from.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class ByTerm(Step[ByTermOptions, Addable]):
         """1/2, or eq. 5 of Wang and Metze 2014."""
         return self._how(point).threshold
 
+    def of_list(self) -> bool:
+        """S(w) is a sum over the query's list."""
+        return True
+
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
     ) -> Floats:
@@ -46,7 +51,9 @@ class ByTerm(Step[ByTermOptions, Addable]):
         """
         assert point is not None  # its entry says that it wants one
         names, code = coded(table["query_id"])
-        if statistics is None:
+        if "trial" in table.column_names:
+            sums = PosteriorSums.of(table.filter(table["trial"])).values(names)
+        elif statistics is None:
             sums = PosteriorSums.of(table).values(names)
         else:
             known = posterior_sums(statistics["posterior-sums"])

@@ -28,7 +28,7 @@ from swsdist.chains.search.align import Align
 from swsdist.chains.search.decide import Decide
 from swsdist.chains.search.export import Export
 from swsdist.chains.search.fit import Fit
-from swsdist.chains.search.inputs.oddities import folds_of_steps
+from swsdist.chains.search.inputs.oddities import demands_of, folds_of_steps
 from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.report.notices import summary
@@ -48,6 +48,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: its options are wrong.
     """
     own, options = FuseInputs.of(config, ledger), options_of(config)
+    own.demands.update(demands_of(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
     lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)

@@ -128,6 +128,8 @@ class FuseInputs(SearchInputs):
             known = self.references
             if known is not None and known.num_rows:
                 demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
+        for demand in self.demands:
+            demand(self.documents)
         self.look()
 
 

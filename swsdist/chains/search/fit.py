@@ -113,7 +113,7 @@ class Fit(Stage):
             files,
             point,
             *([sides] if sides else []),
-            *(["by document"] if by_document and fitted and any(step.of_list() for step in steps.steps) else []),
+            *(["by document"] if by_document and any(step.of_list() for step in steps.steps) else []),
             *seen,
             label=settings.fit if fitted else f"from {settings.fit}",
             work=sum(part.rows for part in aligned),
@@ -153,7 +153,8 @@ class Fit(Stage):
         settings = Calibrate.model_validate(payload["calibrate"])
         point = Point(payload["point"]["trials"], payload["point"]["beta"])
         _, steps = procedures(settings, point)
-        steps = replace(steps, sides=read_sides(context, payload), by_document=payload["by_document"])
+        by_document = payload["by_document"]
+        steps = replace(steps, sides=read_sides(context, payload), by_document=by_document, documents=by_document)
         own = settings.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:

@@ -19,6 +19,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.score import score_limits
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.types import DETECTIONS
 
 
@@ -44,6 +45,8 @@ class Normalise(Stage):
         own = inputs.own(SearchInputs)
         by_talker = any("talker" in entries[name].columns for name in settings.unfitted)
         store = [own.store.root, own.open_store().manifest.fingerprint] if by_talker else None
+        trials = protocol_of(inputs.config.score).trials
+        documents = trials == "document" and any(step.of_list() for step in first.steps)
         for receipt, told in inputs.told("detections", Bucket):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             sides = sides_of(inputs, told.bucket)
@@ -55,6 +58,7 @@ class Normalise(Stage):
                 receipt.fingerprint,
                 *([sides] if sides else []),
                 *([known, cohort] if cohort else []),
+                *(["by document"] if documents else []),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
                 payload={
@@ -66,6 +70,7 @@ class Normalise(Stage):
                     "sides": sides,
                     "cohort": {known: cohort} if cohort else {},
                     "store": store,
+                    "documents": documents,
                     "slots": detections.slots,
                 },
             )
@@ -74,7 +79,7 @@ class Normalise(Stage):
         """Scores as these steps make them, all else as it was."""
         payload = task.payload
         first, _ = procedures(Calibrate.model_validate(payload["calibrate"]), Point(*payload["point"]))
-        first = replace(first, sides=read_sides(context, payload))
+        first = replace(first, sides=read_sides(context, payload), documents=payload["documents"])
         statistics = from_table(context.read(payload["statistics"]))
         for name, files in payload["cohort"].items():
             statistics[name] = summed(cohort_of(context.read(file)) for file in files)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from swsdist.io.corpus import ENDINGS
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place
 from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.types import CORPUS
 
@@ -196,24 +198,27 @@ def demands_of(config: Config) -> list[Callable[[pa.Table], None]]:
     found: list[Callable[[pa.Table], None]] = []
     if any("talker" in entry.columns for entry in settings.entries().values()):
         found.append(demand_one_speaker)
-    fitted = procedures(settings, Point(1, 1.0))[1].steps if settings.fit in ("crossfit", "oracle") else ()
-    by_list = [step.name for step in fitted if step.of_list()]
+    here = settings.fit in ("crossfit", "oracle")
+    steps = [step for one in procedures(settings, Point(1, 1.0)) for step in one.steps]
+    by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":
         raise ConfigError(
-            f"{by_list[0]} looks at the list of a query (best, gap, posterior-sum), and is fitted on segments",
-            where="calibrate.options",
-            remedy="leave these covariates out, or fit and score by time",
+            f"{by_list[0]} looks at all trials of a query, and which detections stand for segments is known only when they are "
+            "scored",
+            where="calibrate.steps",
+            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or score by time",
         )
     if by_list and trials == "document":
-        found.append(demand_whole_recordings)
+        found.append(partial(demand_whole_recordings, by_list[0]))
     return found
 
 
-def demand_whole_recordings(documents: pa.Table) -> None:
-    """Steps that look at a query's list are fitted on document trials: detections lie in the documents themselves.
+def demand_whole_recordings(step: str, documents: pa.Table) -> None:
+    """Steps that look at a query's document trials want detections in the documents themselves.
 
     Args:
+        step: its name.
         documents: CORPUS or PLACED.
 
     Raises:
@@ -221,10 +226,9 @@ def demand_whole_recordings(documents: pa.Table) -> None:
     """
     if is_placed(documents):
         raise UserError(
-            "a step looks at the list of a query (best, gap, posterior-sum of llr) and is fitted on documents, and these are "
-            "places in recordings, where detections lie",
-            where="calibrate.options",
-            remedy="leave these covariates out, or make recordings of the places",
+            f"{step} looks at all trials of a query, which are documents, and these are places in recordings",
+            where="calibrate.steps",
+            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or make recordings of the places",
         )
 
 
