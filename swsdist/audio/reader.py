@@ -12,8 +12,9 @@ the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without it
 
 In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
 
-Every failure is an `AudioError` whose `reason` is one of `headers.REASONS`, but for a network that fails: its OSError goes
-through, so that the task is tried again. Samples that are not finite, and truncation, may be found only while reading.
+Every fault of a recording is an `AudioError` whose `reason` is one of `headers.REASONS`. A disk or network that fails is
+none: its OSError goes through (`io.failures.own_fault`). Samples that are not finite, and truncation, may be found only while
+reading.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from swsdist.audio.formats.headers import Foreign, check_bytes, check_length, ch
 from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
 from swsdist.errors import AudioError, StorageError
+from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 from swsdist.io.traffic import read_again
 
@@ -312,11 +314,10 @@ def _decoding(
 def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
     file = Watched(raw)
     head = check_bytes(path, raw)
-    # A path decodes a little faster than Python's file object does.
-    plain_path = not commands.is_command(path) and archives.split(path)[1] is None and not is_remote(path)
     try:
+        # Not by its path: libsndfile takes an error in reading for the file's end.
         with listening(path, is_mpeg(head)):
-            sound = Sequential(path, file.size()) if plain_path else Sequential(file, 0)
+            sound = Sequential(file)
     except soundfile.LibsndfileError as error:
         file.check()
         raise not_opened(path, head, error) from error
@@ -396,16 +397,7 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
         raise AudioError(
             "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
         ) from error
-    except StorageError as error:
-        if error.cause not in ("permission", "archived"):
+    except (StorageError, OSError) as error:
+        if (told := own_fault(error, path)) is None:
             raise
-        raise AudioError(error.message, where=path, remedy=error.remedy, reason="unreadable") from error
-    except OSError as error:
-        if is_remote(path):
-            raise
-        raise AudioError(
-            f"the file could not be read ({error})",
-            where=path,
-            reason="unreadable",
-            remedy="look at its permissions and at the disk or network it lies on",
-        ) from error
+        raise AudioError(told.message, where=path, remedy=told.remedy, reason="unreadable") from error

@@ -12,11 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import BinaryIO, Protocol, cast
 
-import numpy as np
 import soundfile
-from numpy.typing import NDArray
-
-from swsdist.io.traffic import count
 
 _PIECE = 1 << 20
 #: Frames that libsndfile tells of a stream whose header does not (FLAC from a pipe).
@@ -24,25 +20,7 @@ UNKNOWN = 2**63 - 1
 
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
-    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there.
-
-    Args:
-        source: path or file.
-        size: bytes of the file if libsndfile itself reads it, which nobody else counts.
-    """
-
-    def __init__(self, source: str | Watched, size: int) -> None:
-        super().__init__(source)
-        self._size = size
-        if size and self.frames == UNKNOWN:  # of what parts are cannot be told
-            self._size = 0
-            count(size)
-
-    def read(self, frames: int = -1, dtype: str = "float64", always_2d: bool = False) -> NDArray[np.floating]:
-        """The next samples; a part of the file's bytes is counted."""
-        samples: NDArray[np.floating] = super().read(frames, dtype, always_2d)
-        count(round(self._size * (len(samples) / self.frames)))
-        return samples
+    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
 
     def seekable(self) -> bool:
         """It says that it is not."""
@@ -67,7 +45,9 @@ class Watched:
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As of a file."""
+        """As of a file; where a broken header asks for a place before its begin, it is left where it stands."""
+        if whence == 0 and offset < 0:
+            return self.tell()
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:

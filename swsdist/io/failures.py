@@ -95,6 +95,9 @@ _NUMBERS = {
     errno.EIO: _Kind("input-output", "the disk or the network failed", "look at the disk and the mount (dmesg)", True),
     errno.ETIMEDOUT: _TIMED_OUT,
     errno.EBUSY: _Kind("busy", "it is in use, or the server has too much to do", _AGAIN, True),
+    errno.EINTR: _Kind("busy", "a signal interrupted it", _AGAIN, True),
+    errno.EAGAIN: _Kind("busy", "it is in use, or the machine has too much to do", _AGAIN, True),
+    errno.ENOMEM: _Kind("memory", "there is no memory left", "end other programs, or take fewer workers", True),
     errno.EREMOTEIO: _Kind("server", "the server failed", _SERVER, True),
     errno.ENODEV: _GONE,
     errno.ENXIO: _GONE,
@@ -179,6 +182,10 @@ _BOTO = {
     "ParamValidationError": _Kind("wrong-name", "S3 does not take this name", "look at bucket and key"),
 }
 
+#: What lies in a file or folder itself, in its rights or its name: it is the same until somebody changes that. All else may
+#: pass, says nothing of what is in the file, and is no reason to do without it.
+OWN_FAULTS = frozenset({"missing", "permission", "not-a-folder", "a-folder", "loop", "name-too-long", "archived"})
+
 #: What can only come of writing, whatever else was done meanwhile.
 OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -214,6 +221,16 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
         elif kind in _CODES.values():
             message = f"{message} ({error})"
     return StorageError(message, where=place, remedy=kind.remedy, cause=kind.cause, passing=kind.passing)
+
+
+def own_fault(error: OSError | StorageError, where: str | None = None) -> StorageError | None:
+    """What it means if an error lies in the file itself (`OWN_FAULTS`); None if it may pass.
+
+    The one rule for all that reads what a user names: the former rejects the document, or is an error of its table; the latter
+    is raised as it is, so that it is tried again, and then ends the task or the run.
+    """
+    told = explain(error, where)
+    return told if told is not None and told.cause in OWN_FAULTS else None
 
 
 @contextmanager

@@ -23,10 +23,11 @@ from swsdist.audio.formats.headers import Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
-from swsdist.errors import AudioError, DataError, UnusableError, UserError
+from swsdist.errors import AudioError, DataError, StorageError, UnusableError, UserError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
+from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
 from swsdist.store.cache import keep
@@ -163,7 +164,7 @@ def write_tracks(
                         document = files_read.with_digest(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
-                    _raise_what_may_pass(document, error)
+                    raise_what_may_pass(document, error)
                     rejected.append(rejection(document, error, kind))
                     continue
                 for rows, one in zip(live, taken, strict=True):
@@ -346,12 +347,16 @@ def _demand_file(document: dict[str, Any]) -> None:
         )
 
 
-def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
-    """A file that was there when the work was planned is not to be rejected since it cannot be read here and now.
+def raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
+    """A file that was there when the work was planned, and is not there here and now, is not to be done without.
+
+    Args:
+        document: a row with its `path` and `identity`.
+        error: why it cannot be used.
 
     Raises:
         UserError: ffmpeg is missing here, and here only.
-        OSError: it cannot be: the task is tried again, or fails, and is done the next time.
+        OSError: the file is: the task is tried again, or fails, and is done the next time.
     """
     lacking = isinstance(error, Foreign) and error.reason == "unsupported" and ffmpeg.is_for(document["path"])
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
@@ -361,7 +366,8 @@ def _raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
             remedy="install it on all nodes (a package of the system, or swsdist[ffmpeg])",
         )
     cause = error.__cause__
-    if isinstance(cause, OSError) and document["identity"] and not document["identity"].startswith(NO_FILE):
+    there = document["identity"] and not document["identity"].startswith(NO_FILE)
+    if isinstance(cause, OSError) and there and ((told := own_fault(cause)) is None or told.cause == "missing"):
         raise cause
 
 
@@ -378,6 +384,7 @@ class _Ended:
 
 def rejection(document: dict[str, Any], error: DataError, kind: str = "document") -> dict[str, Any]:
     """The row of REJECTED_DOCUMENTS for a document (or what else `kind` says) that could not be used."""
+    refused = isinstance(error.__cause__, OSError | StorageError)
     return {
         "kind": kind,
         "id": document["doc_id"],
@@ -386,5 +393,6 @@ def rejection(document: dict[str, Any], error: DataError, kind: str = "document"
         "reason": error.reason if isinstance(error, UnusableError) else "unreadable",
         "message": error.message,
         "remedy": error.remedy,
-        "identity": document["identity"],
+        # Rights are in no identity of a file: when they are mended it has another one than this, and is tried again.
+        "identity": f"unreadable: {error.message}" if refused else document["identity"],
     }

@@ -173,3 +173,65 @@ def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, und
     assert Silent.asked == 16
     scene.run("index.shards=64")
     assert scene.digest() == undisturbed
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, stages: set[str], names: tuple[str, ...], number: int) -> list[str]:
+    """Let the system refuse to open some recordings as long as tasks of some stages are done."""
+    from swsdist.pipeline.execution.worker import Worker
+
+    done, real, opened = Worker.run, reader.open_path, []
+    working: list[str] = []
+
+    def run(self: Any, task: Any) -> Any:
+        working[:] = [task.stage]
+        try:
+            return done(self, task)
+        finally:
+            working.clear()
+
+    def open_path(path: str, *others: Any) -> Any:
+        if stages.issuperset(working) and working and any(path.endswith(f"{name}.flac") for name in names):
+            opened.append(path)
+            raise OSError(number, os.strerror(number), path)
+        return real(path, *others)
+
+    monkeypatch.setattr(Worker, "run", run)
+    monkeypatch.setattr(reader, "open_path", open_path)
+    return opened
+
+
+@pytest.mark.parametrize("stage", ["fit-transforms", "query-statistics"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
+def test_nothing_is_fitted_without_what_cannot_be_read_now(
+    scene: Any, monkeypatch: pytest.MonkeyPatch, stage: str, number: int
+) -> None:
+    """What would be fitted is pinned, and so would be other for good."""
+    pca = 'features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}'
+    of_others = f"corpus.queries_from={{documents: {scene.corpus}/docs.csv}}"
+    sets = (SHARDS, pca if stage == "fit-transforms" else of_others)
+    scene.run(*sets, run="undisturbed")
+    with monkeypatch.context() as patch:
+        opened = failing(patch, {stage}, ("d001", "d003", "d005"), number)
+        failed = scene.run(*sets)
+        assert opened
+        assert failed.outcome.failures
+        assert all(failure.task.stage == stage for failure in failed.outcome.failures)
+    scene.run(*sets)
+    assert scene.digest() == scene.digest("undisturbed")
+
+
+def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights do not pass: the document is rejected, and the model is that of the corpus without it; until they are mended."""
+    sets = ('features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}', SHARDS)
+    with monkeypatch.context() as patch:
+        opened = failing(patch, {"fit-transforms", "index"}, ("d003",), errno.EACCES)
+        scene.run(*sets)
+    assert len(opened) == 2
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"], row["message"]) == ("d003", "unreadable", "permission denied")
+    found = scene.digest()["features"]
+    scene.run(*sets)
+    assert scene.rejected() == []
+    scene.select(1, 2, 4, 5, 6, 7, 8)
+    scene.run(*sets, run="without")
+    assert scene.digest("without")["features"] == found

@@ -40,7 +40,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Receipt, Task
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.store import parquet
-from swsdist.store.writing import heard_recording, whole_recording
+from swsdist.store.writing import heard_recording, raise_what_may_pass, whole_recording
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
@@ -72,6 +72,7 @@ class FitTransforms(Stage):
     with_hours = "more"
     with_queries = "same"
     rounds = True
+    whole = True
     # The model's content is in the fingerprint of all frames that are made with it.
     tables = {
         "frames": Table(None, None, digested=False),
@@ -233,7 +234,8 @@ def _heard(task: Task, context: Context, rounds: Rounds, labels: Labels | None, 
     for row in task.payload["documents"]:
         try:
             blocks, speech = _read(row, extractor, folder, rounds.speech)
-        except AudioError:
+        except AudioError as error:
+            raise_what_may_pass(row, error)
             continue
         count, said = sum(map(len, blocks)), None
         if labels is not None:

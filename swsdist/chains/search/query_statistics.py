@@ -31,7 +31,7 @@ from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.store.writing import whole_recording
+from swsdist.store.writing import raise_what_may_pass, whole_recording
 from swsdist.types import STATISTICS
 
 #: Seconds of documents a task.
@@ -126,7 +126,8 @@ class QueryStatistics(Stage):
             for row in payload["documents"]:
                 try:
                     found = Sums.of(whole_recording(row, extractor, folder), extractor.dimension)
-                except AudioError:
+                except AudioError as error:
+                    raise_what_may_pass(row, error)
                     continue  # there are others
                 count += 1
                 for kind, name in row["scopes"]:
