@@ -1,16 +1,20 @@
 """Recordings that a command writes to its standard output: what a line of Kaldi's `wav.scp` names that ends in `|`.
 
 A command does whatever it likes with the rights of who runs swsdist, so none is run unless that person allows it, for one call
-(`permitted`): a config cannot. It is run by `/bin/sh -c`, as Kaldi's `popen` does. What it writes goes to a temporary file, so
-that it is read like any other recording, its end included; the file of the last command is kept, since the samples, the digest
-and the header of a recording, and the segments of one, are asked for one after the other.
+(`permitted`): a config cannot. It is run by bash where there is one, which tells how each part of a pipeline ended, else by
+`/bin/sh -c`, as Kaldi's `popen` does. What it writes goes to a temporary file, so that it is read like any other recording, its
+end included; the file of the last command is kept, since samples, digest and header of a recording, and its segments, are asked
+for one after the other.
 
 Source: Kaldi, "Kaldi I/O from a command-line perspective", extended filenames.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,8 +24,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.errors import AudioError
+from swsdist.errors import AudioError, StorageError
 from swsdist.fingerprint import fingerprint
+from swsdist.io.failures import explain
 from swsdist.io.remote.scratch import scratch
 from swsdist.io.traffic import open_counted
 
@@ -33,6 +38,75 @@ LONGEST = 3600.0
 
 #: Characters of its standard error that are told.
 _TOLD = 600
+
+#: What the identity of a command ends with whose program this machine has not, before its name: where there is one, the
+#: command is tried again.
+ABSENT = ":without-"
+
+#: Exit status of a shell that cannot run a program, or does not find it.
+_UNRUNNABLE = (126, 127)
+
+#: What ends a program that has done nothing wrong: somebody, or a machine without memory.
+ENDED = {int(one) for one in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)}
+
+#: Words that a shell knows itself.
+_SHELL = frozenset(
+    (
+        *(
+            "!",
+            ".",
+            ":",
+            "[",
+            "[[",
+            "break",
+            "case",
+            "cd",
+            "command",
+            "continue",
+            "do",
+            "done",
+            "echo",
+            "elif",
+            "else",
+            "esac",
+        ),
+        *(
+            "eval",
+            "exec",
+            "exit",
+            "export",
+            "false",
+            "fi",
+            "for",
+            "if",
+            "kill",
+            "printf",
+            "pwd",
+            "read",
+            "return",
+            "set",
+        ),
+        *(
+            "shift",
+            "source",
+            "test",
+            "then",
+            "time",
+            "trap",
+            "true",
+            "type",
+            "ulimit",
+            "umask",
+            "unset",
+            "until",
+            "wait",
+        ),
+        *("while", "{", "}"),
+    )
+)
+
+#: After a pipeline: the first status that is neither 0 nor that of a part whose reader had enough (SIGPIPE).
+_EACH_PART = '\nfor code in "${PIPESTATUS[@]}"; do if [ $code != 0 ] && [ $code != 141 ]; then exit $code; fi; done'
 
 _allowed = False
 
@@ -52,9 +126,35 @@ def is_command(path: str) -> bool:
     return path.endswith(ENDING)
 
 
+class Unrunnable(AudioError):
+    """A command whose program is not there, or may not be run, on this machine."""
+
+
 def identity(command: str) -> str:
-    """In place of a file's size and time of change: a command's own text is all that is known of it before it is run."""
-    return f"0:{fingerprint('command', command)[:16]}"
+    """In place of a file's size and time of change: all that is known of a command before it is run is its own text, and
+    whether its programs are there."""
+    known = f"0:{fingerprint('command', command)[:16]}"
+    lacking = next((name for name in _programs(command) if shutil.which(name) is None), None)
+    return known if lacking is None else f"{known}{ABSENT}{lacking}"
+
+
+def _programs(command: str) -> list[str]:
+    """The first word of each simple command, as far as that can be told without a shell."""
+    words = shlex.shlex(command.removesuffix(ENDING), posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    found, first = [], True
+    try:
+        for word in words:
+            if set(word) <= set("(;|&"):
+                first = True
+            elif first and "=" not in word:
+                found.append(word)
+                first = False
+    except ValueError:  # a quotation that does not end: the shell says so
+        return []
+    # A relative path is of the folder that the command goes to first.
+    known = (word for word in found if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
+    return [word for word in known if word.startswith("/") or "/" not in word]
 
 
 def are_permitted() -> bool:
@@ -96,6 +196,7 @@ def output(command: str) -> Iterator[BinaryIO]:
 
     Raises:
         AudioError: commands are not allowed; or it fails, or takes longer than LONGEST.
+        StorageError: something else ended it, or there is no room for what it writes.
     """
     if not _allowed:
         raise refusal(command)
@@ -117,8 +218,10 @@ def _run(command: str) -> Any:
     """Run it; its output lies in a temporary file, which is removed when it is closed."""
     file = tempfile.NamedTemporaryFile(dir=scratch(), suffix=".sound")  # noqa: SIM115 - it is kept
     with tempfile.TemporaryFile() as complaints:
+        bash = shutil.which("bash")
+        text = command.removesuffix(ENDING)
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command.removesuffix("|")],
+            [bash, "-c", text + _EACH_PART] if bash else ["/bin/sh", "-c", text],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=complaints,
@@ -137,17 +240,27 @@ def _run(command: str) -> Any:
         complaints.seek(0)
         said = " ".join(complaints.read().decode("utf-8", "replace").split())
     if code != 0:
+        full = shutil.disk_usage(file.name).free == 0 or os.strerror(errno.ENOSPC) in said
         file.close()
+        if full:
+            told = explain(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), f"{scratch()}, where {command} writes")
+            assert told is not None  # it has a number
+            raise told
+        number = -code if code < 0 else code - 128  # a shell tells of what it ran
         how = f"exit status {code}" if code > 0 else f"signal {-code}"
-        raise _failed(command, f"the command ended with {how}; it said: {said[-_TOLD:] or 'nothing'}")
+        message = f"the command ended with {how}; it said: {said[-_TOLD:] or 'nothing'}"
+        if number in ENDED:
+            remedy = "look at the memory of the machine (dmesg); run again: what was computed is kept"
+            raise StorageError(message, where=command, remedy=remedy, cause="ended", passing=True)
+        raise _failed(command, message, Unrunnable if code in _UNRUNNABLE else AudioError)
     if Path(file.name).stat().st_size == 0:
         file.close()
         raise _failed(command, f"the command wrote nothing; it said: {said[-_TOLD:] or 'nothing'}")
     return file
 
 
-def _failed(command: str, message: str) -> AudioError:
-    return AudioError(
+def _failed(command: str, message: str, kind: type[AudioError] = AudioError) -> AudioError:
+    return kind(
         message,
         where=command,
         reason="command-failed",

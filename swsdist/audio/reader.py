@@ -398,6 +398,5 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
             "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
         ) from error
     except (StorageError, OSError) as error:
-        if (told := own_fault(error, path)) is None:
-            raise
+        told = own_fault(error, path)
         raise AudioError(told.message, where=path, remedy=told.remedy, reason="unreadable") from error

@@ -130,8 +130,6 @@ class External(Options):
             if not forbidden and not isinstance(error.__cause__, PermissionError):
                 raise
             raise _wrong(item, key, error.message, error.remedy or "") from error
-        except OSError as error:
-            raise _wrong(item, key, f"it cannot be read ({error.strerror or error})", "look at it") from error
         frames = self._shaped(found, item, key)
         self._check_times(len(frames), told, seconds, item, key)
         for first in range(0, len(frames), BLOCK_FRAMES):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError, DataError
+from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.frames.numpy_files import demand_bounded, demand_whole
 from swsdist.io.remote.copies import local_file
@@ -94,9 +95,8 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
             remedy="fit it again, put it back, or name its new place in the config and run again",
         ) from None
     except OSError as error:
-        raise DataError(
-            f"the model cannot be read ({error.strerror or error})", where=where, remedy="name a file that can be read"
-        ) from None
+        told = own_fault(error, where)
+        raise DataError(f"the model cannot be read: {told.message}", where=where, remedy=told.remedy) from error
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             demand_bounded(archive)

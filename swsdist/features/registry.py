@@ -36,6 +36,8 @@ from swsdist.features.interface import (
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.fingerprint import fingerprint
+from swsdist.io.failures import own_fault
+from swsdist.io.local import persist
 from swsdist.io.remote.copies import local_file
 from swsdist.registries import FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
@@ -277,13 +279,11 @@ def _looked_at(one: Framed | Transform) -> list[_Seen]:
         ) from error
     for path in paths:
         try:
-            status = Path(path).stat()
+            status = persist(Path(path).stat)
         except OSError as error:
-            raise ConfigError(
-                f"the file cannot be read ({error.strerror})",
-                where=f"features.options of {one.name}: {path}",
-                remedy="look at the path; it must lie on a disk of this machine",
-            ) from error
+            where = f"features.options of {one.name}: {path}"
+            told = own_fault(error, where)
+            raise ConfigError(f"the file cannot be read: {told.message}", where=where, remedy=told.remedy) from error
         seen.append(_Seen(str(path), status.st_size, status.st_mtime_ns))
     return seen
 

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from swsdist.errors import DataError, UserError
+from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
+from swsdist.io.local import persist
 
 #: Bytes; a "line" beyond it is not text.
 LONGEST_LINE = 1 << 20
@@ -38,10 +40,7 @@ def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str 
         DataError: it is packed and damaged, which may show only while it is read.
     """
     with _raw(path, storage, what) as raw:
-        try:
-            first = raw.read(6)
-        except OSError as error:
-            raise _unreadable(path, error) from error
+        first = raw.read(6)
         raw.seek(0)
         content: BinaryIO = raw
         if first.startswith(b"\x1f\x8b"):
@@ -70,7 +69,7 @@ def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO
     except IsADirectoryError as error:
         raise UserError("it is a folder", where=path, remedy="name a file") from error
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise explain(error, short(path, 300)) or error from error
     except ValueError as error:  # a zero byte
         raise UserError(f"it cannot be the name of a file ({error})", where=repr(path), remedy="correct it") from error
 
@@ -81,15 +80,10 @@ def _is_regular(path: str) -> bool:
     Raises:
         OSError: there is none, it may not be looked at, or it is a folder.
     """
-    mode = Path(path).stat().st_mode
+    mode = persist(Path(path).stat).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     return stat.S_ISREG(mode)
-
-
-def _unreadable(path: str, error: OSError) -> UserError:
-    remedy = "look at the path, and at the rights to it and to the folders above (ls -l)"
-    return UserError(f"it cannot be read ({error.strerror or error})", where=short(path, 300), remedy=remedy)
 
 
 def short(text: str, most: int = 80) -> str:

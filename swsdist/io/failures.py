@@ -223,14 +223,24 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
     return StorageError(message, where=place, remedy=kind.remedy, cause=kind.cause, passing=kind.passing)
 
 
-def own_fault(error: OSError | StorageError, where: str | None = None) -> StorageError | None:
-    """What it means if an error lies in the file itself (`OWN_FAULTS`); None if it may pass.
+def passing_words() -> frozenset[str]:
+    """What programs call errors that may pass, in the C library's words."""
+    return frozenset(os.strerror(number) for number, kind in _NUMBERS.items() if kind.passing)
 
-    The one rule for all that reads what a user names: the former rejects the document, or is an error of its table; the latter
-    is raised as it is, so that it is tried again, and then ends the task or the run.
+
+def own_fault(error: OSError | StorageError, where: str | None = None) -> StorageError:
+    """What an error means that lies in the file itself (`OWN_FAULTS`).
+
+    The one rule for all that reads what a user names: such a fault rejects the document, or is an error of its table; what may
+    pass is raised here, so that the task is tried again, and then it or the run ends.
+
+    Raises:
+        OSError, StorageError: it may pass.
     """
     told = explain(error, where)
-    return told if told is not None and told.cause in OWN_FAULTS else None
+    if told is None or told.cause not in OWN_FAULTS:
+        raise error if isinstance(error, StorageError) or told is None else told from error
+    return told
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 from swsdist.errors import UserError
 from swsdist.inside import demand_no_detour
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
+from swsdist.io.local import persist, walk
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 from swsdist.io.traffic import open_counted
@@ -105,9 +107,10 @@ class Folder:
         url = self.path(name)
         local = self.local(name)
         if local is not None:
-            if local.is_dir():
+            status = persist(local.stat)
+            if stat.S_ISDIR(status.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
-            return _local_info(local.stat())
+            return _local_info(status)
         details = _ask(self.storage, url, lambda client: details_of(client, _key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
@@ -121,7 +124,7 @@ class Folder:
         """
         local = self.local(name)
         if local is not None:
-            return local.stat().st_mtime
+            return persist(local.stat).st_mtime
         url = self.path(name)
         return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
 
@@ -143,12 +146,16 @@ class Folder:
 
         Args:
             prefix: a folder.
-            unreadable: is told of folders that cannot be listed, and of links that lead nowhere, which are left out; by
+            unreadable: is told of folders that may not be listed, and of links that lead nowhere, which are left out; by
                 default the former is an error.
+
+        Raises:
+            OSError: a disk or network fails.
         """
         start = self.local(prefix)
         if start is not None:
-            yield from _walk(start, f"{prefix.rstrip('/')}/" if prefix else "", frozenset(), unreadable)
+            for name, status in walk(start, f"{prefix.rstrip('/')}/" if prefix else "", unreadable):
+                yield name, _local_info(status)
             return
         from swsdist.io.remote.pages import objects_below
 
@@ -344,39 +351,6 @@ def identify(path: str, storage: Mapping[str, object] | None = None) -> str:
     """
     folder, name = locate(path, storage)
     return folder.identity(name)
-
-
-def _walk(
-    folder: Path, prefix: str, above: frozenset[tuple[int, int]], unreadable: Callable[[str, OSError], None] | None
-) -> Iterator[tuple[str, Info]]:
-    try:
-        status = folder.stat()
-        entries = list(os.scandir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        if unreadable is None:
-            raise
-        unreadable(str(folder), error)
-        return
-    mine = (status.st_dev, status.st_ino)
-    if mine in above:  # a loop of links
-        return
-    for entry in entries:
-        try:
-            below = entry.is_dir()
-            status = entry.stat()
-        except OSError as error:
-            gone = isinstance(error, FileNotFoundError) or error.errno == errno.ELOOP  # a link to nothing, or to itself
-            if unreadable is None and not gone:
-                raise
-            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since
-                unreadable(entry.path, error)
-            continue
-        if not below:
-            yield prefix + entry.name, _local_info(status)
-        elif entry.name != TEMPORARY:
-            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", above | {mine}, unreadable)
 
 
 def _local_info(status: os.stat_result) -> Info:

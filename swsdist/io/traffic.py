@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from swsdist.io.local import persist
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
@@ -50,21 +52,28 @@ class _Counted(io.FileIO):
     """What a buffer above it reads is counted: what is read from the system, not what is asked of the buffer."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        read = super().readinto(buffer)
+        read = persist(lambda: io.FileIO.readinto(self, buffer))
         count(read or 0)
         return read
 
     def readall(self) -> bytes:
-        data = super().readall()
+        begin = self.tell()
+
+        def read() -> bytes:
+            self.seek(begin)  # what was read before an error is lost
+            return io.FileIO.readall(self)
+
+        data = persist(read)
         count(len(data))
         return data
 
 
 def open_counted(path: Path) -> io.BufferedReader:
-    """A local file, open for reading, whose bytes are counted."""
-    raw = _Counted(os.fspath(path))  # errors tell the name as a string, as those of `Path.open` do
+    """A local file, open for reading, whose bytes are counted; what may pass is tried again."""
+    raw = persist(lambda: _Counted(os.fspath(path)))  # errors tell the name as a string, as those of `Path.open` do
     try:
-        return io.BufferedReader(raw, max(io.DEFAULT_BUFFER_SIZE, os.fstat(raw.fileno()).st_blksize))
+        size = persist(lambda: os.fstat(raw.fileno())).st_blksize
+        return io.BufferedReader(raw, max(io.DEFAULT_BUFFER_SIZE, size))
     except BaseException:
         raw.close()
         raise

@@ -110,8 +110,8 @@ def demand_run_folder(run: Folder) -> None:
         else:
             names = sorted(one.name for one in place.iterdir() if _holds_files(one))
             files = [one.relative_to(place).as_posix() for mark in _MARKS for one in place.glob(mark)]
-    except OSError:
-        return  # it is not there, or who writes to it tells what is wrong
+    except (FileNotFoundError, NotADirectoryError):
+        return  # who writes to it tells what is wrong
     names = [name for name in names if not name.startswith(".")]
     is_store = "manifest.json" in names
     if not names or (not is_store and any(fnmatch(name, mark) for name in files for mark in _MARKS)):

@@ -355,9 +355,16 @@ def raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
         error: why it cannot be used.
 
     Raises:
-        UserError: ffmpeg is missing here, and here only.
+        UserError: ffmpeg, or the program of a command, is missing here, and here only.
         OSError: the file is: the task is tried again, or fails, and is done the next time.
     """
+    if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
+        raise UserError(
+            f"this worker ({socket.gethostname()}) cannot run a command whose program was there when the work was planned: "
+            f"{error.message}",
+            where=document["path"],
+            remedy="install it on all nodes, where their PATH has it",
+        )
     lacking = isinstance(error, Foreign) and error.reason == "unsupported" and ffmpeg.is_for(document["path"])
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
         raise UserError(
@@ -367,7 +374,7 @@ def raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
         )
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if isinstance(cause, OSError) and there and ((told := own_fault(cause)) is None or told.cause == "missing"):
+    if isinstance(cause, OSError) and there and own_fault(cause, document["path"]).cause == "missing":
         raise cause
 
 

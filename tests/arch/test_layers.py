@@ -67,6 +67,7 @@ OTHER_SIZES = {
     "chains/fuse": "a file a stage, and what is asked before the first",
     "chains/search": "a file a stage: its twelve steps are what the folder is about",
     "cli": "a file a group of commands, and what they share",
+    "io": "a file a format, and what is asked of file systems",
     "score": "conventions and tables that all its folders share",
     "store": "what reads, writes, joins and maintains a store, and a node's cache of its files",
     "testing": "scenes, the check on a GPU, and the proxy of faults; all else is in folders",

@@ -227,7 +227,7 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     with pytest.raises(ConfigError, match="it has no deviation: it is not a projection"):
         Project(model=str(tmp_path / "part.npz")).becomes(shape)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(ConfigError, match=r"the model cannot be read \(Is a directory\)"):
+    with pytest.raises(ConfigError, match=r"the model cannot be read: it is a folder"):
         Project(model=str(tmp_path / "folder.npz")).becomes(shape)
     projection(np.zeros(2), np.eye(2), np.ones(2)).save(Folder(str(tmp_path)), "narrow.npz")
     narrow = Project(model=str(tmp_path / "narrow.npz"))

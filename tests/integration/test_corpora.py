@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import soundfile
 
 import swsdist
+from swsdist.audio import commands
 from swsdist.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
@@ -156,6 +158,31 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     assert swsdist.run(kaldi(piped), allow_commands=True).rejected()  # that is not to be seen
     again = swsdist.run(kaldi(piped), allow_commands=True, choice=Choice(redo_from="index"))
     assert not again.rejected()
+
+
+def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its documents are rejected as long as it is not; a worker that lacks it, and the driver has it, ends the run."""
+    undisturbed = swsdist.digest(swsdist.run(kaldi(piped), allow_commands=True).folder)["features"]
+    scp = piped.folder / "data" / "wav.scp"
+    scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "decode-tape audio/rec2.wav"))
+    config = {**kaldi(piped), "run": str(piped.folder / "later")}
+    result = swsdist.run(config, allow_commands=True)
+    ((kind, reason, count, first, _),) = result.rejected()
+    assert (kind, reason, count) == ("document", "command-failed", 3)
+    assert "decode-tape: command not found" in first
+    assert swsdist.run(config, allow_commands=True).outcome.did == 0
+    program = piped.folder / "bin" / "decode-tape"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ncat "$1"\n')
+    program.chmod(0o755)
+    with monkeypatch.context() as patch:  # the driver looks for it, and what runs it has another PATH
+        patch.setattr(commands.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
+        with pytest.raises(UserError, match=r"this worker .* cannot run a command whose program was there"):
+            swsdist.run(config, allow_commands=True)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    result = swsdist.run(config, allow_commands=True)
+    assert not result.rejected()
+    assert swsdist.digest(result.folder)["features"] == undisturbed
 
 
 @pytest.mark.ray

@@ -12,7 +12,7 @@ import soundfile
 from swsdist.audio import commands
 from swsdist.audio.commands import permitted
 from swsdist.audio.reader import probe, read_blocks, sha256
-from swsdist.errors import AudioError
+from swsdist.errors import AudioError, StorageError
 
 
 @pytest.fixture
@@ -69,16 +69,52 @@ def test_a_stream_of_unknown_length(wav: Path, tmp_path: Path) -> None:
     ("command", "reason", "message"),
     [
         ("echo bad luck >&2; exit 3 |", "command-failed", "exit status 3; it said: bad luck"),
-        ("kill -9 $$ |", "command-failed", "ended with signal 9"),
         ("true |", "command-failed", "the command wrote nothing"),
         ("no-such-program-here |", "command-failed", "exit status 127"),
+        ("kill -SEGV $$ |", "command-failed", "ended with signal 11"),
+        ("{ cat {wav}; exit 3; } | cat |", "command-failed", "exit status 3"),
         ("echo not a sound |", "not-audio", "no audio format was recognised"),
     ],
 )
-def test_what_fails(command: str, reason: str, message: str) -> None:
+def test_what_fails(command: str, reason: str, message: str, wav: Path) -> None:
     with permitted(True), pytest.raises(AudioError, match=message) as caught:
-        samples(command)
+        samples(command.replace("{wav}", str(wav)))
     assert caught.value.reason == reason
+
+
+def test_a_reader_that_has_enough_is_no_failure(wav: Path) -> None:
+    with permitted(True):
+        assert len(samples(f"yes | head -c 1 >/dev/null; cat {wav} /dev/zero | head -c {wav.stat().st_size} |"))
+
+
+@pytest.mark.parametrize("command", ["kill -9 $$ |", "sh -c 'kill -KILL $$' |"])
+def test_one_that_somebody_ends_may_be_run_again(command: str) -> None:
+    with permitted(True), pytest.raises(StorageError, match=r"signal 9|exit status 137") as caught:
+        samples(command)
+    assert caught.value.passing
+
+
+def test_no_room_for_what_it_writes(wav: Path) -> None:
+    with permitted(True), pytest.raises(StorageError, match="no space left") as caught:
+        samples(f"cat {wav} > /dev/full |")
+    assert caught.value.passing
+
+
+@pytest.mark.parametrize(
+    ("command", "lacking"),
+    [
+        ("no-such-program -x a.wav |", "no-such-program"),
+        ("A=1 cat x | no-such-program - | cat |", "no-such-program"),
+        ("(cat a; no-such-program b) 2>/dev/null && true |", "no-such-program"),
+        ("cat a.wav 2>&1 |", None),
+        ("echo 'a; b | c' >&2; exit 3 |", None),
+        ("$HERE/program a |", None),
+        ("echo 'open |", None),
+    ],
+)
+def test_its_identity_tells_whether_its_programs_are_there(command: str, lacking: str | None) -> None:
+    _, absent, name = commands.identity(command).partition(commands.ABSENT)
+    assert (name if absent else None) == lacking
 
 
 def test_one_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

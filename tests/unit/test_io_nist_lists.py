@@ -377,7 +377,7 @@ def test_pipes_and_devices_are_refused_unopened(tmp_path: Path) -> None:
 def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     for path, complaint in (
-        (str(tmp_path / ("a" * 300)), "it cannot be read .File name too long"),
+        (str(tmp_path / ("a" * 300)), "the name is too long for the file system"),
         (str(tmp_path / "file" / "below"), "there is no such file"),
         (str(tmp_path / "a\0b"), "it cannot be the name of a file"),
     ):
@@ -389,7 +389,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")  # who is root may open everything, so it is played
 
     monkeypatch.setattr(packed, "open_path", refuse)
-    with pytest.raises(UserError, match=r"file: it cannot be read \(Permission denied\)"):
+    with pytest.raises(UserError, match="file: permission denied"):
         read_ecf(str(tmp_path / "file"))
 
 

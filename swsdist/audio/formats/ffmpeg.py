@@ -32,8 +32,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.audio.commands import ENDED
 from swsdist.audio.formats.headers import truncated
-from swsdist.errors import AudioError
+from swsdist.errors import AudioError, StorageError
+from swsdist.io.failures import passing_words
+from swsdist.io.traffic import open_counted
 
 #: Endings of recordings that it is for.
 ENDINGS = frozenset(
@@ -196,13 +199,14 @@ class Decoded:
 
     Raises:
         AudioError: ffmpeg cannot be started, or finds no sound in the file.
+        OSError, StorageError: it is no fault of the file.
     """
 
     format = "FFMPEG"
     frames = 2**63 - 1
 
     def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, whole: bool = True) -> None:
-        self._path = path
+        self._path, self._program, self._source = path, ffmpeg, source
         self._said: list[str] = []
         self._wrong: deque[str] = deque(maxlen=20)
         command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_named(source)]
@@ -262,6 +266,7 @@ class Decoded:
 
         Raises:
             AudioError: the stream breaks off, or ffmpeg does not go on.
+        OSError, StorageError: as when it is made.
         """
         width = 4 * self.channels
         data = self._take(frames * width)
@@ -301,6 +306,7 @@ class Decoded:
         data = self._take(_HEADER.size)
         if len(data) < _HEADER.size:
             self._ended()
+            self._demand_own_fault()
             if any("matches no streams" in line for line in self._said):
                 raise AudioError(
                     "there is no sound in it", where=self._path, reason="no-samples", remedy="drop it from the corpus"
@@ -334,6 +340,7 @@ class Decoded:
         """Raises AudioError if the end of the stream is not that of the recording; `last` frames are not counted yet."""
         code = self._ended()
         if code:
+            self._demand_own_fault()
             raise AudioError(
                 f"its stream breaks off or is damaged (ffmpeg: {self._last()})",
                 where=self._path,
@@ -347,6 +354,38 @@ class Decoded:
         told = self._told()
         if told is not None and not pictures and seconds < told - _SHORTFALL:
             raise truncated(self._path, f"its header tells {told:.2f} s, it has {seconds:.2f} s")
+
+    def _demand_own_fault(self) -> None:
+        """Raise what ended the program, or kept it from reading, where that is not in the file.
+
+        Raises:
+            OSError: the file cannot be read.
+            StorageError: it can be by now; or somebody ended the program.
+        """
+        code = self._process.returncode
+        if -code in ENDED:
+            raise StorageError(
+                f"ffmpeg was ended by signal {-code}",
+                where=self._path,
+                remedy="look at the memory of the machine (dmesg); run again: what was computed is kept",
+                cause="ended",
+                passing=True,
+            )
+        if not any(word in line for line in self._wrong for word in passing_words()):
+            return
+        with open_counted(Path(self._source)) as file:
+            while file.read(1 << 20):
+                pass
+        # Files that break off are told of so, too. If it reads it now, it did not for another reason.
+        again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_named(self._source), "-f", "null", "-"]
+        if subprocess.run(again, stdin=subprocess.DEVNULL, check=False).returncode == 0:
+            raise StorageError(
+                f"ffmpeg could not read it ({self._last()}), and now it can",
+                where=self._path,
+                remedy="look at the disk and the mount (dmesg)",
+                cause="input-output",
+                passing=True,
+            )
 
     def _ended(self) -> int:
         """Wait for the end of a program whose pipe is at its end; its exit status."""

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import ConfigError
+from swsdist.io.failures import own_fault
+from swsdist.io.local import persist
 
 NETS = ("band0", "band1", "merger")
 
@@ -246,9 +248,10 @@ def _norms(folder: Path, name: str) -> Path:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return persist(path.read_bytes)
     except OSError as error:
-        raise ConfigError(f"the file cannot be read ({error.strerror})", where=str(path), remedy=_REMEDY) from None
+        told = own_fault(error, str(path))
+        raise ConfigError(f"the file cannot be read: {told.message}", where=str(path), remedy=_REMEDY) from error
 
 
 def _damaged(path: Path, what: str) -> ConfigError:

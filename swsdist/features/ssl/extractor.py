@@ -23,6 +23,8 @@ from swsdist.config.section import IsPath
 from swsdist.errors import ConfigError
 from swsdist.features.ssl.folder import Encoder, read_encoder
 from swsdist.features.ssl.network import Network
+from swsdist.io.failures import own_fault
+from swsdist.io.local import persist
 from swsdist.needs import Needs
 from swsdist.options import Options
 
@@ -108,13 +110,15 @@ class Ssl(Options):
         if not isinstance(self.weights, str):
             return self.weights
         try:
-            found = json.loads(Path(self.weights).read_bytes())
+            found = json.loads(persist(Path(self.weights).read_bytes))
         except (OSError, ValueError) as error:
+            where = f"{_WHERE}.weights: {self.weights}"
+            said = own_fault(error, where).message if isinstance(error, OSError) else str(error)
             raise ConfigError(
-                f"the weights cannot be read ({error})",
-                where=f"{_WHERE}.weights: {self.weights}",
+                f"the weights cannot be read: {said}",
+                where=where,
                 remedy="name a JSON file: a list of numbers, one a layer",
-            ) from None
+            ) from error
         numbers = isinstance(found, list) and all(
             isinstance(one, int | float) and not isinstance(one, bool) and np.isfinite(one) for one in found
         )

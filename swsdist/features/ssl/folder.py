@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swsdist.errors import ConfigError
+from swsdist.io.failures import own_fault
+from swsdist.io.local import persist
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -172,7 +174,7 @@ def read_encoder(folder: str) -> Encoder:
 
 def _read(path: Path) -> _Values:
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads(persist(path.read_bytes))
     except FileNotFoundError:
         raise ConfigError(
             f"the folder has no {path.name}",
@@ -180,9 +182,8 @@ def _read(path: Path) -> _Values:
             remedy=f"a model is a folder as the hub has it ({_GET}): copy that file too",
         ) from None
     except OSError as error:
-        raise ConfigError(
-            f"it cannot be read ({error.strerror or error})", where=str(path), remedy="look at it"
-        ) from None
+        told = own_fault(error, str(path))
+        raise ConfigError(f"it cannot be read: {told.message}", where=str(path), remedy=told.remedy) from error
     except ValueError as error:
         raise ConfigError(f"it is not JSON ({error})", where=str(path), remedy="copy it again") from None
     if not isinstance(values, dict):

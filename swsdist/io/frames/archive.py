@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from swsdist.io.frames.htk import HTK
 from swsdist.io.frames.item import UNREADABLE, Format, Found, Item, Reader
 from swsdist.io.frames.numpy_files import NPY, NPZ
 from swsdist.io.frames.parquet import PARQUET
+from swsdist.io.local import may_be_read
 
 #: Names of the formats; `auto`: by the ending.
 Form = Literal["auto", "kaldi", "htk", "npy", "npz", "hdf5", "parquet"]
@@ -55,7 +55,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
         known = FORMATS[name]
         if known.find is None:
             # Permissions are in no identity: when they are mended, this is another one, and the item is tried again.
-            readable = is_remote(file) or os.access(file, os.R_OK)
+            readable = is_remote(file) or may_be_read(file)
             items: Iterator[tuple[str, Item]] = iter(
                 [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
             )

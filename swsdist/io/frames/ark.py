@@ -19,9 +19,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from swsdist.errors import DataError
+from swsdist.errors import DataError, StorageError
+from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import identify, is_remote, locate
-from swsdist.io.frames.item import MISSING, Format, Found, Item, damaged, mended, open_file
+from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Found, Item, damaged, mended, open_file
 
 _BROKEN = (ValueError, EOFError, struct.error)
 #: Bytes a number, by type.
@@ -233,8 +234,9 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
     for file_ in counts:
         try:
             known[file_] = identify(file_, storage)
-        except OSError:
-            known[file_] = MISSING
+        except (StorageError, OSError) as error:
+            refused = own_fault(error, file_).cause in ("permission", "archived")
+            known[file_] = UNREADABLE if refused else MISSING
     for key, file_, at in found:
         whole = known[file_]
         size = 0 if whole == MISSING else int(whole.partition(":")[0]) // counts[file_]

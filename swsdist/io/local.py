@@ -1,0 +1,99 @@
+"""Files on disks of this machine, or mounted there: what fails and may pass is tried again. (S3 has `remote.again`.)"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from swsdist.io.failures import TEMPORARY, explain, own_fault
+
+T = TypeVar("T")
+
+#: How often a local file is asked, and seconds to wait before the second time; before the third twice as many.
+ATTEMPTS = 3
+PAUSE = 0.2
+
+
+def persist(do: Callable[[], T]) -> T:
+    """Read something of a local file, and again a little later where that may help.
+
+    Raises:
+        OSError: it fails each time, or for good.
+    """
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return do()
+        except OSError as error:
+            told = explain(error)
+            if told is None or not told.passing:
+                raise
+        time.sleep(PAUSE * attempt)
+    return do()
+
+
+def may_be_read(path: str) -> bool:
+    """Whether the rights to a local file that is there suffice.
+
+    Raises:
+        OSError: a disk or network fails.
+    """
+    if os.access(path, os.R_OK):
+        return True
+    try:  # why not, it does not tell
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    except OSError as error:
+        own_fault(error, path)
+        return False
+    return True
+
+
+def walk(
+    folder: Path,
+    prefix: str = "",
+    unreadable: Callable[[str, OSError], None] | None = None,
+    above: frozenset[tuple[int, int]] = frozenset(),
+) -> Iterator[tuple[str, os.stat_result]]:
+    """All files in a folder and below, in no order, by their paths in it; without temporary files, and loops of links.
+
+    Args:
+        folder: nothing is yielded where there is none.
+        prefix: is put before each name.
+        unreadable: as of `filesystem.Folder.files`.
+        above: the folders that this one lies in, by device and number.
+
+    Raises:
+        OSError, StorageError: a disk or network fails; without `unreadable`, also rights that do not suffice.
+    """
+    try:
+        status = persist(folder.stat)
+        entries = persist(lambda: list(os.scandir(folder)))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        own_fault(error, str(folder))
+        if unreadable is None:
+            raise
+        unreadable(str(folder), error)
+        return
+    mine = (status.st_dev, status.st_ino)
+    if mine in above:  # a loop of links
+        return
+    for entry in entries:
+        try:
+            status = persist(entry.stat)
+        except OSError as error:
+            told = own_fault(error, entry.path)
+            gone = told.cause in ("missing", "loop")  # a link to nothing, or to itself
+            if not gone and unreadable is None:
+                raise
+            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since
+                unreadable(entry.path, error)
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield prefix + entry.name, status
+        elif entry.name != TEMPORARY:
+            yield from walk(Path(entry.path), f"{prefix}{entry.name}/", unreadable, above | {mine})
