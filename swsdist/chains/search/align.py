@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.documents import documents_in
+from swsdist.chains.search.documents import population_at
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.point import spans_of, trial_settings
+from swsdist.chains.search.inputs.population import spans_of
+from swsdist.chains.search.point import trial_settings
 from swsdist.chains.search.told import Bucket
 from swsdist.config.model import Score
-from swsdist.io.corpora.places import by_document
+from swsdist.io.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
@@ -20,7 +21,6 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
-from swsdist.store.reading import Store
 from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 
@@ -87,8 +87,8 @@ class Align(Stage):
             gone = pc.is_in(detections["query_id"], value_set=pa.array(payload["left_out"], pa.string()))
             detections = detections.filter(pc.invert(gone))
         segments = _segments(payload, context) if "speech" in payload else None
-        if segments is None and "store" in payload:  # trials are documents, and these are places in recordings
-            places = documents_in(payload["store"], context)
+        if segments is None and "population" in payload:  # trials are documents, and these are places in recordings
+            places = Places(stored(population_at(payload["population"], context)))
             detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, TrialRules(**payload["rules"]), segments), detections)
         output = context.publish(task, "trials", [trials], trials.schema, tuple(payload["slots"]))
@@ -103,4 +103,4 @@ class Align(Stage):
 def _segments(payload: Values, context: Context) -> pa.Table | None:
     settings = Score.model_validate(payload["score"])
     speech = read_speech(str(settings.speech), context.storage)
-    return segments_for(protocol_of(settings), spans_of(Store.at(*payload["store"], storage=context.storage)), speech)
+    return segments_for(protocol_of(settings), spans_of(population_at(payload["population"], context)), speech)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from swsdist.io.corpora.places import Places, stored
+from swsdist.chains.search.inputs.population import COLUMNS, POPULATION
 from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Values
 from swsdist.reduce.places import WHERE
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.store.reading import Store
@@ -34,13 +36,16 @@ def places_of(store: Sequence[str], context: Context) -> pa.Table:
     return _kept("places", store, context, lambda there: there.documents(columns=list(WHERE)))
 
 
-def documents_in(store: Sequence[str], context: Context) -> Places:
-    """The same by recording; arguments as of `talkers_of`."""
+def population_at(population: Values, context: Context) -> pa.Table:
+    """The population that is scored: POPULATION.
 
-    def read(there: Store) -> Places:
-        return Places(stored(there.documents(columns=[*WHERE, "duration"])))
-
-    return _kept("documents", store, context, read)
+    Args:
+        population: as `point.population_for` gives it.
+        context: keeps what is in the store.
+    """
+    there = _kept("population", population["store"], context, lambda there: there.documents(columns=COLUMNS))
+    read = there.select(COLUMNS).append_column("read", pa.array(np.ones(there.num_rows, bool)))
+    return pa.concat_tables([read.cast(POPULATION), pa.Table.from_pylist(population["unread"], POPULATION)])
 
 
 def _kept(name: str, store: Sequence[str], context: Context, make: Callable[[Store], T]) -> T:

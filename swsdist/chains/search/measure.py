@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.chains.search.documents import documents_in
-from swsdist.chains.search.point import placed_store, point_of
+from swsdist.chains.search.documents import population_at
+from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.point import point_of, population_for
 from swsdist.chains.search.told import Bucket, Counted
+from swsdist.io.corpora.places import Places, stored
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
@@ -31,23 +33,26 @@ class Measure(Stage):
             return
         point, measures = point_of(inputs).as_json(), identities()
         # Lists of document trials name documents, others recordings.
-        store = placed_store(inputs) if point["trials_are"] != "document" else []
+        by_recording = inputs.own(SearchInputs).placed and point["trials_are"] != "document"
+        population = population_for(inputs) if by_recording else None
         for (_, told), part in zip(lists, inputs.parts("trials"), strict=True):
             yield inputs.task(
                 measures,
                 point,
                 part.name,
-                *store,
+                *([population] if population else []),
                 label=f"bucket {told.bucket}",
                 work=told.rows,
-                payload={"trials": part.name, "point": point, "slots": part.slots, "store": store},
+                payload={"trials": part.name, "point": point, "slots": part.slots, "population": population},
             )
 
     def run(self, task: Task, context: Context) -> Done:
         """Count."""
         point = OperatingPoint(**task.payload["point"])
         trials, slots = context.read(task.payload["trials"]), tuple(task.payload["slots"])
-        places = documents_in(task.payload["store"], context) if task.payload["store"] else None
+        population, places = task.payload["population"], None
+        if population is not None:
+            places = Places(stored(population_at(population, context)))
         outputs = [
             context.publish(task, "parts", [table], table.schema, slots, suffix=f"-{name}.parquet")
             for name, table in measure_parts(trials, point, places=places).items()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.population import spans_of
 from swsdist.errors import UserError
-from swsdist.io.corpora.places import Places, by_document, stored, stretches
+from swsdist.io.corpora.places import Places, by_document
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Values
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
-from swsdist.store.reading import Store
-
-_COLUMNS = ["doc_id", "channel", "duration", "recording", "start"]
 
 
 def point_of(inputs: Inputs) -> OperatingPoint:
@@ -27,11 +25,10 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     own, settings = inputs.own(SearchInputs), inputs.config.score
     rules = protocol_of(settings)
     check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
-    store = own.open_store()
     segments = None
     if rules.trials == "segment":
         speech = read_speech(str(settings.speech), inputs.config.storage)
-        found = segments_for(rules, spans_of(store), speech)
+        found = segments_for(rules, spans_of(own.population), speech)
         segments = found.num_rows if found is not None else None
     references = own.references
     left_out = left_out_of(inputs)
@@ -41,7 +38,7 @@ def point_of(inputs: Inputs) -> OperatingPoint:
         seconds=own.seconds,
         true=true,
         queries=len(set(own.queries["query_id"].to_pylist()) - left_out),
-        documents=int(store.manifest.counts["documents"]),
+        documents=own.population.num_rows,
         segments=segments,
     )
 
@@ -51,28 +48,15 @@ def left_out_of(inputs: Inputs) -> set[str]:
     own = inputs.own(SearchInputs)
     if protocol_of(inputs.config.score).trials != "document" or own.references is None:
         return set()
-    store = own.open_store()
-    references = by_document(own.references, places_of(store)) if own.placed else own.references
-    return set(in_every_document(references, int(store.manifest.counts["documents"])))
+    references = by_document(own.references, Places(own.documents)) if own.placed else own.references
+    return set(in_every_document(references, own.population.num_rows))
 
 
-def places_of(store: Store) -> Places:
-    """Where the documents of a store lie in recordings."""
-    return Places(stored(store.documents(columns=_COLUMNS)))
-
-
-def placed_store(inputs: Inputs) -> list[str]:
-    """Root and state of the store where documents are places in recordings; else nothing."""
+def population_for(inputs: Inputs) -> Values:
+    """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
     own = inputs.own(SearchInputs)
-    return [own.store.root, own.open_store().manifest.fingerprint] if own.placed else []
-
-
-def spans_of(store: Store) -> pa.Table:
-    """What was searched: doc_id, channel, start, duration (s); of places in recordings, by recording."""
-    documents = store.documents(columns=_COLUMNS)
-    if documents["recording"].null_count == documents.num_rows:
-        return documents.select(["doc_id", "channel", "duration"])
-    return stretches(documents)
+    unread = own.population.filter(pc.invert(own.population["read"]))
+    return {"store": [own.store.root, own.open_store().manifest.fingerprint], "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
@@ -85,7 +69,7 @@ def trial_settings(inputs: Inputs) -> Values:
             values["speech"] = identify(str(settings.speech), inputs.config.storage)
         except FileNotFoundError:
             raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
-        values["store"] = [own.store.root, own.open_store().manifest.fingerprint]
+        values["population"] = population_for(inputs)
     if protocol_of(settings).trials == "document" and own.placed:
-        values["store"] = placed_store(inputs)
+        values["population"] = population_for(inputs)
     return values

@@ -22,17 +22,19 @@ from swsdist.chains.search.inputs.oddities import (
     tell_of_places,
     tell_of_references,
     tell_of_speakers,
+    tell_of_unread,
 )
 from swsdist.chains.search.inputs.pending import Pending, with_models
+from swsdist.chains.search.inputs.population import population_of, seconds_of_channel_1
 from swsdist.chains.search.inputs.recordings import document_seconds, identities
 from swsdist.chains.search.inputs.settings import describe, scores_of
 from swsdist.chains.search.inputs.truth import depends_on_score, excerpts_of, truth_of
-from swsdist.chains.search.inputs.wanted import State, Wanted, keys_of, places_in, wanted_of
+from swsdist.chains.search.inputs.wanted import State, Wanted, wanted_of
 from swsdist.config import Config
 from swsdist.errors import UserError
 from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.sources import Source, sources_of
-from swsdist.io.corpora.places import is_placed, searched
+from swsdist.io.corpora.places import is_placed
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpus import read_documents
 from swsdist.io.filesystem import Folder
@@ -76,6 +78,7 @@ class SearchInputs(ChainInputs):
         self._looked: set[str] = set()
         #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
         self.planned: dict[str, tuple[Source, str]] = {}
+        self._population: tuple[str, pa.Table] | None = None  # with the state of the store that it is of
 
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
@@ -222,29 +225,22 @@ class SearchInputs(ChainInputs):
         shift = frame_shift(self.sources[0].extractor)
         return float(cut / shift * sum(documents) / shift)
 
-    @cached_property
-    def seconds(self) -> float:
-        """Seconds of audio, documents of channel 1 only, as STDEval counts: the corpus table's durations, or as measured.
+    @property
+    def population(self) -> pa.Table:
+        """All documents of the corpus, those that were rejected too: POPULATION."""
+        state = self.manifest.fingerprint if self.manifest is not None else ""
+        if self._population is None or self._population[0] != state:
+            store = self.open_store() if self.manifest is not None else None
+            self._population = state, population_of(self.documents, store)
+        return self._population[1]
 
-        A document without either (it was rejected, and the table does not tell) counts as nothing. Of an ECF they are counted
-        as the protocol's program does; of other places in recordings, what several documents hold counts once.
-        """
+    @property
+    def seconds(self) -> float:
+        """Seconds of audio, as the protocol counts them; see `seconds_of_channel_1`."""
         excerpts = excerpts_of(self.config) if self.placed else None
         if excerpts is not None:
             return excerpt_seconds(excerpts, protocol_of(self.config.score).rules)
-        if self.placed:
-            spans = (span for (_, channel), found in searched(self.documents).items() if channel == 1 for span in found)
-            return round(sum(end - start for start, end in spans), 6)
-        mine = self.documents.filter(pc.equal(self.documents["channel"], 1))
-        lengths = mine["duration"].to_numpy().copy()  # NaN where the table does not tell
-        if self.manifest is not None:
-            table = Store(self.store, self.manifest).documents(columns=["doc_id", "channel", "duration"])
-            keys = keys_of(table["doc_id"], table["channel"])
-            at = places_in(keys_of(mine["doc_id"], mine["channel"]), keys)
-            known = np.isnan(lengths) & (at >= 0)
-            lengths[known] = table["duration"].to_numpy()[at[known]]
-        total = float(sum(np.nan_to_num(lengths).tolist()))
-        return round(total, 6)
+        return seconds_of_channel_1(self.population)
 
     # -- for the pipeline -----------------------------------------------------------------------------------------
 
@@ -339,6 +335,8 @@ class SearchInputs(ChainInputs):
         tell_of_durations(self.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and "queries" in vars(self):
             tell_of_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, found)
+        if "references" in vars(self) and self.references is not None:
+            tell_of_unread(self.population, corpus.documents, found)
         told = self.tabled and not self.placed
         if told and corpus.references is not None and "references" in vars(self) and self.references is not None:
             meant = self.references["doc_id"]

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import demand_folds
+from swsdist.chains.search.inputs.population import agree
 from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
@@ -37,8 +38,6 @@ Seconds = Mapping[tuple[str, int], float]
 #: How long documents are (s), as was measured.
 MEASURED = pa.schema([CORPUS.field(name) for name in ("doc_id", "channel", "duration")])
 
-#: A duration may differ so much (s), and by this part of it: tables are rounded, and decoders pad.
-_ROUNDED, _PART = 0.1, 0.01
 #: A reference may end so much beyond its recording (s).
 _BEYOND = 0.5
 
@@ -48,14 +47,26 @@ def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, stora
     said = documents["duration"].to_numpy()  # NaN where it does not say
     at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
     found = np.append(measured["duration"].to_numpy(), np.nan)[at]
-    wrong = np.flatnonzero(np.abs(said - found) > np.maximum(_ROUNDED, _PART * found))
+    wrong = np.flatnonzero(~(agree(said, found) | np.isnan(said) | np.isnan(found)))
     if len(wrong):
         row = int(wrong[0])
         notices.add(
             "durations in the table of documents that the audio contradicts",
             where=f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s",
-            remedy="correct or drop the column: it cuts the work into shards, and counts the trials",
+            remedy="correct or drop the column: it cuts the work into shards; trials are counted from the audio",
             count=len(wrong),
+        )
+
+
+def tell_of_unread(population: pa.Table, where: str, notices: Notices) -> None:
+    """Documents that could not be read, and whose durations nothing tells: the seconds that are scored are too few."""
+    unknown = population.filter(pc.and_(pc.invert(population["read"]), pc.is_null(population["duration"])))
+    if unknown.num_rows:
+        notices.add(
+            "documents that could not be read, and how long they are is not known: trials count 0 s of them",
+            where=f"{where}: {unknown['doc_id'][0]}",
+            remedy="mend or drop them, or give their durations in the table of documents",
+            count=unknown.num_rows,
         )
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.population import COLUMNS, spans_of
 from swsdist.chains.search.inputs.settings import settings_of
-from swsdist.chains.search.point import spans_of
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.chains.search.told import Bucket, Measured
 from swsdist.config import Config, load_config
@@ -81,8 +81,8 @@ def scored_of(name: str, course: Course) -> Scored:
     own: SearchInputs = course.chain.own
     # As trials name them: documents, or the recordings that they are places in.
     by_place = rules.trials == "document"
-    store = own.open_store()
-    found = store.documents(columns=["doc_id", "channel", "duration"]) if by_place else spans_of(store)
+    there = own.open_store().documents(columns=COLUMNS)
+    found = there if by_place else spans_of(there)
     seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
     documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
     terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")
