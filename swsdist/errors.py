@@ -12,6 +12,7 @@ code  meaning
 3     broken data: `DataError`
 4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was odd
       that is a warning without it: `OddError`
+5     the inputs are so odd that results would be nonsense: `ImplausibleError`; `--force` goes on
 130   interrupted; 143 terminated, or cancelled: `CancelledError`
 ====  ==========================================================
 """
@@ -105,6 +106,15 @@ class OddError(DataError):
     """With `--strict`: what would be a warning without it (`swsdist.io.notices`)."""
 
     exit_code = 4
+
+
+class ImplausibleError(UserError):
+    """The inputs do not fit together, or most of them cannot be used: what is computed of them is nonsense.
+
+    `swsdist.io.notices` states the limits. What was computed is kept, and `--force` goes on.
+    """
+
+    exit_code = 5
 
 
 class UnusableError(DataError):

@@ -92,7 +92,7 @@ def calibrate(
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 
-    notices = Notices(strict)
+    notices = Notices(strict, options["force"])
     reader = source or reader_of(system)
     kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])

@@ -82,7 +82,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     from swsdist.report.tables import text_lines
     from swsdist.score.compare.results import Settings
 
-    notices = Notices(strict=options["strict"])
+    notices = Notices(options["strict"], options["force"])
     files = task_files(options)
     task = None
     if any(files.values()):

@@ -120,7 +120,7 @@ def fuse(
             where=f"--save {save}",
             remedy="leave it out; or give references, or a fitted file (--fit FILE)",
         )
-    notices = Notices(strict)
+    notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
     given = {

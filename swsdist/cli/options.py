@@ -48,6 +48,7 @@ allow_commands = click.option(
 def task_options(command: Command) -> Command:
     """Options that say what was searched for, and by which rules; `task_files` reads them."""
     for option in (
+        click.option("--force", is_flag=True, help="Go on although the inputs do not fit together at all."),
         click.option("--strict", is_flag=True, help="What would be a warning is an error."),
         click.option("--beta", type=float, help="Weight of false alarms, in place of the protocol's."),
         click.option(
@@ -87,6 +88,7 @@ class TaskOptions(TypedDict):
     references: str | None
     terms: str | None
     seconds: float | None
+    force: bool
     protocol: str | None
     beta: float | None
 

@@ -29,6 +29,7 @@ _CORPUS = click.option(
 )
 _RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 _STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
+_FORCE = click.option("--force", is_flag=True, help="Go on although the inputs are so odd that results are nonsense.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
 
 
@@ -41,12 +42,19 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     @_RUN
     @_SET
     @_STRICT
+    @_FORCE
     @_DRY
     @allow_commands
     def command(
-        config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool, dry_run: bool
+        config: str,
+        corpus: str | None,
+        run_folder: str | None,
+        sets: tuple[str, ...],
+        strict: bool,
+        force: bool,
+        dry_run: bool,
     ) -> int:
-        return go(config, sets, strict, dry_run, corpus=corpus, run_folder=run_folder, until=until)
+        return go(config, sets, strict, dry_run, force=force, corpus=corpus, run_folder=run_folder, until=until)
 
     return command
 
@@ -61,6 +69,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
 @click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
 @_STRICT
+@_FORCE
 @_DRY
 @allow_commands
 def run(
@@ -73,6 +82,7 @@ def run(
     keep_going: bool,
     events: str | None,
     strict: bool,
+    force: bool,
     dry_run: bool,
 ) -> int:
     """From audio to report: do what is left of CONFIG.
@@ -85,6 +95,7 @@ def run(
         sets,
         strict,
         dry_run,
+        force=force,
         corpus=corpus,
         run_folder=run_folder,
         redo_from=redo_from,
@@ -184,6 +195,7 @@ def go(
     strict: bool,
     dry_run: bool,
     *,
+    force: bool = False,
     corpus: str | None = None,
     run_folder: str | None = None,
     until: str | None = None,
@@ -197,7 +209,8 @@ def go(
     from swsdist.config import load_config
     from swsdist.pipeline.course import Choice
 
-    loaded = load_config(config, [*sets, *(["strict=true"] if strict else [])], corpus=corpus, run=run_folder)
+    flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
+    loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)
     choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:

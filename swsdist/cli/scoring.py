@@ -116,7 +116,7 @@ def score(
       swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
     """
     if config is not None:
-        given = [param for param in context.command.params if options.get(param.name or "")]
+        given = [param for param in context.command.params if param.name != "force" and options.get(param.name or "")]
         if given:
             shown = max(given[0].opts, key=len)
             raise click.UsageError(
@@ -125,7 +125,7 @@ def score(
             )
         from swsdist.cli.running import go
 
-        return go(config, sets, strict, dry_run, until="score")
+        return go(config, sets, strict, dry_run, force=options["force"], until="score")
     if options["system"] is None:
         raise click.UsageError("Give a CONFIG, or a list: --system FILE, with --ecf, --rttm and --terms.")
     return _score_list(options["system"], strict, options)
@@ -135,7 +135,7 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
     from swsdist.evaluation.reading import protocol_for
     from swsdist.io.notices import Notices
 
-    notices = Notices(strict)
+    notices = Notices(strict, options["force"])
     rules = protocol_for(
         options["protocol"],
         options["terms"],
@@ -209,7 +209,20 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
 
 
 #: Of `score`, what the QUESST scorer knows.
-_QUESST = {"system", "ecf", "rttm", "terms", "protocol", "beta", "prior", "cost", "value", "default_score", "as_json"}
+_QUESST = {
+    "system",
+    "force",
+    "ecf",
+    "rttm",
+    "terms",
+    "protocol",
+    "beta",
+    "prior",
+    "cost",
+    "value",
+    "default_score",
+    "as_json",
+}
 
 
 def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     "--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config, or search.KEY of a store."
 )
 @click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
+@click.option("--force", is_flag=True, help="With a config: go on although the inputs are too odd.")
 @click.option("--dry-run", is_flag=True, help="With a config: show the plan and do nothing.")
 @allow_commands
 def search(
@@ -63,6 +64,7 @@ def search(
     calibration: str | None,
     sets: tuple[str, ...],
     strict: bool,
+    force: bool,
     dry_run: bool,
 ) -> int:
     """Search the queries of CONFIG, or those given with --query in a store, which a run's folder may stand for.
@@ -92,7 +94,7 @@ def search(
             )
         if no_trim:
             sets = (*sets, "queries.trim=none")
-        return go(target, sets, strict, dry_run, until="search")
+        return go(target, sets, strict, dry_run, force=force, until="search")
     from swsdist.config.loader import section_values
 
     if not queries:

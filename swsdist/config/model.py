@@ -192,6 +192,7 @@ class Config(Section):
         {}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment"
     )
     strict: bool = effort(False, "end with exit code 4 if any input was rejected, and take warnings for errors")
+    force: bool = effort(False, "go on although the inputs are so odd that results are nonsense, which is exit code 5")
 
     @model_validator(mode="after")
     def _tracks_have_names(self) -> Config:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from swsdist.errors import DataError
 from swsdist.io.corpora.places import Places, in_documents
-from swsdist.io.notices import Notices
+from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside
 
@@ -28,11 +28,13 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
     known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
     strange = references.filter(pc.invert(known))
     if strange.num_rows:
-        notices.add(
+        notices.weigh(
             "references are of queries that the term list lacks, and are left out",
-            where=f"{path}: {strange['query_id'][0]}",
+            where=f"{path}: {strange['query_id'][0]}; the term list has {sample(terms['query_id'].to_pylist())}",
             remedy="give the term list that belongs to the references",
             count=strange.num_rows,
+            of=references.num_rows,
+            most=1,
         )
     return references.filter(known)
 
@@ -70,11 +72,14 @@ def references_within(
         return references
     dropping = ecf_filter or conventions.drops_outside or rules.trials == "document"
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
-    notices.add(
+    listed = (conventions.excerpt_document(file) for file in excerpts["file"].to_pylist())
+    notices.weigh(
         f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
-        where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s",
+        where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s; the ECF has {sample(listed)}",
         remedy="look at the names, channels and times of the ECF",
         count=int((~kept).sum()),
+        of=references.num_rows,
+        most=1,
     )
     return references.filter(pa.array(kept)) if dropping else references
 
@@ -102,15 +107,20 @@ def eligible_detections(
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
             raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
-        notices.add(
+        notices.weigh(
             "queries or detections are not of the term list, and are left out",
-            where=where,
+            where=f"{where}; the term list has {sample(task.terms['query_id'].to_pylist())}",
             remedy="give the list that it answers",
             count=max(len(lists), strange.num_rows),
+            of=max(len(lists), detections.num_rows),
+            most=1,
         )
         detections = detections.filter(known)
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
+    else:
+        _tell_of_documents(detections, task, system.path)
+    _tell_of_lengths(detections, task, system.path)
     if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:
@@ -122,6 +132,44 @@ def eligible_detections(
             )
     _check_order(detections, task, system.path)
     return detections
+
+
+def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
+    """Doubt a list none of whose documents has a true occurrence: the only ones that are known."""
+    known = pc.unique(task.references["doc_id"].cast(pa.string()))
+    named = pc.unique(detections["doc_id"].cast(pa.string()))
+    if not len(known) or not len(named) or pc.any(pc.is_in(named, value_set=known)).as_py():
+        return
+    there, first = set(known.to_pylist()), str(named[0])
+    stem, dot, ending = first.rpartition(".")
+    remedy = "look at the names of both"
+    if dot and stem in there:
+        remedy = f"the list's names have the ending .{ending}, those of the references have none: take it off"
+    elif any(name.rpartition(".")[0] == first for name in there):
+        remedy = "the names of the references have an ending, those of the list have none: take it off"
+    task.notices.doubt(
+        "detections are in documents that no reference names",
+        where=f"{path}: {first!r}; references: {sample(there)}",
+        remedy=remedy,
+        count=detections.num_rows,
+        of=detections.num_rows,
+    )
+
+
+def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
+    """Doubt a list whose detections are of another order of length than what is to be found."""
+    if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
+        return
+    found = float(np.median(detections["duration"].to_numpy()))
+    true = float(np.median(task.references["end"].to_numpy() - task.references["start"].to_numpy()))
+    if found > 0 and true > 0 and not 1 / TIMES < found / true < TIMES:
+        task.notices.doubt(
+            "detections last so long, by their median, that their times have another unit than those of the references",
+            where=f"{path}: {found:g} s; references: {true:g} s",
+            remedy="give seconds in both",
+            count=detections.num_rows,
+            of=detections.num_rows,
+        )
 
 
 def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
@@ -154,8 +202,13 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
             notice = (
                 f"{path}: {first['query_id']} in {first['doc_id']}, channel {first['channel']}, at {first['start']} s"
             )
-            task.notices.add(
-                message, where=notice, remedy="look at the names, channels and times of the ECF", count=rows.num_rows
+            task.notices.weigh(
+                message,
+                where=f"{notice}; the ECF has {sample(documents)}",
+                remedy="look at the names, channels and times of the ECF",
+                count=rows.num_rows,
+                of=detections.num_rows,
+                most=1,
             )
     return detections.filter(pa.array(kept)) if dropping else detections
 

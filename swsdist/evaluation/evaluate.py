@@ -21,6 +21,7 @@ from swsdist.errors import UserError
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.io.corpora.places import by_document
+from swsdist.io.notices import MANY
 from swsdist.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, Point, joined
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
@@ -147,11 +148,32 @@ def evaluate(
             detections, references = by_document(detections, task.places), by_document(references, task.places)
         task, detections, references = _with_nontargets(task, detections, references)
     aligned = make_trials(detections, references, TrialRules.of(task.protocol, *limits), task.segments)
+    _tell_of_extremes(aligned, task, system.path)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
         warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
         return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
+
+
+def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
+    """Note that all is missed, or that all is right: systems do so, and so do mistakes."""
+    true, found = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
+    many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, found)).as_py() or 0
+    if many and pc.any(found).as_py() and not hits:
+        task.notices.add(
+            "true occurrences, that is all, are missed",
+            where=path,
+            remedy="look at names, channels and times of both, unless the system is as bad as that",
+            count=many,
+        )
+    elif hits == many == aligned.num_rows >= MANY:
+        task.notices.add(
+            "detections, that is all, are right, and none is missing",
+            where=path,
+            remedy="look whether the list was made of the references",
+            count=many,
+        )
 
 
 def _evaluated(

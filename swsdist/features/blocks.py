@@ -28,6 +28,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
 
     Raises:
         AudioError: a frame is not finite, or the recording is shorter than one frame.
+        ConfigError: the extractor does not give as many frames, or columns, as it says.
     """
     pieces: Iterator[_Array]
     if isinstance(extractor, Layered):
@@ -143,7 +144,15 @@ def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Arra
 def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
     samples = [each[0] for each in stretches]
     made = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
-    for frames, (_, first, last) in zip(made, stretches, strict=True):
+    for frames, (given, first, last) in zip(made, stretches, strict=True):
+        wanted = frame_count(extractor, len(given))
+        if frames.shape != (wanted, extractor.dimension):
+            raise ConfigError(
+                f"extractor {extractor.name!r} gives {' x '.join(map(str, frames.shape))} of {len(given)} samples, and by its "
+                f"hop, frame_length and dimension it is {wanted} x {extractor.dimension}",
+                where="features.name",
+                remedy="times would be wrong: mend it; swsdist.testing.conformance.check_extractor tells what else is",
+            )
         yield _finite(extractor, frames)[first:last]
 
 

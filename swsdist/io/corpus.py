@@ -50,6 +50,9 @@ _PART = pa.schema([CORPUS.field("doc_id")])
 #: Paths that are made whole at a time.
 _PIECE = 1 << 16
 
+#: Kinds of files that are told of where they are ignored.
+_TOLD = 6
+
 
 def read_documents(
     source: str,
@@ -273,11 +276,15 @@ def recordings(
     listed = folder.listing(unreadable=unreadable)
     ours = _ours(listed)
     stems: dict[str, list[str]] = {}
+    ignored: dict[str, list[str]] = {}
     for name in listed:
         stem, dot, ending = name.rpartition(".")
-        if not dot or ending.lower() not in ENDINGS or any(part.startswith(".") for part in name.split("/")):
-            continue
         if any(name.startswith(one) for one in ours):
+            continue
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if not dot or ending.lower() not in ENDINGS or hidden:
+            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
+            ignored.setdefault(kind, []).append(name)
             continue
         try:
             name.encode()
@@ -294,6 +301,15 @@ def recordings(
             "there is no audio in this folder",
             where=folder.root,
             remedy=f"these endings are read: {endings_read()}; a table's name ends in .csv or .parquet",
+        )
+    if ignored:
+        kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
+        noted.inform(
+            f"files are ignored by their names: {', '.join(f'{kind} {len(ignored[kind])}' for kind in kinds[:_TOLD])}"
+            + (", ..." if len(kinds) > _TOLD else ""),
+            where=f"{folder.root}/{ignored[kinds[0]][0]}",
+            remedy=f"recordings end in {endings_read()}",
+            count=sum(map(len, ignored.values())),
         )
     names: dict[str, str] = {}
     for stem, several in stems.items():

@@ -1,10 +1,44 @@
-"""What is odd in an input but does not stop the work: said with a count and the first place, and under `--strict` an error."""
+"""What is odd in an input: said with a count and the first place; and where so much is odd that what is computed is nonsense.
+
+Under `--strict` what is odd is an error. Beyond these limits it is an error anyhow (`ImplausibleError`, exit code 5), what was
+computed is kept, and `--force` goes on:
+
+=============================================  =======================================================================
+what is looked at                              limit
+=============================================  =======================================================================
+documents that are rejected                    a tenth of them, where these are more than two
+query examples that are rejected               a tenth of them, where these are more than two
+durations that the audio contradicts           half of those that are told
+references that end after their recording      half of those whose recording's length is known
+references and detections of other documents   half of them; all of them, where only references tell which there are
+references and detections of other queries     the same
+lengths of detections and of references        medians that differ a hundredfold: milliseconds or frames, not seconds
+documents, queries that two systems share      less than nine tenths
+=============================================  =======================================================================
+
+That all is found, or nothing, is told, and no error: systems do that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from swsdist.errors import OddError
+from swsdist.errors import ImplausibleError, OddError
+
+#: Part of the documents, and of the examples of queries, that may be rejected; and how many may be of few.
+REJECTED, FEW = 0.1, 2
+#: Part of rows whose names or times do not fit that may be left out, or missed.
+UNFIT = 0.5
+#: How many times the lengths of detections those of references may be, and these those.
+TIMES = 100.0
+#: True occurrences of which it is told that all are found: of few that is nothing odd.
+MANY = 20
+#: Part of what two systems searched that they must share.
+SHARED = 0.9
+
+#: Names that a message shows.
+_SHOWN = 3
 
 
 @dataclass
@@ -16,12 +50,14 @@ class Notice:
         first: where it was seen first.
         remedy: what to do about it.
         count: how many times.
+        doubted: whether it is implausible, and was forced.
     """
 
     message: str
     first: str
     remedy: str
     count: int = 0
+    doubted: bool = False
 
     def __str__(self) -> str:
         return f"{self.count} {self.message} (first: {self.first}); {self.remedy}"
@@ -33,11 +69,13 @@ class Notices:
 
     Attributes:
         strict: raise instead of noting.
+        force: note what is implausible, too.
         found: what is odd.
         wanted: what the user asked for, and is told of: never an error.
     """
 
     strict: bool = False
+    force: bool = False
     found: dict[str, Notice] = field(default_factory=dict)
     wanted: dict[str, Notice] = field(default_factory=dict)
 
@@ -54,9 +92,43 @@ class Notices:
         notice = self.found.setdefault(message, Notice(message, where, remedy))
         notice.count += count
 
+    def doubt(self, message: str, *, where: str, remedy: str, count: int, of: int) -> None:
+        """Refuse to go on with `count` of a kind among so many, unless that is forced.
+
+        Raises:
+            ImplausibleError: it is not.
+        """
+        if not self.force:
+            raise ImplausibleError(f"{count} of {of} {message}", where=where, remedy=f"{remedy}; --force goes on")
+        self.add(f"of {of} {message}", where=where, remedy=remedy, count=count)
+        self.found[f"of {of} {message}"].doubted = True
+
+    def weigh(self, message: str, *, where: str, remedy: str, count: int, of: int, most: float = UNFIT) -> None:
+        """Note `count` of a kind among so many, or doubt it.
+
+        Args:
+            message, where, remedy, count: as of `add`.
+            of: how many were looked at.
+            most: part of them beyond which it is doubted; 1: if it is all.
+
+        Raises:
+            OddError, ImplausibleError: as `add` and `doubt`.
+        """
+        if count > most * of or count == of > 0:
+            self.doubt(message, where=where, remedy=remedy, count=count, of=of)
+        else:
+            self.add(message, where=where, remedy=remedy, count=count)
+
     def inform(self, message: str, *, where: str, remedy: str, count: int = 1) -> None:
         """Note `count` of a kind that the user asked for."""
         self.wanted.setdefault(message, Notice(message, where, remedy)).count += count
 
     def __str__(self) -> str:
         return "\n".join(str(notice) for notice in self.found.values())
+
+
+def sample(names: Iterable[object]) -> str:
+    """Some names, and how many there are, for a message."""
+    known = sorted({str(name) for name in names})
+    shown = ", ".join(map(repr, known[:_SHOWN])) or "none"
+    return shown if len(known) <= _SHOWN else f"{shown}, ... ({len(known)} in all)"

@@ -87,6 +87,8 @@ class Chain:
         check: looks at what is cheap to read before any work, of `own`; yields findings.
         summary: what a plan has made so far, in a line or more, of its course; for who ran a part of it.
         first: configs of runs that come before its own first step, by name, each with a run folder of its own.
+        barrier: of its course, the name of a step that has ended, and `force`: raises an ImplausibleError where what the step
+            has made is too odd to go on.
         rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
     """
 
@@ -100,6 +102,7 @@ class Chain:
     check: Callable[..., Iterator[Finding]] | None = None
     summary: Callable[..., list[str]] | None = None
     first: Callable[[], Mapping[str, Config]] | None = None
+    barrier: Callable[..., object] | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

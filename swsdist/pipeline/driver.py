@@ -77,6 +77,9 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
             machinery.heard = watch.heard
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
+                for course in courses.values():
+                    if course.chain.barrier is not None and name in course.ended:
+                        course.chain.barrier(course, name, force=course.config.force)
                 if not choice.keep_going and _waits(name, courses.values()):
                     break
             machinery.settle(whole=choice.only is None and choice.until is None)

@@ -65,6 +65,7 @@ OTHER_SIZES = {
     "calibrate/steps": "a file a step of calibration",
     "chains": "a folder a chain, and no file of its own",
     "chains/fuse": "a file a stage, and what is asked before the first",
+    "chains/search/inputs": "a file a kind of what a plan is given",
     "chains/search": "a file a stage: its twelve steps are what the folder is about",
     "cli": "a file a group of commands, and what they share",
     "io": "a file a format, and what is asked of file systems",

@@ -377,7 +377,7 @@ def test_systems_that_cannot_be_compared(folder: Path) -> None:
         said(compare, str(folder), f"{folder}/one.csv")
     with pytest.raises(DataError, match="no column 'ntrue'"):
         said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
-    (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,1,2,0.5\n")
+    (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,10,10.5,0.5\n")
     found = json.loads(said(compare, f"{folder}/one.csv", f"{folder}/undecided.csv", *task(folder), "--json"))
     assert [block["measure"] for block in found["measures"]] == ["MTWV"]
 

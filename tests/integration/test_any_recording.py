@@ -112,7 +112,9 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
     (folder / "- i $(x) 'é'.wav").write_bytes(b"")
     with open(os.fsencode(folder) + b"/\xfcber.flac", "wb") as file:  # noqa: PTH123 (a name that is no text)
         file.write(b"x")
-    result = own_corpus.run(f"corpus.documents={folder}", "corpus.references=null", choice=Choice(until="index"))
+    result = own_corpus.run(
+        f"corpus.documents={folder}", "corpus.references=null", "force=true", choice=Choice(until="index")
+    )
     reasons = {row["id"]: row["reason"] for row in result.outcome.course.rejected().to_pylist()}
     expected = {"slow": "absurd", "text": "not-audio", "- i $(x) 'é'": "empty", "pipe": "unreadable"}
     assert reasons == expected

@@ -82,7 +82,7 @@ def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     scene = own_corpus
     reasons = bad_documents(scene)
     with_channels(scene)
-    result = scene.run("index.shards=4")
+    result = scene.run("index.shards=4", "force=true")
     found = {row["id"]: row for row in scene.rejected()}
     assert {name: row["reason"] for name, row in found.items()} == reasons
     for row in found.values():
@@ -95,10 +95,10 @@ def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised")
     assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
     # None of them is tried again until its file changes.
-    assert scene.run("index.shards=4").outcome.did == 0
+    assert scene.run("index.shards=4", "force=true").outcome.did == 0
     soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
     os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
-    again = scene.run("index.shards=4")
+    again = scene.run("index.shards=4", "force=true")
     (one, *_) = again.outcome.course.ended["index"].receipts
     documents = [row for receipt in again.outcome.course.ended["index"].receipts for row in [receipt.told]]
     assert sum(summary["documents"] for summary in documents) == 1
@@ -142,7 +142,7 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
         "missing": "missing",
     }
     add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
-    scene.run()
+    scene.run("force=true")
     rows = scene.rejected()
     assert {row["id"]: row["reason"] for row in rows} == reasons
     assert {row["kind"] for row in rows} == {"query"}
@@ -150,9 +150,9 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     for name in ("queries", "candidates", "detections", "normalised", "scored"):
         assert digests[name] == undisturbed[name]
     assert scene.report()["counts"]["queries"] == 3
-    assert scene.run().outcome.did == 0
+    assert scene.run("force=true").outcome.did == 0
     soundfile.write(queries / "missing.wav", speech(scene, 0.7), RATE)
-    again = scene.run()
+    again = scene.run("force=true")
     assert again.outcome.course.ended["queries"].done == 1
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
 

@@ -149,28 +149,28 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     tape = piped.folder / "tape"
     there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
-    result = swsdist.run(kaldi(piped), allow_commands=True)
+    result = swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"])
     assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
     assert "exit status 4; it said: no tape" in result.rejected()[0][3]
     tape.touch()
-    assert swsdist.run(kaldi(piped), allow_commands=True).rejected()  # that is not to be seen
-    again = swsdist.run(kaldi(piped), allow_commands=True, choice=Choice(redo_from="index"))
+    assert swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"]).rejected()  # that is not to be seen
+    again = swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"], choice=Choice(redo_from="index"))
     assert not again.rejected()
 
 
 def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its documents are rejected as long as it is not; a worker that lacks it, and the driver has it, ends the run."""
-    undisturbed = swsdist.digest(swsdist.run(kaldi(piped), allow_commands=True).folder)["features"]
+    undisturbed = swsdist.digest(swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"]).folder)["features"]
     scp = piped.folder / "data" / "wav.scp"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "decode-tape audio/rec2.wav"))
     config = {**kaldi(piped), "run": str(piped.folder / "later")}
-    result = swsdist.run(config, allow_commands=True)
+    result = swsdist.run(config, allow_commands=True, sets=["force=true"])
     ((kind, reason, count, first, _),) = result.rejected()
     assert (kind, reason, count) == ("document", "command-failed", 3)
     assert "decode-tape: command not found" in first
-    assert swsdist.run(config, allow_commands=True).outcome.did == 0
+    assert swsdist.run(config, allow_commands=True, sets=["force=true"]).outcome.did == 0
     program = piped.folder / "bin" / "decode-tape"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\ncat "$1"\n')
@@ -178,9 +178,9 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:  # the driver looks for it, and what runs it has another PATH
         patch.setattr(commands.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
         with pytest.raises(UserError, match=r"this worker .* cannot run a command whose program was there"):
-            swsdist.run(config, allow_commands=True)
+            swsdist.run(config, allow_commands=True, sets=["force=true"])
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    result = swsdist.run(config, allow_commands=True)
+    result = swsdist.run(config, allow_commands=True, sets=["force=true"])
     assert not result.rejected()
     assert swsdist.digest(result.folder)["features"] == undisturbed
 

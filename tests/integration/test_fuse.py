@@ -17,7 +17,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report.ways import way_of
 from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
-from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.inspection.estimate import estimates
@@ -275,7 +275,11 @@ def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus
         corpus = {**fusing.corpus, "documents": f"{name}.csv", "references": None}
         swsdist.run(fusing.write(name, corpus=corpus, report={"exports": []}))
     systems = [{"name": name, "run": name} for name in ("left", "right")]
-    fusing.fuse("apart", systems=systems)
+    with pytest.raises(ImplausibleError, match="4 of 8 documents that either the corpus or the system left has"):
+        fusing.fuse("refused", systems=systems)
+    found = check(FuseInputs.of(load_config(str(tmp_path / "refused.yaml")), Ledger(Folder(str(tmp_path / "refused")))))
+    assert any(finding.good is False and "4 of 8 documents" in finding.text for finding in found)
+    fusing.fuse("apart", "force=true", systems=systems)
     warnings = json.loads((tmp_path / "apart/report.json").read_text())["warnings"]
     (told,) = (one for one in warnings if "in common" in one)
     assert told.startswith("1 pairs of systems have no detection in common")

@@ -170,7 +170,7 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     np.save(npy / "d003.npy", whole["d003"][: len(whole["d003"]) // 2])
     (npy / "d004.npy").unlink()
     (npy / "q002-1.npy").unlink()
-    scene.run(features(npy))
+    scene.run(features(npy), "force=true")
     told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
     assert {name: reason for name, (reason, _, _) in told.items()} == {
         "d001": "wrong-dimension",
@@ -182,12 +182,12 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     assert told["d003"][1] == str(npy / "d003.npy")
     assert "the duration is" in told["d003"][2]
     assert all(name in message for name, (_, _, message) in told.items())
-    assert scene.run(features(npy)).outcome.did == 0
+    assert scene.run(features(npy), "force=true").outcome.did == 0
     for key, each in whole.items():
         np.save(npy / f"{key}.npy", each)
-    scene.run(features(npy))
+    scene.run(features(npy), "force=true")
     assert scene.rejected() == []
-    scene.run(features(npy), run="once")
+    scene.run(features(npy), "force=true", run="once")
     assert scene.digest()["features"] == scene.digest("once")["features"]
 
 

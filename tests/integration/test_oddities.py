@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.errors import DataError
+from swsdist.errors import ImplausibleError
 from swsdist.io.filesystem import Folder
 from swsdist.store import libraries
 from swsdist.store.maintaining import compact
@@ -86,11 +86,12 @@ def test_references_in_milliseconds(scene: Any) -> None:
             row["start"], row["end"] = (str(1000 * float(row[name])) for name in ("start", "end"))
 
     change(scene, "refs", thousandfold)
-    (warning,) = warnings(scene)
-    assert "they look like milliseconds: give seconds" in warning
-    with pytest.raises(DataError, match="references that end after their recording"):  # before any work
-        scene.run("strict=true", run="strict")
-    assert not (scene.folder / "strict" / "store").exists()
+    with pytest.raises(ImplausibleError, match="6 of 6 references that end after their recording") as caught:
+        scene.run(run="refused")
+    assert "they could be milliseconds" in str(caught.value)
+    assert not (scene.folder / "refused" / "store").exists()  # before any work
+    (warning,) = (one for one in warnings(scene, "force=true") if "that end after" in one)
+    assert warning.startswith("6 of 6 references that end after their recording")
 
 
 def test_speakers_that_do_not_match(scene: Any) -> None:

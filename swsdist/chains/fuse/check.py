@@ -17,6 +17,7 @@ from swsdist.pipeline.ledger import Ledger
 
 def check(own: FuseInputs) -> Iterator[Finding]:
     """A finding or more a system; one that is bad does not end it."""
+    known = set()
     for system in own.options.systems:
         if system.run is None:
             continue
@@ -24,10 +25,16 @@ def check(own: FuseInputs) -> Iterator[Finding]:
             course = recorded(Folder(own.place(system), own.config.storage))
             done = "decide" in course.ended
             told = course.run.path() if done else "this run is not finished: run it to its end first"
+            known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, told)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
+    own.noted.force = True
     try:
+        if all(system.name in known for system in own.options.systems):  # others are run first
+            own.settle()
+        for notice in own.noted.found.values():
+            yield Finding("systems", False if notice.doubted else None, str(notice))
         found = configs(own)
     except SwsdistError as error:
         yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))

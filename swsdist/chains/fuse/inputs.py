@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.oddities import demand_truth
 from swsdist.chains.search.inputs.settings import scores_of
+from swsdist.chains.search.inputs.wanted import keys_of
 from swsdist.config import Config
 from swsdist.entries import checked
 from swsdist.errors import ConfigError, StoreError
-from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import SHARED
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS
+
+#: What systems that are fused should have searched alike.
+_SEARCHED: dict[str, Callable[[SearchInputs], pa.Array]] = {
+    "documents": lambda own: keys_of(own.documents["doc_id"], own.documents["channel"]),
+    "queries": lambda own: pc.unique(own.queries["query_id"]).sort(),
+}
 
 
 class FuseInputs(SearchInputs):
@@ -74,32 +84,19 @@ class FuseInputs(SearchInputs):
         self.store, self.manifest = first.chain.own.store, first.chain.own.manifest
         if not self.first_look("systems"):
             return
-        wanted = self._documents(self)
         for name, course in self.courses.items():
-            if self._documents(course.chain.own) != wanted:
-                self.noted.add(
-                    "systems that searched other documents than the corpus has",
-                    where=f"{name}: {course.run.path()}",
-                    remedy="what one did not search counts as not found by it; run the systems on one corpus",
-                )
-            mine = {
-                (row["query_id"], row["example"]) for row in self.queries.select(["query_id", "example"]).to_pylist()
-            }
-            own: SearchInputs = course.chain.own
-            theirs = {
-                (row["query_id"], row["example"]) for row in own.queries.select(["query_id", "example"]).to_pylist()
-            }
-            if {query for query, _ in mine} != {query for query, _ in theirs}:
-                self.noted.add(
-                    "systems that searched other queries than the corpus has",
-                    where=f"{name}: {course.run.path()}",
-                    remedy="run the systems on one corpus",
-                )
-
-    @staticmethod
-    def _documents(own: SearchInputs) -> str:
-        keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
-        return fingerprint(sorted(keys))
+            for what, of in _SEARCHED.items():
+                mine, theirs = of(self), of(course.chain.own)
+                odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
+                if odd:
+                    self.noted.weigh(
+                        f"{what} that either the corpus or the system {name} has, and not both",
+                        where=f"{course.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
+                        remedy="what a system did not search counts as not found by it; run the systems on one corpus",
+                        count=len(odd),
+                        of=len({*mine.to_pylist(), *theirs.to_pylist()}),
+                        most=1 - SHARED,
+                    )
 
     @cached_property
     def from_audio(self) -> bool:

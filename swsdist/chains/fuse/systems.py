@@ -31,7 +31,7 @@ def configs(own: FuseInputs) -> dict[str, Config]:
                 where=f"options.systems: {system.name}: {system.config}",
                 remedy="name configs of the chain search",
             )
-        shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "score")}
+        shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index
         if index.store is None:
             key = fingerprint([one.matters() for one in config.features])[:16]

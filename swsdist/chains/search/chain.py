@@ -39,7 +39,7 @@ from swsdist.chains.search.normalise import Normalise
 from swsdist.chains.search.queries import Queries
 from swsdist.chains.search.query_statistics import QueryStatistics
 from swsdist.chains.search.reduce import Reduce
-from swsdist.chains.search.report.notices import notices, summary
+from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.chains.search.score import Score
@@ -121,7 +121,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     own.demands.update(demands_of(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
-    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary)
+    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)
 
 
 def _cohort(given: bool) -> Iterator[Step]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
@@ -26,13 +27,14 @@ from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_pr
 from swsdist.chains.search.inputs.recordings import document_seconds
 from swsdist.chains.search.inputs.wanted import compared, places_in
 from swsdist.errors import AudioError, SwsdistError
-from swsdist.features.interface import Given, columns_of, frame_shift, kind_of
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import Given, columns_of, frame_shift, kind_of, spoken_by
 from swsdist.features.sources import Source
 from swsdist.io.corpora import kinds
 from swsdist.io.corpora.kaldi import demand_permission
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.io.notices import Notices
+from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 from swsdist.registries import METHODS
@@ -59,7 +61,7 @@ def check(own: SearchInputs) -> Iterator[Finding]:
             complaints.add(text)
         yield from found
         for notice in list(own.noted.found.values())[told:]:
-            yield Finding(name, None, str(notice))
+            yield Finding(name, False if notice.doubted else None, str(notice))
         for notice in list(own.noted.wanted.values())[wanted:]:
             yield Finding(name, True, str(notice))
 
@@ -69,6 +71,7 @@ class _Checking:
 
     def __init__(self, own: SearchInputs) -> None:
         self._own = own
+        own.noted.force = True  # what is implausible is told beside all else
         self._corpus, self._storage = own.config.corpus, own.config.storage
         self._seconds: dict[tuple[str, int], float] = {}
 
@@ -86,7 +89,7 @@ class _Checking:
         yield "run", self._run
 
     def _documents(self) -> Iterator[Finding]:
-        table, notices = self._own.documents, Notices()
+        table, notices = self._own.documents, Notices(force=True)
         if not self._own.from_audio:
             rows = list(self._own.wanted.values())
             lengths = document_seconds(rows, self._storage)
@@ -165,7 +168,7 @@ class _Checking:
         else:
             yield Finding("queries", bool(lengths or texts), text)
         yield from _unusable("queries", bad, table.num_rows, "examples")
-        notices = Notices()
+        notices = Notices(force=True)
         tell_of_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
         yield from _odd("queries", notices)
 
@@ -177,7 +180,7 @@ class _Checking:
         )
 
     def _references(self) -> Iterator[Finding]:
-        table, notices = self._own.references, Notices()
+        table, notices = self._own.references, Notices(force=True)
         assert table is not None
         if table.num_rows:
             demand_truth(self._own.documents, self._corpus.documents, table, self._own.folds)
@@ -202,6 +205,10 @@ class _Checking:
                 yield Finding("features", True, text)
             if isinstance(source.extractor, Given):
                 yield from self._given(source, source.extractor)
+            else:  # a second of noise
+                noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
+                for _ in in_blocks(spoken_by(source.extractor, None), [noise]):
+                    pass
         if self._corpus.queries is not None:
             self._own.config.search.placed(self._own.tracks)
             self._own.demand_marks()
@@ -262,7 +269,7 @@ class _Checking:
 
 
 def _odd(name: str, notices: Notices) -> Iterator[Finding]:
-    return (Finding(name, None, str(notice)) for notice in notices.found.values())
+    return (Finding(name, False if one.doubted else None, str(one)) for one in notices.found.values())
 
 
 def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:
@@ -270,4 +277,5 @@ def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) 
         place, error = bad[0]
         first = str(error).replace("\n  remedy:", "; remedy:")
         first = first if place == error.where else f"{place}: {first}"
-        yield Finding(name, None, f"{len(bad)} of {of} {what} cannot be used and will be rejected; the first: {first}")
+        good = False if len(bad) > FEW and len(bad) > REJECTED * of else None
+        yield Finding(name, good, f"{len(bad)} of {of} {what} cannot be used and will be rejected; the first: {first}")

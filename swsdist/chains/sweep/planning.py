@@ -50,7 +50,7 @@ FITTED = (*RESCORED, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold")
 Decides = Method | Literal["fitted"]
 
 #: Sections that change no result, or are the same for all points.
-_NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "report"}
+_NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "force", "report"}
 
 
 #: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`. Of the

@@ -32,7 +32,7 @@ from swsdist.registries import MEASURES
 from swsdist.score.parts.evaluating import measure
 
 #: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
-NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "report", "chain", "options.points")
+NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
 
 #: Of these measures less is better.
 _LESS = ("cnxe", "pmiss", "pfa", "eer", "calibration_loss")

@@ -94,13 +94,14 @@ def _examples(
         ]
     else:
         keep = [True] * table.num_rows
+    spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
     find = _Finder(documents, table["doc_id"])
     resolved = []
     for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
         if not audio and query["path"] is None and query["doc_id"] is None:
             query["path"] = ""
         try:
-            resolved.append((_resolved(query, find), wanted))
+            resolved.append((_resolved(query, find, text=not spoken), wanted))
         except _Unresolved as error:
             raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
     return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
@@ -128,12 +129,14 @@ class _Unresolved(Exception):
         self.remedy = remedy
 
 
-def _resolved(query: _Query, find: _Finder) -> _Query:
-    """A query's row with path and channel filled in."""
+def _resolved(query: _Query, find: _Finder, *, text: bool) -> _Query:
+    """A query's row with path and channel filled in; `text`: it may be text."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
-    if query["path"] is None and query["doc_id"] is None and not query["term"]:
-        raise _Unresolved(f"query {query['query_id']!r} has neither path nor doc_id nor term", "give one of them")
+    if query["path"] is None and query["doc_id"] is None and not (text and query["term"]):
+        remedy = "give one of them" if text else "give one of them; text queries stand in a table of their own"
+        lacks = "neither path nor doc_id nor term" if text else "neither path nor doc_id, and others have one"
+        raise _Unresolved(f"query {query['query_id']!r} has {lacks}", remedy)
     if query["doc_id"] is None:
         return {**query, "channel": query["channel"] or 1}
     channels = find.channels(query["doc_id"])

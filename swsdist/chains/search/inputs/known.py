@@ -70,7 +70,7 @@ class SearchInputs(ChainInputs):
         #: `keys_of` what the store held, or had rejected, when its state was read.
         self.known_before: pa.Array = pa.array([], pa.large_string())
         self.compared: Compared | None = None  # by `index`, when it plans
-        self.noted = Notices(strict=config.strict)  # what is odd in the tables
+        self.noted = Notices(config.strict, config.force)  # what is odd in the tables
         self.tabled = False  # whether references are rows of a table
         self.demands: set[Callable[[pa.Table], None]] = set()  # what steps of its plans ask of the documents
         self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
@@ -83,7 +83,9 @@ class SearchInputs(ChainInputs):
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
         """Those of a config, shared where they are the same."""
-        values = config.model_dump(mode="json", include={"run", "corpus", "features", "index", "storage", "strict"})
+        values = config.model_dump(
+            mode="json", include={"run", "corpus", "features", "index", "storage", "strict", "force"}
+        )
         values["store"] = config.store
         if depends_on_score(config):
             values["score"] = config.score.model_dump(mode="json")
@@ -322,13 +324,17 @@ class SearchInputs(ChainInputs):
             known = seconds_of(self.documents, self.references["doc_id"])
             tell_of_references(self.references, known, corpus.references, storage, self.noted)
 
-    def look_again(self, spoken: Mapping[tuple[str, int], float]) -> Notices:
+    def look_again(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """The same with the durations that were measured.
 
         Args:
             spoken: seconds of each query example that was searched.
+            force: note what is implausible, too.
+
+        Raises:
+            ImplausibleError: something is, and it is not to be noted.
         """
-        corpus, storage, found = self.config.corpus, self.config.storage, Notices()
+        corpus, storage, found = self.config.corpus, self.config.storage, Notices(force=force)
         if self.manifest is None:
             return found
         measured = self.open_store().documents(columns=MEASURED.names)

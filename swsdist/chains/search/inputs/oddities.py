@@ -25,7 +25,7 @@ from swsdist.errors import ConfigError, UserError
 from swsdist.io.corpora.kinds import kind_of
 from swsdist.io.corpora.places import is_placed
 from swsdist.io.corpus import ENDINGS
-from swsdist.io.notices import Notices
+from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import CALIBRATION
@@ -50,11 +50,12 @@ def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, stora
     wrong = np.flatnonzero(~(agree(said, found) | np.isnan(said) | np.isnan(found)))
     if len(wrong):
         row = int(wrong[0])
-        notices.add(
+        notices.weigh(
             "durations in the table of documents that the audio contradicts",
             where=f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s",
             remedy="correct or drop the column: it cuts the work into shards; trials are counted from the audio",
             count=len(wrong),
+            of=int((~(np.isnan(said) | np.isnan(found))).sum()),
         )
 
 
@@ -71,23 +72,25 @@ def tell_of_unread(population: pa.Table, where: str, notices: Notices) -> None:
 
 
 def tell_of_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
-    """References (REFERENCES) that end after their recording; all of them by the same thousand are milliseconds."""
+    """References (REFERENCES) that end after their recording, and the unit that their times could have."""
     keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
     ends = references["end"].to_pylist()
     known = [k for k, key in enumerate(keys) if key in seconds]
     outside = [k for k in known if ends[k] > seconds[keys[k]] + _BEYOND]
     if not outside:
         return
-    thousandths = all(ends[k] / 1000 <= seconds[keys[k]] + _BEYOND for k in outside)
-    milliseconds = len(outside) > 0.5 * len(known) and thousandths
+    most = len(outside) > UNFIT * len(known)
+    units = {"milliseconds": 1000.0, "frames of 10 ms": 100.0, "samples": 8000.0}
+    fitting = [unit for unit, n in units.items() if all(ends[k] / n <= seconds[keys[k]] + _BEYOND for k in known)]
     row = outside[0]
-    notices.add(
+    notices.weigh(
         "references that end after their recording",
         where=f"{place(where, row, storage)}: to {ends[row]:g} s, and there are {seconds[keys[row]]:.2f} s",
-        remedy="they look like milliseconds: give seconds"
-        if milliseconds
+        remedy=f"they could be {' or '.join(fitting)}: give seconds"
+        if most and fitting
         else "look at their times and recordings: what lies outside cannot be found",
         count=len(outside),
+        of=len(known),
     )
 
 

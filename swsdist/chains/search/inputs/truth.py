@@ -25,7 +25,7 @@ from swsdist.io.corpora.references import read_references
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
-from swsdist.io.notices import Notices
+from swsdist.io.notices import Notices, sample
 from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.types import REFERENCES, TERMS
 
@@ -94,11 +94,14 @@ def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: No
     known = [key in there for key in zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)]
     strange = found.filter(pa.array([not one for one in known], pa.bool_()))
     if strange.num_rows:
-        notices.add(
+        first = f"{strange['doc_id'][0]}, channel {strange['channel'][0]}"
+        notices.weigh(
             "occurrences of terms are in recordings that are not searched, and are left out",
-            where=f"{path}: {strange['doc_id'][0]}, channel {strange['channel'][0]}",
+            where=f"{path}: {first}; recordings are {sample(key[0] for key in there)}",
             remedy="look at the names and channels of the documents",
             count=strange.num_rows,
+            of=found.num_rows,
+            most=1,
         )
     found = found.filter(pa.array(known, pa.bool_()))
     return Truth(_searched(found, documents, rules, path, notices), tabled=False)
@@ -133,11 +136,13 @@ def _from_text(
     names = set(documents["doc_id"].to_pylist())
     strange = [name for name in said if name not in names]
     if strange:
-        notices.add(
+        notices.weigh(
             "lines of text are of documents that are not there",
-            where=f"{said[strange[0]][1]}: {strange[0]}",
+            where=f"{said[strange[0]][1]}: {strange[0]}; documents are {sample(names)}",
             remedy="look at their spelling",
             count=len(strange),
+            of=len(said),
+            most=1,
         )
     silent = [name for name in names if name not in said]
     if silent:
@@ -195,10 +200,11 @@ def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: 
         return references
     first = references.filter(pa.array(~inside)).slice(0, 1).to_pylist()[0]
     left_out = rules.trials == "document"
-    notices.add(
+    notices.weigh(
         f"references lie in no document of their recording, and {'are left out' if left_out else 'count as misses'}",
         where=f"{path}: {first['query_id']} in {first['doc_id']}, {first['start']:g} to {first['end']:g} s",
         remedy="times are the recording's; leave out what is not searched",
         count=int((~inside).sum()),
+        of=references.num_rows,
     )
     return references.filter(pa.array(inside)) if left_out else references

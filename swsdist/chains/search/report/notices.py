@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.labelled import tell_of_labels
 from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
+from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.pipeline.course import Course
+from swsdist.pipeline.task import Values
 from swsdist.store.libraries import made_with
 
 
 def notices(course: Course) -> list[str]:
     """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
     own: SearchInputs = course.chain.own
+    own.noted.force = True  # what is implausible has ended the run before, or is wanted
     own.look()
     again = own.look_again(seconds_in(course))
     tell_of_labels(own, again)
@@ -26,9 +33,16 @@ def notices(course: Course) -> list[str]:
             where=course.config.corpus.documents,
             remedy="give a column speaker, or corpus.talkers",
         )
-    found = [str(notice) for notices in (own.noted, again) for notice in notices.found.values()]
+    doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
+    found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]
     found += [warning for told in course.told("export", Exported) for warning in told.warnings]
     for told in course.told("score", Measured):
+        if told.measures.get("stwv") == 0:
+            found.append("all true occurrences are missed: look at names, channels and times of the references")
+        elif told.measures.get("pooled_maximum") == 1 and told.measures.get("mtwv") == 1 and told.point["true"] >= MANY:
+            found.append(
+                "all true occurrences are found, and nothing else: look whether the queries are cut from the documents"
+            )
         if told.left_out:
             found.append(
                 f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
@@ -54,6 +68,40 @@ def notices(course: Course) -> list[str]:
             f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
         )
     return found
+
+
+def barrier(course: Course, step: str, *, force: bool) -> Notices:
+    """What is implausible of what a step has made: most of the documents, or of the queries, were rejected; times do not fit.
+
+    Args:
+        course: of the plan.
+        step: that has ended.
+        force: note it, and do not raise.
+
+    Raises:
+        ImplausibleError: see `swsdist.io.notices`.
+    """
+    own: SearchInputs = course.chain.own
+    found = Notices(force=force)
+    if step == "index" and own.manifest is not None:
+        own.look_again({}, force=force)
+        _weigh_rejected(own.open_store().rejected().to_pylist(), own.documents.num_rows, "documents", course, found)
+    elif step == "queries" and isinstance(own.queries, pa.Table):
+        rows = [row for receipt in course.receipts("queries") for row in receipt.rejected]
+        _weigh_rejected(rows, own.queries.num_rows, "examples of queries", course, found)
+    return found
+
+
+def _weigh_rejected(rows: Sequence[Values], of: int, what: str, course: Course, notices: Notices) -> None:
+    if len(rows) > FEW and REJECTED * of < len(rows) < of:  # of none that can be used there is nothing to search
+        first = rows[0]
+        notices.doubt(
+            f"{what} are rejected",
+            where=f"{first['path'] or first['id']}: {first['message']}",
+            remedy=f"mend or drop them; swsdist store rejected {course.run.path()} lists all",
+            count=len(rows),
+            of=of,
+        )
 
 
 def summary(course: Course) -> list[str]:
