@@ -22,6 +22,7 @@ from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.properties import (
     Scored,
     decided,
+    demand_property,
     query_property,
     searched_documents,
     threshold_of,
@@ -292,18 +293,12 @@ def _measured(
         return Measured(measure, found)
     counts = []
     for one in systems:
-        documents = searched_documents(one, request.documents)
         parts = one.aligned("an interval over documents")
+        rate, beta = _by_second(one, "resampled", "--over-documents")
+        documents = searched_documents(one, request.documents)
         if measure == "MTWV":
             parts = [decided_at(part, one.threshold) for part in parts]
         counts.append(DocumentCounts.concat([DocumentCounts.of(part, documents) for part in parts]))
-    rate, beta = systems[0].rate, systems[0].beta
-    if rate is None or beta is None:
-        raise UserError(
-            "documents can be resampled where trials are seconds of audio only",
-            where=systems[0].name,
-            remedy="leave --over-documents out, or use a protocol with time trials",
-        )
     draws = bootstrap_documents(
         counts, beta=beta, trials_per_second=rate, resamples=settings.resamples, seed=settings.seed
     )
@@ -319,6 +314,21 @@ def _measured(
         tuple(interval(order[pair.first], order[pair.second]) for pair in found.pairs),
         draws.undefined,
     )
+
+
+def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
+    """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
+
+    Raises:
+        UserError: its trials are no seconds of audio.
+    """
+    if one.rate is None or one.beta is None:
+        raise UserError(
+            f"documents can be {what} where trials are seconds of audio only",
+            where=one.name,
+            remedy=f"leave {option} out, or use a protocol with time trials",
+        )
+    return one.rate, one.beta
 
 
 def _broken_down(
@@ -357,24 +367,20 @@ def _by_document(
 ) -> list[BreakdownTable]:
     if bins is not None:
         raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
+    demand_property(column, request.documents, request.queries)
     parts = []
     for one in systems:
-        documents = searched_documents(one, request.documents, column, request.queries)
-        if one.rate is None or one.beta is None:
-            raise UserError(
-                "documents can be told apart where trials are seconds of audio only",
-                where=one.name,
-                remedy=f"leave --by {column} out, or use a protocol with time trials",
-            )
         lists = one.aligned(f"a breakdown by {column}")
+        rate, beta = _by_second(one, "told apart", f"--by {column}")
+        documents = searched_documents(one, request.documents, column)
         if block.measure == "MTWV":
             lists = [decided_at(part, one.threshold) for part in lists]
         found = by_document(
             pa.concat_tables(lists),
             documents,
             column,
-            trials_per_second=one.rate,
-            beta=one.beta,
+            trials_per_second=rate,
+            beta=beta,
             reject_all=one.reject_all,
         )
         parts.append(BreakdownTable(column, one.name, None, found))

@@ -121,20 +121,14 @@ def query_property(
     return None
 
 
-def searched_documents(
-    system: Scored, documents: str | None, column: str | None = None, queries: str | None = None
-) -> pa.Table:
-    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
-
-    Seconds are those of the user's table if it has them, else what is known of the system. The table of queries is only named
-    where no table has the column.
+def demand_property(column: str, documents: str | None, queries: str | None) -> None:
+    """A column that is no property of queries is one of the table of documents.
 
     Raises:
-        UserError: seconds are not known, or no table has the column.
-        TableError: the table is broken.
+        UserError: no table has it.
     """
     header = _header(documents) if documents is not None else []
-    if column is not None and column not in header:
+    if column not in header:
         listed = [] if queries is None else _header(queries)
         close = difflib.get_close_matches(column, [*MADE, *listed, *header], 1)
         raise UserError(
@@ -142,7 +136,18 @@ def searched_documents(
             remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
             f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
-    if documents is not None and "seconds" in header:
+
+
+def searched_documents(system: Scored, documents: str | None, column: str | None = None) -> pa.Table:
+    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
+
+    Seconds are those of the user's table if it has them, else what is known of the system.
+
+    Raises:
+        UserError: seconds are not known.
+        TableError: the table is broken.
+    """
+    if documents is not None and "seconds" in _header(documents):
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
         table = read_table(documents, pa.schema(schema), key=("doc_id",))
         if (table["seconds"].to_numpy() < 0).any():

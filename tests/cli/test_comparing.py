@@ -145,7 +145,7 @@ def test_per_term_tables_give_the_same(folder: Path) -> None:
     alone = json.loads(said(compare, *names, "--json", "--resamples", "9", "--by", "ntrue"))
     assert alone["breakdowns"][0]["groups"][0]["mtwv"] is None
     assert "MTWV" not in said(compare, *names, "--resamples", "9", "--by", "ntrue")
-    with pytest.raises(UserError, match="not known how much of each document"):
+    with pytest.raises(UserError, match="what an interval over documents needs"):
         said(compare, *names, "--over-documents")
     with pytest.raises(UserError, match="what the duration of terms needs"):
         said(compare, *names, "--by", "duration")
@@ -208,6 +208,18 @@ def test_documents(folder: Path) -> None:
     row = found["measures"][0]["systems"][0]
     assert row["over_documents"]["low"] <= row["mean"] <= row["over_documents"]["high"]
     assert json.loads(lists(folder, "--json", "--over-documents"))["measures"][0]["systems"][0]["over_documents"]
+
+
+def test_documents_are_looked_at_where_trials_are_seconds(swsdist, place: Path, tmp_path: Path) -> None:
+    """Values of documents hang on trials per second."""
+    run = tmp_path / "run"
+    swsdist("run", "config.yaml", "--set", f"run={run}", "--set", "score.trials=document", cwd=place)
+    (tmp_path / "city.csv").write_text("doc_id,city\nd001,Brno\n")
+    for more in (["--over-documents"], ["--by", "city", "--documents", f"{tmp_path}/city.csv"]):
+        with pytest.raises(UserError, match="where trials are seconds of audio only") as caught:
+            said(compare, f"a={run}", f"b={run}", *more)
+        assert caught.value.remedy
+        assert more[0] in caught.value.remedy
 
 
 def test_conditions(folder: Path) -> None:
