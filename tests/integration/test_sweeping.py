@@ -100,6 +100,21 @@ def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
     assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
 
 
+@pytest.mark.parametrize("objective", ["atwv", "mtwv", "otwv", "atwv_pmiss", "atwv_pfa"])
+def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str) -> None:
+    """Also where the query with the highest score has no threshold that rejects everything, so that OTWV is below 0."""
+    poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
+    points = {"list": [{"score.beta": 1, "calibrate.fit": "oracle"}, {"score.beta": 300, "calibrate.fit": "oracle"}]}
+    measures = ["atwv", "atwv_pmiss", "atwv_pfa", "mtwv", "otwv"]  # OTWV makes each point a run
+    path = write(scene, points=points, objective=objective, measures=measures, set={"features": poor})
+    done = swsdist.sweep(path)
+    assert not done.failed
+    values = pq.read_table(f"{done.folder}/queries.parquet").to_pandas().groupby("point")["value"].mean()
+    found = {row["point"]: row for row in rows(done)}
+    assert values.to_dict() == pytest.approx({number: row[objective] for number, row in found.items()}, abs=1e-12)
+    assert min(row["otwv"] for row in found.values()) < 0
+
+
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
     features = [{"name": "mfcc"}, {"name": "mfcc", "options": {"deltas": 0}}]
     points = {"grid": {"features": features, "search.distance": ["cosine", "euclidean"]}}
