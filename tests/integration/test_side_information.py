@@ -79,6 +79,22 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
+def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
+    """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
+    steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {weights: trials}}", "calibrate.fit=oracle")
+
+    def offset(run: str) -> float:
+        scene = own_corpus.run(*steps, "report.exports=[]", run=run)
+        assert not scene.outcome.failures
+        ((model,),) = [one["models"] for one in fitted(own_corpus.folder / run)["steps"] if one["name"] == "llr"]
+        return float(model["offset"])
+
+    three = offset("three")
+    with (own_corpus.corpus / "queries.csv").open("a") as file:
+        file.writelines(f"gone{k},,1,gone{k}.wav,,\n" for k in range(9))
+    assert offset("twelve") > three + 1
+
+
 def test_the_entropy_wants_posteriors(scene: Any) -> None:
     with pytest.raises(UserError, match="the frames of queries have no entropy: mfcc: no posteriors"):
         scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
