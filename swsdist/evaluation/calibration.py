@@ -160,7 +160,7 @@ def calibrate(
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
     """
-    detections = _plain(system.detections)
+    detections = as_text(system.detections)
     limits = pc.min_max(detections["score"]).as_py()
     queries = pc.count_distinct(detections["query_id"]).as_py()
     lines = [f"{system.path}: {detections.num_rows} detections of {queries} queries, {_range(limits)}"]
@@ -300,7 +300,7 @@ class _Fitter:
         }
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def as_text(table: pa.Table) -> pa.Table:
     """Names as text: lists come with encoded ones."""
     for name in ("query_id", "doc_id"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
