@@ -26,7 +26,7 @@ FEATURES: Registry[Entry] = Registry(
         "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 1),
         "plp": Entry("swsdist.features.plp:Plp", 1),
         "external": Entry("swsdist.features.external:External", 1),
-        "vtln": Entry("swsdist.features.vtln:Vtln", 1),
+        "vtln": Entry("swsdist.features.vtln:Vtln", 2),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
         "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
     },
