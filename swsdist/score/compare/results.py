@@ -122,7 +122,7 @@ class BreakdownTable:
     table: pa.Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparisonData:
     """All that a comparison shows.
 
@@ -151,3 +151,7 @@ class ComparisonData:
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     entropies: Entropies | None = None
+
+    def __repr__(self) -> str:
+        measures = ", ".join(block.measure for block in self.blocks)
+        return f"<ComparisonData of {', '.join(self.systems)}: {measures}>"
