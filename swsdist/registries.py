@@ -271,7 +271,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
     {
         "term-weighted": MeasureEntry("swsdist.score.registered.term_weighted:TermWeighted", 1, basic=True),
         "optimum": MeasureEntry("swsdist.score.registered.term_weighted:OptimumAndSupremum", 1, basic=True),
-        "pooled-maximum": MeasureEntry("swsdist.score.registered.pooled:PooledMaximum", 1, basic=True),
+        "pooled-maximum": MeasureEntry("swsdist.score.registered.pooled:PooledMaximum", 2, basic=True),
         "decisions": MeasureEntry("swsdist.score.registered.pooled:Decisions", 1, basic=True),
         "retrieval": MeasureEntry("swsdist.score.registered.ranked:Retrieval", 1),
         "equal-errors": MeasureEntry("swsdist.score.registered.ranked:EqualErrors", 1),

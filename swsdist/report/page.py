@@ -370,7 +370,9 @@ def _measures(found: Measures) -> _Table:
     ]
     rows[1][2] = limits
     for row in rows[2:]:  # most have no threshold and no rates
-        row[2:] = ["" if cell == NOTHING else cell for cell in row[2:]]
+        limit, pmiss, pfa = row[2:]
+        row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
+        row[4] = "" if pmiss == pfa == NOTHING else pfa
     return _Table("Measures", columns, rows, gaps(reasons(found.values())))
 
 

@@ -123,16 +123,17 @@ def rendered(name: str, **values: object) -> str:
 
 
 def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
-    """Why a measure has no value, by its name for people; of rates and thresholds their measure's counts.
+    """Why a measure has no value, by its name for people; of a Pfa where its measure has one.
 
     Args:
         measures: values by key.
     """
     from swsdist.score.parts.evaluating import why_undefined  # loads what measures are made of
 
-    ends = ("_threshold", "_pmiss", "_pfa")
     told = why_undefined(measures)
-    return {label_of(name): why for name, why in told.items() if not name.endswith(ends)}
+    rates = {f"{name}_pfa" for name in measures.keys() - told.keys()}
+    shown = [name for name in told if name in rates or not name.endswith(("_threshold", "_pmiss", "_pfa"))]
+    return {label_of(name): told[name] for name in shown}
 
 
 def gaps(why: Mapping[str, str]) -> str:
