@@ -17,10 +17,14 @@ import pytest
 
 import swsdist
 from swsdist.api import SweepResult
+from swsdist.chains.search.report.finished import from_run
 from swsdist.errors import ConfigError
+from swsdist.evaluation.comparison import Request, compare_systems, gather
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
+from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
+from swsdist.score.compare.results import Settings
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
@@ -113,6 +117,30 @@ def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str)
     found = {row["point"]: row for row in rows(done)}
     assert values.to_dict() == pytest.approx({number: row[objective] for number, row in found.items()}, abs=1e-12)
     assert min(row["otwv"] for row in found.values()) < 0
+
+
+def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> None:
+    """In a sweep, in a comparison, and in the table of all systems: the threshold that is best for all queries is kept."""
+    from benchmarks.systems import over_queries
+
+    poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
+    keys = {"score.beta": [1, 5]}
+    tests = {"resamples": 10_000}
+    path = write(scene, points={"grid": keys}, objective="mtwv", set={"features": poor}, tests=tests)
+    points = rows(swsdist.sweep(path))
+    for number, row in enumerate(points):
+        alone(scene, row, f"alone-{number}", f"features={json.dumps(poor)}")
+        folder = scene.folder / f"alone-{number}"
+        shown = compare_systems(gather([f"a={folder}", f"b={folder}"], None, from_run), Request(), Settings())
+        (block,) = [one for one in shown.blocks if one.measure == "MTWV"]
+        limits = block.comparison.systems[0].interval
+        assert (row["mtwv_low"], row["mtwv_high"]) == pytest.approx(limits[:2], abs=1e-12)
+        assert over_queries(folder)["MTWV"] == limits
+        assert limits.low < row["mtwv"] < limits.high
+        assert any("is kept in all draws" in table.footnote for table in measure_tables(shown, block))
+    assert "is kept" not in "".join(table.footnote for table in measure_tables(shown, shown.blocks[0]))
+    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
+    assert "the threshold that is best for all of them kept" in page
 
 
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:

@@ -144,6 +144,8 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
     what = "queries with references" if data.units == "queries" else data.units
     note = f"{len(found.paired.queries)} {what}; intervals from {settings.resamples} draws, seed "
     note += f"{settings.seed}, {'BCa' if settings.method == 'bca' else 'percentiles'}."
+    if block.measure == "MTWV" and data.units == "queries":
+        note += " The threshold that is best for all queries is kept in all draws."
     if block.undefined:
         note += f" {block.undefined} draws of documents have no value and are left out."
     if any(row.absent for row in found.systems):
