@@ -128,7 +128,8 @@ def fuse(
     }
     result = fuse_lists(given, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
-    print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
+    told = rules.told(point if task is None else task.point)
+    print("\n".join([told, *result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)
     warn(notices)
     return 0

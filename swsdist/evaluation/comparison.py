@@ -67,6 +67,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         digest=_sha256(path),
         corpus=tuple(corpus),
         point=found.point,
+        told=rules.told(found.point),
         tolerance=rules.tolerance if time else None,
         detections=system.detections.num_rows,
     )

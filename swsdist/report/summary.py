@@ -179,15 +179,19 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     """The figures of a run in the order in which they are shown."""
     cost = data.resources
     rows: list[SummaryRow] = []
+    if data.protocol is not None and data.measures is not None:
+        rules = data.protocol
+        limit = (
+            f"trials are {rules.trials_are}s" if rules.tolerance is None else f"tolerance {short(rules.tolerance)} s"
+        )
+        rows.append(
+            SummaryRow("protocol", rules.name, f"beta {short(rules.beta)}, {limit}, {rules.trials} trials a query")
+        )
     if data.measures is None:  # who scores nothing wants to know what there is
         rows += _count_rows(data)
         rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures"))
     else:
         rows += _measure_rows(data)
-    if data.protocol is not None and data.measures is not None:
-        rules = data.protocol
-        note = f"beta {short(rules.beta)}, tolerance {short(rules.tolerance)} s, {rules.trials} trials a query"
-        rows.append(SummaryRow("protocol", rules.name, note))
     alone = data.looked_at == ("own query",)
     rows.append(
         SummaryRow(

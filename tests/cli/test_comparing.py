@@ -430,6 +430,41 @@ def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
     assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
 
 
+def test_every_output_begins_with_the_protocol(swsdist, place: Path, tmp_path: Path) -> None:
+    """The same list has other values by other rules: which they were is the first thing that is said."""
+    run, listed = place / "run", place / "run/exports/detections.csv"
+    task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
+    by_stdeval = "protocol stdeval: beta 999.9, tolerance 0.5 s, 60.0 s of audio, 60 trials a query"
+    said = {
+        by_stdeval: [
+            ("score", "-s", listed, *task),
+            ("compare", f"a={listed}", f"b={listed}", *task, "--resamples", "9"),
+            ("fuse", f"a={listed}", f"b={listed}", *task, "-o", tmp_path / "fused.csv"),
+            ("calibrate", "-s", listed, *task, "--method", "kst", "--out", tmp_path / "kst.csv"),
+        ],
+        "protocol stdeval: beta 999.9, tolerance 0.5 s": [
+            ("calibrate", "-s", listed, "--method", "none", "--out", tmp_path / "same.csv"),
+            ("fuse", f"a={listed}", f"b={listed}", "-o", tmp_path / "mean.csv"),
+        ],
+        "protocol sws2013: beta 66.66, tolerance 0.5 s, 52.2 s of audio, 52 trials a query": [
+            ("compare", f"a={run}", f"b={run}", "--resamples", "9"),
+        ],
+        "protocol sws2013: beta 66.66, tolerance 0.5 s": [("sweep", tmp_path / "sweep.yaml")],
+    }
+    points = {"grid": {"calibrate.fit": ["crossfit", "oracle"]}}
+    sweep = {"config": f"{place}/config.yaml", "run": str(tmp_path / "swept"), "points": points, "measures": ["atwv"]}
+    (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
+    for first, commands in said.items():
+        for command in commands:
+            assert swsdist(*command, cwd=place).out.splitlines()[0] == first, command[0]
+    first, *_ = swsdist("report", run, cwd=place).out.splitlines()
+    assert " ".join(first.split()) == "protocol sws2013 beta 66.66, tolerance 0.5 s, 52 trials a query"
+    assert swsdist("score", "-s", listed, *task, "--table").out.startswith("+----")  # STDEval's, to the blank
+    assert swsdist("score", "-s", listed, *task, "-o", "-").out.startswith("+----")
+    others = swsdist("compare", f"a={run}", f"b={listed}", *task[:2], "--seconds", "52", "--protocol", "sws2013").out
+    assert others.splitlines()[0].startswith("a: protocol sws2013")
+
+
 # -- resources --------------------------------------------------------------------------------------------------------
 
 
