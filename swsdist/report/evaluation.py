@@ -79,10 +79,12 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         value = measures.get(name)
         return "n/a" if value is None else f"{value:.{_decimals(name)}f}"
 
-    yield (
-        f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}: "
-        f"{totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
-    )
+    counted = f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}"
+    if totals.ncorr is None:
+        undecided = result.system.detections["decision"].null_count
+        yield f"{counted}, of which {undecided} have no decision: ATWV needs them all (swsdist calibrate makes them)"
+    else:
+        yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
     for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
         line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
