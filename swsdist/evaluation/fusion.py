@@ -60,7 +60,7 @@ class Request:
     threshold: Literal["own", "fitted"] = "own"
     marks: bool = False
     prior: float | None = None
-    between_queries: bool = True
+    between_queries: bool = False
 
     def how(self, *, references: bool) -> str:
         """How it is fitted, with or without references: as `fit`, never None."""
