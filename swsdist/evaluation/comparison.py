@@ -130,9 +130,37 @@ def gather(
             raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
         elif task is not None:
             found.append(from_list(name, path, task, corpus))
+        elif is_list(path):
+            raise UserError(
+                "this is a system's list, and it is not said what it is scored against",
+                where=path,
+                remedy=f"give {_task_of(found)}; or a per-term table of it (swsdist score --per-term)",
+            )
         else:
             found.append(from_table(name, path))
     return found
+
+
+def is_list(path: str) -> bool:
+    """Whether a file is a system's list, and no per-term table."""
+    from swsdist.evaluation.lists import reader_of
+    from swsdist.io.tables import names_in
+
+    if reader_of(path) not in ("csv", "parquet"):
+        return True
+    names = names_in(path)
+    return "score" in names and "ntrue" not in names
+
+
+def _task_of(runs: Sequence[Scored]) -> str:
+    """Options that say what a list is scored against; as the first of some runs was, if there is one."""
+    about = next((one.about for one in runs if one.about is not None and one.about.point is not None), None)
+    if about is None or about.point is None:
+        return "--references and --seconds, or --ecf, --rttm and --terms, and --protocol"
+    point = about.point
+    return (
+        f"as {about.name} was: --references {about.corpus[-1]} --seconds {point.seconds:g} --protocol {point.protocol}"
+    )
 
 
 @dataclass(frozen=True)

@@ -387,8 +387,9 @@ def test_systems_that_cannot_be_compared(folder: Path) -> None:
         said(compare, f"{folder}/one.csv", f"{folder}/one.csv", *task(folder))
     with pytest.raises(UserError, match="no such run folder, list or table"):
         said(compare, str(folder), f"{folder}/one.csv")
-    with pytest.raises(DataError, match="no column 'ntrue'"):
+    with pytest.raises(UserError, match="it is not said what it is scored against") as caught:
         said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
+    assert caught.value.remedy.startswith("give --references and --seconds, or --ecf, --rttm and --terms")
     (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,1,2,0.5\n")
     found = json.loads(said(compare, f"{folder}/one.csv", f"{folder}/undecided.csv", *task(folder), "--json"))
     assert [block["measure"] for block in found["measures"]] == ["MTWV"]
@@ -430,7 +431,17 @@ def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
     assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
 
 
-def test_every_output_begins_with_the_protocol(swsdist, place: Path, tmp_path: Path) -> None:
+def test_a_run_beside_a_list_that_is_not_scored(swsdist, place: Path) -> None:
+    """What is to be given is said, and it is right."""
+    listed = f"a={place}/run/exports/detections.csv"
+    told = swsdist("compare", place / "run", listed, cwd=place, code=2).err
+    options = told.partition("give as run was: ")[2].partition(";")[0].split()
+    assert options[::2] == ["--references", "--seconds", "--protocol"]
+    found = json.loads(swsdist("compare", place / "run", listed, *options, "--json", "--resamples", "9", cwd=place).out)
+    assert found["measures"][0]["pairs"][0]["difference"] == 0
+
+
+def test_every_output_begins_with_the_protocol(swsdist, place: Path, first_run, tmp_path: Path) -> None:
     """The same list has other values by other rules: which they were is the first thing that is said."""
     run, listed = place / "run", place / "run/exports/detections.csv"
     task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
@@ -457,7 +468,7 @@ def test_every_output_begins_with_the_protocol(swsdist, place: Path, tmp_path: P
     for first, commands in said.items():
         for command in commands:
             assert swsdist(*command, cwd=place).out.splitlines()[0] == first, command[0]
-    first, *_ = swsdist("report", run, cwd=place).out.splitlines()
+    first, *_ = first_run.out.splitlines()
     assert " ".join(first.split()) == "protocol sws2013 beta 66.66, tolerance 0.5 s, 52 trials a query"
     assert swsdist("score", "-s", listed, *task, "--table").out.startswith("+----")  # STDEval's, to the blank
     assert swsdist("score", "-s", listed, *task, "-o", "-").out.startswith("+----")

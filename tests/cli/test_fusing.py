@@ -214,3 +214,20 @@ def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
     task = ("--references", "none.csv", "--seconds", "100")
     told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=2).err
     assert "of a term that is scored" in told or "no true occurrence" in told
+
+
+def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """Its list is named; or how to write it, where it has none."""
+    listed = place / "run/exports/detections.csv"
+    out = ("--out", tmp_path / "f.csv")
+    told = swsdist("fuse", listed, f"b={place}/run", *out, code=2).err
+    assert f"{place}/run: this is a run folder, and a list is wanted\n  remedy: name its list: {listed}\n" in told
+    assert "this is a run folder" in swsdist("calibrate", "-s", f"{place}/run/", "--method", "none", *out, code=2).err
+    task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
+    assert "this is a run folder" in swsdist("score", "-s", place / "run", *task, code=2).err
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("plan.json", "config.yaml"):
+        (bare / name).write_bytes((place / "run" / name).read_bytes())
+    told = swsdist("fuse", listed, f"b={bare}", *out, code=2).err
+    assert f"swsdist export {bare}/config.yaml --set report.exports=[csv]; then name its list" in told
