@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
-    """How a run went.
+    """How a run went. Its tables are those of the config that it was run with, whatever else lies in the folder.
 
     Attributes:
         outcome: receipts and failures of every stage.
@@ -48,15 +48,62 @@ class RunResult:
     report: ReportData | None
     folder: str
 
+    def __repr__(self) -> str:
+        found, failed = self.measures(), len(self.outcome.failures)
+        values = [f"{name.upper()} {found[name]:.4f}" for name in ("mtwv", "atwv") if found.get(name) is not None]
+        return f"<RunResult {', '.join([self.folder, *values, *([f'{failed} tasks failed'] if failed else [])])}>"
+
+    def _repr_html_(self) -> str:
+        from dataclasses import replace
+
+        from swsdist.report.data import Measures
+        from swsdist.report.page import measures_table
+        from swsdist.report.tables import Table, html
+
+        found: dict[str, Any] = self.measures()
+        if not found:
+            return html(Table(repr(self)[1:-1], ["measure", "value"], [], "Nothing was scored."))
+        fit, thresholds = found.pop("calibration"), found.pop("atwv_thresholds")
+        table = measures_table(Measures.of(found, calibration=fit, thresholds=thresholds))
+        return html(replace(table, caption=repr(self)[1:-1]))
+
     def detections(self) -> pd.DataFrame:
         """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
-        import pyarrow as pa
-
         from swsdist.types import DETECTIONS
 
-        tables = [DETECTIONS.empty_table(), *self.outcome.course.read("decide", "scored")]
-        frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-        return frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
+        return self._read("decide", "scored", DETECTIONS, ["query_id", "score"])
+
+    def terms(self) -> pd.DataFrame:
+        """Each query's counts, rates and value at the decisions, and its best value: columns of `swsdist.score.PER_TERM`, by
+        query. Empty where nothing was scored."""
+        from swsdist.score import PER_TERM
+
+        return self._read("measure", "terms", PER_TERM, ["query_id"])
+
+    def trials(self) -> pd.DataFrame:
+        """What was scored, best first within each query: hits, false alarms (no reference), and misses (no detection, score
+        missing) at the end; columns of `swsdist.types.TRIALS`. Empty where nothing was scored."""
+        from swsdist.types import TRIALS
+
+        return self._read("align.final", "trials", TRIALS, ["query_id", "score"])
+
+    def det(self) -> pd.DataFrame:
+        """The DET curve that the report draws, thinned: threshold, and mean Pmiss and Pfa there. Empty where nothing was
+        scored."""
+        from swsdist.score.measures.det import DET
+
+        return self._read("score", "det", DET, [])
+
+    def _read(self, step: str, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
+        """A table of the current state; the score, if it is sorted by that, from the greatest."""
+        import pyarrow as pa
+
+        frame: pd.DataFrame = pa.concat_tables(
+            [schema.empty_table(), *self.outcome.course.read(step, table)]
+        ).to_pandas()
+        if not by:
+            return frame
+        return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
 
     def rejected(self) -> list[tuple[str, str, int, str, str | None]]:
         """Inputs that could not be used: kind, reason, how many, the first with its message, and what helps with it."""
@@ -68,7 +115,7 @@ class RunResult:
         return [(kind, reason, len(rows), *rows[0]) for (kind, reason), rows in sorted(groups.items())]
 
     def measures(self) -> dict[str, object]:
-        """`mtwv`, `atwv` and their rates; empty where nothing was scored."""
+        """All measures by name, thresholds and rates among them; empty where nothing was scored."""
         from swsdist.chains.search.told import Measured
 
         scored = self.outcome.course.told("score", Measured)
@@ -116,7 +163,7 @@ def run(
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepResult:
     """How a sweep went.
 
@@ -138,6 +185,23 @@ class SweepResult:
     folder: str
     did: int
     said: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        best = f", best {self.best[0]}" if self.best else ""
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return f"<SweepResult {self.folder}, {self.table.num_rows} points{best}{failed}>"
+
+    def _repr_html_(self) -> str:
+        import pyarrow as pa
+
+        from swsdist.report.tables import html, table_of
+
+        at = {number: row for row, number in enumerate(self.table["point"].to_pylist())}
+        rows = self.table.take(pa.array([at[number] for number in self.best[:10]], pa.int64()))
+        known = [
+            name for name in rows.column_names if rows[name].null_count < rows.num_rows and name not in ("id", "digest")
+        ]
+        return html(table_of(rows.select(known), repr(self)[1:-1], 4, names_first=False))
 
     def points(self) -> pd.DataFrame:
         """The table."""

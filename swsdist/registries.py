@@ -26,7 +26,7 @@ FEATURES: Registry[Entry] = Registry(
         "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 1),
         "plp": Entry("swsdist.features.plp:Plp", 1),
         "external": Entry("swsdist.features.external:External", 1),
-        "vtln": Entry("swsdist.features.vtln:Vtln", 1),
+        "vtln": Entry("swsdist.features.vtln:Vtln", 2),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
         "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
     },
@@ -271,7 +271,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
     {
         "term-weighted": MeasureEntry("swsdist.score.registered.term_weighted:TermWeighted", 1, basic=True),
         "optimum": MeasureEntry("swsdist.score.registered.term_weighted:OptimumAndSupremum", 1, basic=True),
-        "pooled-maximum": MeasureEntry("swsdist.score.registered.pooled:PooledMaximum", 1, basic=True),
+        "pooled-maximum": MeasureEntry("swsdist.score.registered.pooled:PooledMaximum", 2, basic=True),
         "decisions": MeasureEntry("swsdist.score.registered.pooled:Decisions", 1, basic=True),
         "retrieval": MeasureEntry("swsdist.score.registered.ranked:Retrieval", 1),
         "equal-errors": MeasureEntry("swsdist.score.registered.ranked:EqualErrors", 1),

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypedDict
 
 import numpy as np
@@ -40,6 +41,7 @@ from swsdist.registries import CALIBRATION
 from swsdist.score import Counts, score_limits
 from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
 from swsdist.steps import Score
+from swsdist.types import TRIALS
 
 AnyStep = Step[Any, Any]
 
@@ -320,6 +322,7 @@ def fit_procedure(
     own: bool,
     point: Point,
     trained_on: Mapping[str, object],
+    asked: Iterable[str] = (),
 ) -> Procedure:
     """Fit steps, and thresholds unless the last step's own is to decide.
 
@@ -330,31 +333,43 @@ def fit_procedure(
         own: decide by the last step's own threshold, if it has one.
         point: of the threshold.
         trained_on: goes into the file, with the number of queries.
+        asked: ids of all queries that were asked. Of those that have neither a detection nor a true occurrence the lists tell
+            nothing, and their trials count, too.
 
     Raises:
         UserError: there is too little to learn from.
     """
-    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on)
+    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
     return completed(fitted, parts, folds=folds, own=own, point=point)
 
 
-def fit_models(parts: Parts, procedure: Procedure, *, folds: int, trained_on: Mapping[str, object]) -> Procedure:
+def fit_models(
+    parts: Parts,
+    procedure: Procedure,
+    *,
+    folds: int,
+    trained_on: Mapping[str, object],
+    asked: Iterable[str] = (),
+) -> Procedure:
     """Fit steps, but no threshold; arguments as of `fit_procedure`."""
-    queries, true = 0, set[str]()
+    seen, true, schema = set[str](), set[str](), TRIALS
     for table in parts():
-        queries += pc.count_distinct(table["query_id"]).as_py()
+        schema = table.schema
+        seen.update(table["query_id"].unique().to_pylist())
         true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
+    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
+    rest = [pa.Table.from_pylist(silent, schema)] if silent else []
     if any(CALIBRATION[step.name].fits for step in procedure.steps):
         demand_folds(true, folds)
     models: list[tuple[Json, ...]] = []
     for number, step in enumerate(procedure.steps):
         if CALIBRATION[step.name].fits:
             before = replace(procedure, steps=procedure.steps[:number], models=tuple(models), thresholds=())
-            models.append(tuple(_fitted(parts, before, step, folds)))
+            models.append(tuple(_fitted(lambda: chain(parts(), rest), before, step, folds)))
         else:
             models.append(())
     fit = "oracle" if folds == 1 else "crossfit"
-    return replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": queries})
+    return replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": len(seen)})
 
 
 def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:

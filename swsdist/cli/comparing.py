@@ -72,13 +72,20 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     """
     import json
     import shutil
+    import textwrap
     from dataclasses import replace
 
     from swsdist.chains.search.report.finished import from_run
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
-    from swsdist.report.comparing.tables import about_tables, breakdown_tables, entropy_tables, measure_tables
+    from swsdist.report.comparing.tables import (
+        about_tables,
+        breakdown_tables,
+        entropy_tables,
+        measure_tables,
+        protocol_lines,
+    )
     from swsdist.report.tables import text_lines
     from swsdist.score.compare.results import Settings
 
@@ -108,6 +115,8 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
         return 0
     # The screen's width, or elsewhere one that is the same everywhere.
     width = shutil.get_terminal_size((110, 24)).columns
+    for line in protocol_lines(data):
+        print("\n".join(textwrap.wrap(line, width)), end="\n\n")
     tables = [table for block in data.blocks for table in measure_tables(data, block)]
     for table in (*tables, *entropy_tables(data), *breakdown_tables(data), *about_tables(data)):
         print("\n".join([*text_lines(table, width), ""]))

@@ -27,7 +27,7 @@ class _Fused(TaskOptions):
     threshold: Literal["own", "fitted"]
     marks: bool
     prior: float | None
-    keep_overlaps: bool
+    between_queries: bool
 
 
 @click.command(cls=Writing)
@@ -75,7 +75,9 @@ class _Fused(TaskOptions):
 )
 @click.option("--marks", is_flag=True, help="Also weigh that a system made no detection.")
 @click.option("--prior", type=float, help="Effective prior of the fit. [default: the operating point's]")
-@click.option("--keep-overlaps", is_flag=True, help="Keep overlapping detections of different queries.")
+@click.option(
+    "--between-queries", is_flag=True, help="Of overlapping detections of different queries keep the best alone."
+)
 @click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
 @task_options
 def fuse(
@@ -112,7 +114,7 @@ def fuse(
         options["threshold"],
         options["marks"],
         options["prior"],
-        not options["keep_overlaps"],
+        options["between_queries"],
     )
     if save is not None and request.how(references=has_references(options)) == "none":
         raise UserError(
@@ -128,7 +130,8 @@ def fuse(
     }
     result = fuse_lists(given, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
-    print("\n".join([*result.lines, f"{out}: written ({as_written})"]))
+    told = rules.told(point if task is None else task.point)
+    print("\n".join([told, *result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)
     warn(notices)
     return 0

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
 @click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Seconds between two looks.")
 @click.option("--endpoint-url", metavar="URL", help="Server of an s3:// run, where the environment does not name it.")
 def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
-    """What RUN (a run folder) is doing, or was doing when it died."""
+    """What RUN (a run folder, or its config) is doing, or was doing when it died."""
     from dataclasses import asdict
 
     from swsdist.cli.following import follow_run, show
+    from swsdist.cli.options import is_config
+    from swsdist.config import load_config
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import status as look
 
-    run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
+    storage: dict[str, object] = {"endpoint_url": endpoint_url} if endpoint_url else {}
+    if is_config(folder):
+        config = load_config(folder)
+        folder, storage = config.run, {**config.storage, **storage}
+    run = Folder(folder, storage)
     if follow:
         follow_run(run, as_json, every)
         return

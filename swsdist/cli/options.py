@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
@@ -26,6 +27,13 @@ class _File(click.Path):
 
 #: A config, a corpus file or a sweep.
 FILE = _File(exists=True, dir_okay=False)
+
+
+def is_config(path: str) -> bool:
+    """Whether an argument that may name a run or its config names a config."""
+    from swsdist.io.filesystem import is_remote
+
+    return path.endswith((".yaml", ".yml")) if is_remote(path) else Path(path).is_file()
 
 
 def _permit(context: click.Context, _: click.Parameter, allow: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import FILE, allow_commands
+from swsdist.cli.options import FILE, allow_commands, is_config
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -135,15 +135,12 @@ def report(
     per_query: str | None,
 ) -> int:
     """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
-    from pathlib import Path
-
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
     from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.errors import IncompleteError, UserError
-    from swsdist.io.filesystem import is_remote
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.det_file import write_points
@@ -152,8 +149,7 @@ def report(
     from swsdist.report.tables import write_tables
 
     path = folder.rstrip("/")
-    is_config = path.endswith((".yaml", ".yml")) if is_remote(path) else Path(path).is_file()
-    config = load_config(path, sets) if is_config else run_config(path, sets)
+    config = load_config(path, sets) if is_config(path) else run_config(path, sets)
     demand_apart(context, [config.run, *paths_in(config)])
     outcome = look(config)
     course = outcome.course

@@ -195,6 +195,9 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
         print(evaluation_json(result, found))
     else:
         file = options["table_file"]
+        alone = options["table"] or file == "-"
+        if not alone:
+            print(task.protocol.told(task.point))
         if stdeval:
             from swsdist.report.stdeval import stdeval_report
 
@@ -202,7 +205,7 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
                 Path(file).write_text(stdeval_report(result), encoding="utf-8")
             else:
                 print(stdeval_report(result), end="")
-        if not options["table"] and file != "-":
+        if not alone:
             print("\n".join(summary(result, found)))
     warn(notices)
     return 0
@@ -261,7 +264,9 @@ def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
         counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
-    print(f"{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score")
+    print(
+        f"{rules.told()}\n{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score"
+    )
     if found.removed:
         print(f"{len(found.removed)} queries have no target document and are left out: {', '.join(found.removed[:5])}")
     for name, block in (("pooled", found.pooled), ("per query", found.per_query)):

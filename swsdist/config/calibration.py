@@ -20,6 +20,9 @@ OLD_NORMALISE = {
     "sto": ("q-norm", "logistic", "sto"),
 }
 
+#: What `znorm` may mean.
+_Z_NORM = "q-norm, which is the field's z-norm, or zt-norm, which goes on by a cohort"
+
 
 class Calibrate(Section):
     """Scores of different queries made comparable, and the threshold that decides."""
@@ -78,7 +81,8 @@ class Calibrate(Section):
         for name in names:
             if name not in CALIBRATION:
                 close = get_close_matches(name, list(CALIBRATION), 1)
-                hint = f" (did you mean {close[0]}?)" if close else ""
+                meant = _Z_NORM if name.lower().replace("-", "").replace("_", "") == "znorm" else "".join(close)
+                hint = f" (did you mean {meant}?)" if meant else ""
                 raise ValueError(f"there is no step {name}{hint}; there are {', '.join(CALIBRATION)}")
         return names
 

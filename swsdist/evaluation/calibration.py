@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,9 @@ from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
 from swsdist.score.measures.twv import Counts
+
+if TYPE_CHECKING:
+    from swsdist.evaluation.evaluate import Evaluation
 
 How = Literal["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]
 
@@ -123,13 +126,18 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
 
 def aligned_list(task: ScoringTask, system: System) -> pa.Table:
     """What a system found, aligned with a task's references: schema TRIALS, not decided."""
+    return undecided_list(task, system).aligned
+
+
+def undecided_list(task: ScoringTask, system: System) -> Evaluation:
+    """What a system found, scored without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
 
     place = system.detections.schema.get_field_index("decision")
     undecided = pa.nulls(system.detections.num_rows, pa.bool_())
     # Old decisions play no role, nor need they be consistent.
     detections = system.detections.set_column(place, pa.field("decision", pa.bool_()), undecided)
-    return evaluate(task, replace(system, detections=detections), by_type=False).aligned
+    return evaluate(task, replace(system, detections=detections), by_type=False)
 
 
 def are_probabilities(scores: pa.ChunkedArray) -> bool:
@@ -152,7 +160,7 @@ def calibrate(
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
     """
-    detections = _plain(system.detections)
+    detections = as_text(system.detections)
     limits = pc.min_max(detections["score"]).as_py()
     queries = pc.count_distinct(detections["query_id"]).as_py()
     lines = [f"{system.path}: {detections.num_rows} detections of {queries} queries, {_range(limits)}"]
@@ -292,7 +300,7 @@ class _Fitter:
         }
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def as_text(table: pa.Table) -> pa.Table:
     """Names as text: lists come with encoded ones."""
     for name in ("query_id", "doc_id"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))

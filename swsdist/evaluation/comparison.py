@@ -22,6 +22,7 @@ from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.properties import (
     Scored,
     decided,
+    demand_property,
     query_property,
     searched_documents,
     threshold_of,
@@ -66,6 +67,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         digest=_sha256(path),
         corpus=tuple(corpus),
         point=found.point,
+        told=rules.told(found.point),
         tolerance=rules.tolerance if time else None,
         detections=system.detections.num_rows,
     )
@@ -128,9 +130,37 @@ def gather(
             raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
         elif task is not None:
             found.append(from_list(name, path, task, corpus))
+        elif is_list(path):
+            raise UserError(
+                "this is a system's list, and it is not said what it is scored against",
+                where=path,
+                remedy=f"give {_task_of(found)}; or a per-term table of it (swsdist score --per-term)",
+            )
         else:
             found.append(from_table(name, path))
     return found
+
+
+def is_list(path: str) -> bool:
+    """Whether a file is a system's list, and no per-term table."""
+    from swsdist.evaluation.lists import reader_of
+    from swsdist.io.tables import names_in
+
+    if reader_of(path) not in ("csv", "parquet"):
+        return True
+    names = names_in(path)
+    return "score" in names and "ntrue" not in names
+
+
+def _task_of(runs: Sequence[Scored]) -> str:
+    """Options that say what a list is scored against; as the first of some runs was, if there is one."""
+    about = next((one.about for one in runs if one.about is not None and one.about.point is not None), None)
+    if about is None or about.point is None:
+        return "--references and --seconds, or --ecf, --rttm and --terms, and --protocol"
+    point = about.point
+    return (
+        f"as {about.name} was: --references {about.corpus[-1]} --seconds {point.seconds:g} --protocol {point.protocol}"
+    )
 
 
 @dataclass(frozen=True)
@@ -292,18 +322,12 @@ def _measured(
         return Measured(measure, found)
     counts = []
     for one in systems:
-        documents = searched_documents(one, request.documents)
         parts = one.aligned("an interval over documents")
+        rate, beta = _by_second(one, "resampled", "--over-documents")
+        documents = searched_documents(one, request.documents)
         if measure == "MTWV":
             parts = [decided_at(part, one.threshold) for part in parts]
         counts.append(DocumentCounts.concat([DocumentCounts.of(part, documents) for part in parts]))
-    rate, beta = systems[0].rate, systems[0].beta
-    if rate is None or beta is None:
-        raise UserError(
-            "documents can be resampled where trials are seconds of audio only",
-            where=systems[0].name,
-            remedy="leave --over-documents out, or use a protocol with time trials",
-        )
     draws = bootstrap_documents(
         counts, beta=beta, trials_per_second=rate, resamples=settings.resamples, seed=settings.seed
     )
@@ -319,6 +343,21 @@ def _measured(
         tuple(interval(order[pair.first], order[pair.second]) for pair in found.pairs),
         draws.undefined,
     )
+
+
+def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
+    """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
+
+    Raises:
+        UserError: its trials are no seconds of audio.
+    """
+    if one.rate is None or one.beta is None:
+        raise UserError(
+            f"documents can be {what} where trials are seconds of audio only",
+            where=one.name,
+            remedy=f"leave {option} out, or use a protocol with time trials",
+        )
+    return one.rate, one.beta
 
 
 def _broken_down(
@@ -357,24 +396,20 @@ def _by_document(
 ) -> list[BreakdownTable]:
     if bins is not None:
         raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
+    demand_property(column, request.documents, request.queries)
     parts = []
     for one in systems:
-        documents = searched_documents(one, request.documents, column, request.queries)
-        if one.rate is None or one.beta is None:
-            raise UserError(
-                "documents can be told apart where trials are seconds of audio only",
-                where=one.name,
-                remedy=f"leave --by {column} out, or use a protocol with time trials",
-            )
         lists = one.aligned(f"a breakdown by {column}")
+        rate, beta = _by_second(one, "told apart", f"--by {column}")
+        documents = searched_documents(one, request.documents, column)
         if block.measure == "MTWV":
             lists = [decided_at(part, one.threshold) for part in lists]
         found = by_document(
             pa.concat_tables(lists),
             documents,
             column,
-            trials_per_second=one.rate,
-            beta=one.beta,
+            trials_per_second=rate,
+            beta=beta,
             reject_all=one.reject_all,
         )
         parts.append(BreakdownTable(column, one.name, None, found))

@@ -24,7 +24,7 @@ from swsdist.calibrate.seen import ENTRY, fit_of_file, occurrences
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.errors import ConfigError, UserError
-from swsdist.evaluation.calibration import aligned_list
+from swsdist.evaluation.calibration import undecided_list
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
@@ -60,7 +60,7 @@ class Request:
     threshold: Literal["own", "fitted"] = "own"
     marks: bool = False
     prior: float | None = None
-    between_queries: bool = True
+    between_queries: bool = False
 
     def how(self, *, references: bool) -> str:
         """How it is fitted, with or without references: as `fit`, never None."""
@@ -220,7 +220,8 @@ def _procedure(
     listed = next(iter(systems.values()))
     place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
     system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-    aligned = with_parts_of(aligned_list(task, system), table)
+    scored = undecided_list(task, system)
+    aligned = with_parts_of(scored.aligned, table)
     trained_on: dict[str, object] = {
         "lists": {name: one.path for name, one in systems.items()},
         "aligned": fingerprint(
@@ -232,7 +233,13 @@ def _procedure(
     }
     folds = 1 if fit == "oracle" else request.folds
     return fit_procedure(
-        lambda: [aligned], Procedure(steps, point), folds=folds, own=own, point=point, trained_on=trained_on
+        lambda: [aligned],
+        Procedure(steps, point),
+        folds=folds,
+        own=own,
+        point=point,
+        trained_on=trained_on,
+        asked=scored.task.terms["query_id"].to_pylist(),
     )
 
 

@@ -17,6 +17,7 @@ from swsdist.errors import UserError
 from swsdist.evaluation.task import System
 from swsdist.io.corpora.kaldi_data import Utterances
 from swsdist.io.corpora.kinds import tells_rttm
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
@@ -28,6 +29,9 @@ HEAD = 4096
 
 #: Columns of a table of detections.
 DETECTED = pa.schema([*(DETECTIONS.field(n) for n in (*REFERENCES.names, "score")), DETECTIONS.field("decision")])
+
+#: Lists that a run exports.
+_EXPORTED = ("exports/detections.csv", "exports/stdlist.xml", "exports/kwlist.xml")
 
 #: Endings of files that are no part of a system's name.
 _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", ".zst"})
@@ -118,11 +122,12 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     """The name of the reader of a file, told by its content.
 
     Raises:
-        UserError: there is no such file, or it is an RTTM.
+        UserError: there is no such file, or it is an RTTM, or a run folder.
         DataError: it is packed and damaged.
     """
     from swsdist.io.compressed import opened
 
+    _refuse_run(Folder(path.rstrip("/"), storage or {}))
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
     told = next((name for name in READERS if READERS[name].is_told(head)), None)
@@ -133,6 +138,18 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
             remedy="it tells what was said: give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
         )
     return told or next(name for name in READERS if not READERS[name].tells)
+
+
+def _refuse_run(folder: Folder) -> None:
+    if not folder.exists("plan.json"):
+        return
+    there = [name for name in _EXPORTED if folder.exists(name)]
+    make = f"write its list: swsdist export {folder.path('config.yaml')} --set report.exports=[csv]; then "
+    raise UserError(
+        "this is a run folder, and a list is wanted",
+        where=folder.path(),
+        remedy=f"{'' if there else make}name its list: {folder.path((*there, *_EXPORTED)[0])}",
+    )
 
 
 def make_system(detections: object, name: str = "system") -> System:

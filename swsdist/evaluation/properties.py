@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.errors import TableError, UserError
-from swsdist.io.compressed import lines, opened
-from swsdist.io.tables import read_table
+from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import About, DetLine
@@ -92,7 +88,7 @@ def query_property(
         UserError: what it is made from is not there, or there is no such table.
         TableError: the table is broken.
     """
-    if queries is not None and column in _header(queries):
+    if queries is not None and column in names_in(queries):
         return _joined(terms, _column(queries, "query_id", column), column)
     listed = next((one.terms for one in systems if one.terms is not None), None)
     if listed is not None and column in listed.column_names and column != "query_id":
@@ -101,7 +97,7 @@ def query_property(
         return terms["ntrue"]
     if column == "words":
         text = listed if listed is not None else None
-        if text is None and queries is not None and "term" in _header(queries):
+        if text is None and queries is not None and "term" in names_in(queries):
             text = _column(queries, "query_id", "term")
         if text is None:
             raise UserError(
@@ -121,28 +117,33 @@ def query_property(
     return None
 
 
-def searched_documents(
-    system: Scored, documents: str | None, column: str | None = None, queries: str | None = None
-) -> pa.Table:
-    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
-
-    Seconds are those of the user's table if it has them, else what is known of the system. The table of queries is only named
-    where no table has the column.
+def demand_property(column: str, documents: str | None, queries: str | None) -> None:
+    """A column that is no property of queries is one of the table of documents.
 
     Raises:
-        UserError: seconds are not known, or no table has the column.
-        TableError: the table is broken.
+        UserError: no table has it.
     """
-    header = _header(documents) if documents is not None else []
-    if column is not None and column not in header:
-        listed = [] if queries is None else _header(queries)
+    header = names_in(documents) if documents is not None else []
+    if column not in header:
+        listed = [] if queries is None else names_in(queries)
         close = difflib.get_close_matches(column, [*MADE, *listed, *header], 1)
         raise UserError(
             f"there is no property {column!r} of queries or documents{f'; did you mean {close[0]}?' if close else ''}",
             remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
             f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
-    if documents is not None and "seconds" in header:
+
+
+def searched_documents(system: Scored, documents: str | None, column: str | None = None) -> pa.Table:
+    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
+
+    Seconds are those of the user's table if it has them, else what is known of the system.
+
+    Raises:
+        UserError: seconds are not known.
+        TableError: the table is broken.
+    """
+    if documents is not None and "seconds" in names_in(documents):
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
         table = read_table(documents, pa.schema(schema), key=("doc_id",))
         if (table["seconds"].to_numpy() < 0).any():
@@ -163,18 +164,7 @@ def searched_documents(
 
 def _told(option: str, path: str | None) -> str:
     """What columns a table has, if it was given."""
-    return f"{option} was not given" if path is None else f"that of {option} has {', '.join(_header(path))}"
-
-
-def _header(path: str) -> list[str]:
-    """The names of a table's columns."""
-    with opened(path) as stream:
-        packed = stream.read(4) == b"PAR1"
-    if packed:
-        with opened(path) as stream:
-            return list(pq.ParquetFile(io.BytesIO(stream.read())).schema_arrow.names)
-    first = next(lines(path), (1, ""))[1]
-    return next(csv.reader([first]), [])
+    return f"{option} was not given" if path is None else f"that of {option} has {', '.join(names_in(path))}"
 
 
 def _column(path: str, key: str, column: str) -> pa.Table:

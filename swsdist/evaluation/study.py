@@ -32,7 +32,7 @@ from swsdist.calibrate.seen import fit_of_file
 from swsdist.calibrate.threshold import by_fold
 from swsdist.config.section import Section
 from swsdist.errors import UserError
-from swsdist.evaluation.calibration import aligned_list, are_probabilities
+from swsdist.evaluation.calibration import aligned_list, are_probabilities, as_text
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.task import ScoringTask
@@ -93,14 +93,16 @@ def entries(study: StudyFile, *, fit: str | None = None, folds: int = 5, notices
 
 
 def _candidate(name: str, task_name: str, path: str, task: ScoringTask, fit: str | None, folds: int) -> Entry:
-    aligned = aligned_list(task, read_system(path, conventions=task.conventions, notices=task.notices))
-    mode = fit or ("none" if are_probabilities(aligned["score"]) else "crossfit")
+    """As `swsdist calibrate` makes a list of it and `swsdist score` scores that."""
+    system = read_system(path, conventions=task.conventions, notices=task.notices)
+    aligned, listed = aligned_list(task, system), as_text(system.detections)
+    mode = fit or ("none" if are_probabilities(listed["score"]) else "crossfit")
     if mode != "none":
         logistics = _logistics(mode, aligned, folds, path, task.references)
         mode = logistics.fit
-        aligned = logistics.apply(aligned)
+        aligned, listed = logistics.apply(aligned), logistics.apply(listed)
     tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
-    found = Rescoring.of_list(aligned, tolerance=tolerance, conventions=task.conventions.name)
+    found = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
     return Entry(name, task_name, found, task.trials, task.beta, mode)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.errors import AudioError, ConfigError
-from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count
+from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count, settled_by
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
@@ -34,7 +35,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
     if isinstance(extractor, Layered):
         pieces = (_finite(extractor, block) for block in extractor.streamed(in_blocks(extractor.inner, audio)))
     elif extractor.context is None:
-        pieces = _kept(extractor, _chunks(extractor, audio))
+        pieces = _kept(*_settled(extractor, _chunks(extractor, audio)))
     else:
         pieces = _kept(extractor, _windows(extractor, extractor.context, audio))
     done = 0
@@ -126,6 +127,13 @@ class _Source:
     def drop(self, samples: int) -> None:
         """Forget the first so many."""
         self.held = self.held[samples:]
+
+
+def _settled(extractor: Extractor, stretches: Iterator[_Stretch]) -> tuple[Extractor, Iterator[_Stretch]]:
+    """The extractor of a recording of several chunks, which its first chunk tells; and all of them."""
+    first = next(stretches)
+    several = first[2] is not None
+    return settled_by(extractor, first[0]) if several else extractor, chain([first], stretches)
 
 
 def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:

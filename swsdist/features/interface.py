@@ -251,6 +251,13 @@ def spoken_by(extractor: Extractor, speaker: str | None) -> Extractor:
     return extractor if made is None else made(speaker)
 
 
+def settled_by(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
+    """The extractor of a recording that is computed in chunks, by the samples of the first: what its method `of_recording`
+    gives, by default the same for all."""
+    made = getattr(extractor, "of_recording", None)
+    return extractor if made is None else made(samples)
+
+
 def use(extractor: Framed, granted: Needs) -> None:
     """Tell an extractor what it was given, if it wants to know."""
     if isinstance(extractor, Equipped):

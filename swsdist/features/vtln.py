@@ -1,9 +1,10 @@
 """The feature extractor `vtln`: MFCC whose frequencies are warped for each speaker, so that vocal tracts are of one length.
 
 The factor of a speaker is the one of a grid under which the speaker's MFCC are most likely by a Gaussian mixture of all
-speakers' MFCC without a warp; a chain fits the mixture, and then the factors (`features.fitting.warps`). Who was not there when
-they were fitted, or is not named, has the factor of the recording itself: for a query that is its own example. A factor is
-above 1 for a long vocal tract, whose resonances are low.
+speakers' MFCC without a warp; a chain fits the mixture, and then the factors (`features.fitting.warps`). Who was not there
+when they were fitted, or is not named, has the factor of the recording itself: for a query that is its own example; of a
+recording that is computed in chunks, that of the first chunk. A factor is above 1 for a long vocal tract, whose resonances are
+low.
 
 Frequency f under a filter is taken from f / factor below a corner at 4/5 of the highest frequency, and above it by the straight
 line that leaves the highest frequency where it is. With factor 1 the frames are those of `mfcc`.
@@ -84,7 +85,7 @@ class Vtln(BaseModel):
     )
 
     name: ClassVar[str] = "vtln"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     whole_frames: ClassVar[int] = 30_000
     chunk_frames: ClassVar[int] = 30_000
     overlap_frames: ClassVar[int] = 1_000
@@ -193,9 +194,18 @@ class Vtln(BaseModel):
         known = self._fitted[1] if self.warps == "best" else {}
         if speaker not in known:
             return self
-        made = self.model_copy()
         factor = known[speaker]
-        made._bound = [self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor)]
+        return self._under(self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor))
+
+    def of_recording(self, samples: NDArray[np.float32]) -> Vtln:
+        """It, for a recording that begins with these samples: their factor holds for all of it."""
+        if self.warps == "all" or self._bound:
+            return self
+        return self._under(self._all[self._own([each.extract(samples) for each in self._all])])
+
+    def _under(self, one: WarpedMfcc) -> Vtln:
+        made = self.model_copy()
+        made._bound = [one]
         return made
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,9 +1,10 @@
 """Tables of a user, CSV or Parquet, into our schemas (`swsdist.types`), checked once and for all at the door.
 
-Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header and commas, RFC 4180.
-Parquet is told by its first bytes. Columns that a schema does not name are dropped. A column of the schema may be
-absent, or a cell of it empty, if it is nullable (then it is null), if it is `channel` (then it is 1); `example` may
-be absent (then the rows of a `query_id` count 1, 2, ... in their order).
+Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Its columns are
+separated by commas, or as the header shows by semicolons or tabs; its numbers may have decimal commas, if all of them do; and
+`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is told by its first bytes. Columns that a schema does not name
+are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
+`channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their order).
 
 What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not
 negative, `start` before `end`, no empty id, keys unique. Every complaint names file, line and column; lines count from
@@ -19,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,7 @@ def read_table(
         assert notices is not None
         message = f"column {short(name)!r}, which is not read, and no column {meant!r}"
         notices.add(message, where=source.first, remedy=f"if it is meant, call it {meant!r}")
+    raw = _with_points(raw, schema)
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
     _check_spans(source, table)
@@ -89,6 +92,18 @@ def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> s
         storage: options for s3fs.
     """
     return _Source.read(path, storage).place(row)
+
+
+def names_in(path: str, storage: Mapping[str, object] | None = None) -> list[str]:
+    """All columns of a table, in their order.
+
+    Args:
+        path, storage: as of `read_table`.
+
+    Raises:
+        UserError, TableError: as of `read_table`.
+    """
+    return _Source.read(path, storage).names()
 
 
 def write_csv(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out: Path) -> None:
@@ -114,6 +129,25 @@ class _Source:
     def is_parquet(self) -> bool:
         return self.data.startswith(b"PAR1")
 
+    @cached_property
+    def separator(self) -> str:
+        """What separates the columns of CSV: a comma, or else what the header has of semicolons and tabs.
+
+        Raises:
+            TableError: it has both.
+        """
+        try:
+            found = [mark for mark in ",;\t" if len(next(self._records(mark), (1, []))[1]) > 1]
+        except (UnicodeDecodeError, csv.Error):
+            return ","
+        if found == [";", "\t"]:
+            raise TableError(
+                "there are semicolons and tabs between the names of the columns",
+                where=f"{self.path}, line 1",
+                remedy="separate the columns by one of them, or by commas",
+            )
+        return found[0] if found else ","
+
     def columns(self, schema: pa.Schema) -> pa.Table:
         """Those columns of the file that the schema names; of CSV all are strings, and null where empty."""
         if self.is_parquet:
@@ -128,7 +162,7 @@ class _Source:
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(self.data),
-                parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+                parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=names,
                     column_types=dict.fromkeys(names, pa.string()),
@@ -150,9 +184,10 @@ class _Source:
             return f"{self.path}, row {row + 1}"
         raise IndexError(row)
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, separator: str | None = None) -> Iterator[tuple[int, list[str]]]:
         """The records of CSV, each with the line it begins at; empty lines are none, as for pyarrow."""
-        reader = csv.reader(io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline=""))
+        text = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, delimiter=self.separator if separator is None else separator)
         begin = 1
         for record in reader:
             if record:
@@ -189,8 +224,8 @@ class _Source:
             if field.name in found or field.nullable or field.name in _COUNTED_FROM_ONE:
                 continue
             close = difflib.get_close_matches(field.name, found, n=1)
-            if len(found) == 1 and re.search("[;\t]", found[0]):
-                remedy = "separate the columns by commas"
+            if any(re.search("[;\t]", name) for name in found):
+                remedy = "separate all columns alike: by commas, semicolons or tabs"
             elif close:
                 remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
             else:
@@ -212,7 +247,7 @@ class _Source:
                     return TableError(
                         f"there are {len(record)} columns, the header has {len(header)}",
                         where=f"{self.path}, line {begin}",
-                        remedy='a value that holds a comma must stand in quotes: "a, b"',
+                        remedy='a value that holds what separates the columns must stand in quotes: "a, b"',
                     )
         except csv.Error as error:
             message = str(error)
@@ -279,6 +314,28 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     return values
 
 
+#: A number with a decimal comma; and one that could have a comma for its thousands.
+_COMMA, _THOUSANDS = r"^\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*$", r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
+
+
+def _with_points(raw: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Decimal commas as points, where no number of the table has a point, and one has a comma that stands before no three
+    digits; other commas stay, and are refused."""
+    texts = [name for name in raw.column_names if pa.types.is_string(raw.schema.field(name).type)]
+    names = [name for name in texts if pa.types.is_floating(schema.field(name).type)]
+    sure = False
+    for name in names:
+        if pc.any(pc.match_substring(raw[name], ".")).as_py():
+            return raw
+        commas = raw[name].filter(pc.fill_null(pc.match_substring_regex(raw[name], _COMMA), False))
+        sure = sure or pc.all(pc.match_substring_regex(commas, _THOUSANDS)).as_py() is False
+    for name in names if sure else ():
+        commas = pc.match_substring_regex(raw[name], _COMMA)
+        made = pc.if_else(commas, pc.replace_substring(raw[name], ",", "."), raw[name])
+        raw = raw.set_column(raw.schema.get_field_index(name), name, made)
+    return raw
+
+
 def _default(raw: pa.Table, field: pa.Field) -> pa.Array:
     if field.nullable:
         return pa.nulls(raw.num_rows, field.type)
@@ -295,6 +352,8 @@ def _default(raw: pa.Table, field: pa.Field) -> pa.Array:
 def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
         given = pc.utf8_trim_whitespace(given)
+        if pa.types.is_boolean(field.type):
+            given = _yes_and_no(given)
     # By way of float64, so that `1.0`, as pandas writes integers beside empty cells, is an integer.
     kind = pa.float64() if pa.types.is_integer(field.type) else field.type
     for way in ((field.type,), (kind, field.type)):
@@ -311,11 +370,20 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
         except pa.ArrowInvalid:
             high = middle
     wanted = "a number"
-    if not pa.types.is_floating(field.type):
-        wanted = "true or false" if pa.types.is_boolean(field.type) else "a whole number"
+    if pa.types.is_floating(field.type) and "," in str(given[low].as_py()):
+        wanted = "decimal points, or commas in all numbers of the table, and not before three digits in each"
+    elif not pa.types.is_floating(field.type):
+        wanted = "true or false, yes or no" if pa.types.is_boolean(field.type) else "a whole number"
     raise TableError(
         f"{field.name} is {_shown(given[low].as_py())}", where=source.place(low), remedy=f"give {wanted}, or nothing"
     )
+
+
+def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`yes` and `no`, however written, as what Arrow takes for them."""
+    for word, value in (("^yes$", "true"), ("^no$", "false")):
+        given = pc.if_else(pc.match_substring_regex(given, word, ignore_case=True), value, given)
+    return given
 
 
 def _shown(value: object) -> str:

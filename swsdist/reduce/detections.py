@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.statistics import Tally, made, summed, to_table
 from swsdist.reduce.overlaps import Merge, merged
-from swsdist.reduce.spans import Best, Names, spans_of
+from swsdist.reduce.spans import Best, Kept, Names, spans_of
 from swsdist.reduce.talkers import Talkers
 
 
@@ -38,6 +38,7 @@ def reduce_bucket(
     merge: Merge = "best",
     statistics: Sequence[str] = (),
     talkers: Talkers | None = None,
+    kept: Kept | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates.
 
@@ -50,13 +51,14 @@ def reduce_bucket(
         merge: what becomes of the others: `best` drops them, `sum` adds their posteriors.
         statistics: names of those that calibration wants.
         talkers: of the documents, where a statistic is by speaker.
+        kept: of a document's detections these are; None: all.
 
     Raises:
         ConfigError: there is no such statistic.
         DataError: posteriors are to be summed, and a score is not in [0, 1].
     """
     names = Names()
-    best = Best(names, nbest)
+    best = Best(names, nbest, kept)
     wanted = made(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     for table in candidates:

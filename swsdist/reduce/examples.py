@@ -35,7 +35,7 @@ from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.errors import ConfigError
 from swsdist.reduce.detections import Reduced, reduce_bucket
 from swsdist.reduce.overlaps import Merge, claimed, merged
-from swsdist.reduce.spans import Best, Names, Spans, spans_of
+from swsdist.reduce.spans import Best, Kept, Names, Spans, spans_of
 from swsdist.reduce.talkers import Talkers
 from swsdist.types import CANDIDATES
 
@@ -58,13 +58,14 @@ def reduce_examples(
     statistics: Sequence[str] = (),
     fineness: int = FINENESS,
     talkers: Talkers | None = None,
+    kept: Kept | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates as the config's `search.examples` says; a template is a query's only example.
 
     Args:
         how: the config's.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        tick, overlap, nbest, system, merge, statistics, talkers: see `reduce_bucket`.
+        tick, overlap, nbest, system, merge, statistics, talkers, kept: see `reduce_bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -85,6 +86,7 @@ def reduce_examples(
             merge=merge,
             statistics=statistics,
             talkers=talkers,
+            kept=kept,
         )
     if merge != "best" or CandidatePosteriors.name in statistics:
         raise ConfigError(
@@ -99,7 +101,7 @@ def reduce_examples(
     wanted = made(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     names = Names()
-    best = Best(names, nbest)
+    best = Best(names, nbest, kept)
 
     def whose(table: pa.Table) -> pa.Table:
         return table if talkers is None else talkers.added(table)

@@ -254,8 +254,12 @@ class _Rows:
         return Spans._make(self._columns.pop()[rows] for _ in range(len(self._columns)))
 
 
+#: Chooses among the detections of whole documents.
+Kept = Callable[[Spans], Spans]
+
+
 class Best:
-    """The best N candidates of each query, of all that are added.
+    """The best N candidates of each query, of all that are added, or of those of each addition that are chosen (`kept`).
 
     They are looked through only when a quarter as many have come as are kept, so that a row is looked at a few times, however
     many files there are.
@@ -264,8 +268,8 @@ class Best:
     #: Fewer rows than these wait.
     LEAST = 1 << 17
 
-    def __init__(self, names: Names, nbest: int) -> None:
-        self._names, self._nbest = names, nbest
+    def __init__(self, names: Names, nbest: int, kept: Kept | None = None) -> None:
+        self._names, self._nbest, self._kept = names, nbest, kept
         self._rows = _Rows()
         self._cuts = 0
         self._looked = 0  # rows that were kept when they were looked through last
@@ -279,6 +283,8 @@ class Best:
 
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
+        if self._kept is not None:
+            spans = self._kept(spans)
         wanted = self.may_hold(spans.query, spans.score)
         self._rows.add(spans if wanted.all() else spans.take(wanted))
         if self._rows.count - self._looked > max(self.LEAST, self._looked // 4):

@@ -72,21 +72,19 @@ def _part(part: Part) -> dict[str, object]:
 
 
 def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterator[str]:
-    """A few lines for a person."""
+    """A few lines for a person; the protocol is told before."""
     task, totals = result.task, result.whole.totals
 
     def shown(name: str) -> str:
         value = measures.get(name)
         return "n/a" if value is None else f"{value:.{_decimals(name)}f}"
 
-    yield (
-        f"protocol {task.protocol.name}: beta {task.beta:.4g}, tolerance {task.protocol.tolerance:g} s, "
-        f"{task.seconds:.1f} s of audio, {task.trials} trials a term"
-    )
-    yield (
-        f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}: "
-        f"{totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
-    )
+    counted = f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}"
+    if totals.ncorr is None:
+        undecided = result.system.detections["decision"].null_count
+        yield f"{counted}, of which {undecided} have no decision: ATWV needs them all (swsdist calibrate makes them)"
+    else:
+        yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
     for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
         line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
@@ -174,8 +172,7 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = f"{name}: protocol {task.protocol.name}, beta {task.beta:.4g}, {task.trials} trials a term."
-    note = " ".join(filter(None, (note, gaps(reasons(measures)))))
+    note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, _decimals(key))) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

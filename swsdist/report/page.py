@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
@@ -153,13 +153,19 @@ def paper_tables(data: ReportData) -> list[Table]:
     """What a paper says of a run: its measures, if it was scored, and its processing resources."""
     tables = []
     if (found := data.measures) is not None:
-        made = _measures(found)
+        made = measures_table(found)
         said = " ".join(filter(None, (made.note, crowded(data) if made.note else "")))
-        names = ("measure", "value", "threshold", "pmiss", "pfa")
-        plain = [dict(zip(names, row, strict=True)) for row in _measure_values(found)]
         about = f"{data.name}: {data.system}. ATWV: {CALIBRATIONS[found.calibration]}. {said}".rstrip()
-        tables.append(Table(made.caption, [column.title for column in made.columns], made.rows, about, plain=plain))
+        tables.append(replace(made, note=about))
     return [*tables, resource_table(data.resources)]
+
+
+def measures_table(found: Measures) -> Table:
+    """A row a measure."""
+    made = _measures(found)
+    names = ("measure", "value", "threshold", "pmiss", "pfa")
+    plain = [dict(zip(names, row, strict=True)) for row in _measure_values(found)]
+    return Table(made.caption, [column.title for column in made.columns], made.rows, made.note, plain=plain)
 
 
 def query_table(data: ReportData) -> Table:
@@ -364,7 +370,9 @@ def _measures(found: Measures) -> _Table:
     ]
     rows[1][2] = limits
     for row in rows[2:]:  # most have no threshold and no rates
-        row[2:] = ["" if cell == NOTHING else cell for cell in row[2:]]
+        limit, pmiss, pfa = row[2:]
+        row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
+        row[4] = "" if pmiss == pfa == NOTHING else pfa
     return _Table("Measures", columns, rows, gaps(reasons(found.values())))
 
 

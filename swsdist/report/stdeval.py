@@ -45,6 +45,10 @@ def _head(result: Evaluation, columns: int) -> Iterator[str]:
         ("Probability of a Term:", f"{prior:.4f}"),
     ):
         yield f"| {label}{value:>{36 - len(label)}}{'':{width - 37}}|"
+    listed = result.system.detections["decision"]
+    if len(listed) and listed.null_count == len(listed):  # STDEval knows no such list
+        yield f"| Decision Score          N/A (no detection was decided){'':{width - 37}}|"
+        return
     highest = max(-9999.0, -math.inf if result.highest_no is None else result.highest_no)
     lowest = min(9999.0, math.inf if result.lowest_yes is None else result.lowest_yes)
     fits = "OK" if highest <= lowest else "Inconsistent"

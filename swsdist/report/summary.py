@@ -123,16 +123,17 @@ def rendered(name: str, **values: object) -> str:
 
 
 def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
-    """Why a measure has no value, by its name for people; of rates and thresholds their measure's counts.
+    """Why a measure has no value, by its name for people; of a Pfa where its measure has one.
 
     Args:
         measures: values by key.
     """
     from swsdist.score.parts.evaluating import why_undefined  # loads what measures are made of
 
-    ends = ("_threshold", "_pmiss", "_pfa")
     told = why_undefined(measures)
-    return {label_of(name): why for name, why in told.items() if not name.endswith(ends)}
+    rates = {f"{name}_pfa" for name in measures.keys() - told.keys()}
+    shown = [name for name in told if name in rates or not name.endswith(("_threshold", "_pmiss", "_pfa"))]
+    return {label_of(name): told[name] for name in shown}
 
 
 def gaps(why: Mapping[str, str]) -> str:
@@ -178,15 +179,19 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     """The figures of a run in the order in which they are shown."""
     cost = data.resources
     rows: list[SummaryRow] = []
+    if data.protocol is not None and data.measures is not None:
+        rules = data.protocol
+        limit = (
+            f"trials are {rules.trials_are}s" if rules.tolerance is None else f"tolerance {short(rules.tolerance)} s"
+        )
+        rows.append(
+            SummaryRow("protocol", rules.name, f"beta {short(rules.beta)}, {limit}, {rules.trials} trials a query")
+        )
     if data.measures is None:  # who scores nothing wants to know what there is
         rows += _count_rows(data)
         rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures"))
     else:
         rows += _measure_rows(data)
-    if data.protocol is not None and data.measures is not None:
-        rules = data.protocol
-        note = f"beta {short(rules.beta)}, tolerance {short(rules.tolerance)} s, {rules.trials} trials a query"
-        rows.append(SummaryRow("protocol", rules.name, note))
     alone = data.looked_at == ("own query",)
     rows.append(
         SummaryRow(

@@ -17,6 +17,7 @@ import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -342,6 +343,17 @@ def markdown(tables: Sequence[Table]) -> str:
 
 def _marked(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", shown(text))
+
+
+def html(table: Table) -> str:
+    """A table as HTML, as a notebook shows it."""
+
+    def row(kind: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{kind}>{escape(shown(cell))}</{kind}>' for cell in cells)}</tr>"
+
+    rows = "".join(row("td", cells) for cells in table.rows)
+    note = f"<p>{escape(table.footnote)}</p>" if table.footnote else ""
+    return f"<table><caption>{escape(table.caption)}</caption>{row('th', table.columns)}{rows}</table>{note}"
 
 
 # -- for programs -----------------------------------------------------------------------------------------------------

@@ -58,6 +58,12 @@ class Store:
         self.manifest = manifest or require(folder)
         self._watch = watch
 
+    def __repr__(self) -> str:
+        counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)
+        return (
+            f"<Store {self.folder.root}, {counts['documents']} documents, {counts['seconds'] / 3600:.4g} h, {tracks}>"
+        )
+
     @classmethod
     def at(cls, root: str, state: str, *, storage: Mapping[str, object]) -> Store:
         """A state of a store, by its folder and fingerprint, also after later ones have taken its place.

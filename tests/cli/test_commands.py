@@ -189,6 +189,8 @@ def test_status(swsdist, place: Path) -> None:
     found = json.loads(swsdist("status", place / "run", "--json").out)
     assert found["state"] == "done"
     assert [stage["done"] for stage in found["stages"]] == [stage["tasks"] for stage in found["stages"]]
+    assert swsdist("status", place / "config.yaml").out == out  # as `report` takes it
+    assert json.loads(swsdist("status", "config.yaml", "--json", cwd=place).out) == found
 
 
 def test_digest(swsdist, place: Path) -> None:

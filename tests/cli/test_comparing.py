@@ -145,7 +145,7 @@ def test_per_term_tables_give_the_same(folder: Path) -> None:
     alone = json.loads(said(compare, *names, "--json", "--resamples", "9", "--by", "ntrue"))
     assert alone["breakdowns"][0]["groups"][0]["mtwv"] is None
     assert "MTWV" not in said(compare, *names, "--resamples", "9", "--by", "ntrue")
-    with pytest.raises(UserError, match="not known how much of each document"):
+    with pytest.raises(UserError, match="what an interval over documents needs"):
         said(compare, *names, "--over-documents")
     with pytest.raises(UserError, match="what the duration of terms needs"):
         said(compare, *names, "--by", "duration")
@@ -208,6 +208,18 @@ def test_documents(folder: Path) -> None:
     row = found["measures"][0]["systems"][0]
     assert row["over_documents"]["low"] <= row["mean"] <= row["over_documents"]["high"]
     assert json.loads(lists(folder, "--json", "--over-documents"))["measures"][0]["systems"][0]["over_documents"]
+
+
+def test_documents_are_looked_at_where_trials_are_seconds(swsdist, place: Path, tmp_path: Path) -> None:
+    """Values of documents hang on trials per second."""
+    run = tmp_path / "run"
+    swsdist("run", "config.yaml", "--set", f"run={run}", "--set", "score.trials=document", cwd=place)
+    (tmp_path / "city.csv").write_text("doc_id,city\nd001,Brno\n")
+    for more in (["--over-documents"], ["--by", "city", "--documents", f"{tmp_path}/city.csv"]):
+        with pytest.raises(UserError, match="where trials are seconds of audio only") as caught:
+            said(compare, f"a={run}", f"b={run}", *more)
+        assert caught.value.remedy
+        assert more[0] in caught.value.remedy
 
 
 def test_conditions(folder: Path) -> None:
@@ -375,8 +387,9 @@ def test_systems_that_cannot_be_compared(folder: Path) -> None:
         said(compare, f"{folder}/one.csv", f"{folder}/one.csv", *task(folder))
     with pytest.raises(UserError, match="no such run folder, list or table"):
         said(compare, str(folder), f"{folder}/one.csv")
-    with pytest.raises(DataError, match="no column 'ntrue'"):
+    with pytest.raises(UserError, match="it is not said what it is scored against") as caught:
         said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
+    assert caught.value.remedy.startswith("give --references and --seconds, or --ecf, --rttm and --terms")
     (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,10,10.5,0.5\n")
     found = json.loads(said(compare, f"{folder}/one.csv", f"{folder}/undecided.csv", *task(folder), "--json"))
     assert [block["measure"] for block in found["measures"]] == ["MTWV"]
@@ -416,6 +429,51 @@ def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
     assert (run["settings"]["calibrate.fit"], found["about"][1]["settings"]["calibrate.fit"]) == ("crossfit", "oracle")
     assert "calibrate.fit" in swsdist("compare", f"crossfit={place / 'run'}", tmp_path / "oracle").out
     assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
+
+
+def test_a_run_beside_a_list_that_is_not_scored(swsdist, place: Path) -> None:
+    """What is to be given is said, and it is right."""
+    listed = f"a={place}/run/exports/detections.csv"
+    told = swsdist("compare", place / "run", listed, cwd=place, code=2).err
+    options = told.partition("give as run was: ")[2].partition(";")[0].split()
+    assert options[::2] == ["--references", "--seconds", "--protocol"]
+    found = json.loads(swsdist("compare", place / "run", listed, *options, "--json", "--resamples", "9", cwd=place).out)
+    assert found["measures"][0]["pairs"][0]["difference"] == 0
+
+
+def test_every_output_begins_with_the_protocol(swsdist, place: Path, first_run, tmp_path: Path) -> None:
+    """The same list has other values by other rules: which they were is the first thing that is said."""
+    run, listed = place / "run", place / "run/exports/detections.csv"
+    task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
+    by_stdeval = "protocol stdeval: beta 999.9, tolerance 0.5 s, 60.0 s of audio, 60 trials a query"
+    said = {
+        by_stdeval: [
+            ("score", "-s", listed, *task),
+            ("compare", f"a={listed}", f"b={listed}", *task, "--resamples", "9"),
+            ("fuse", f"a={listed}", f"b={listed}", *task, "-o", tmp_path / "fused.csv"),
+            ("calibrate", "-s", listed, *task, "--method", "kst", "--out", tmp_path / "kst.csv"),
+        ],
+        "protocol stdeval: beta 999.9, tolerance 0.5 s": [
+            ("calibrate", "-s", listed, "--method", "none", "--out", tmp_path / "same.csv"),
+            ("fuse", f"a={listed}", f"b={listed}", "-o", tmp_path / "mean.csv"),
+        ],
+        "protocol sws2013: beta 66.66, tolerance 0.5 s, 52.2 s of audio, 52 trials a query": [
+            ("compare", f"a={run}", f"b={run}", "--resamples", "9"),
+        ],
+        "protocol sws2013: beta 66.66, tolerance 0.5 s": [("sweep", tmp_path / "sweep.yaml")],
+    }
+    points = {"grid": {"calibrate.fit": ["crossfit", "oracle"]}}
+    sweep = {"config": f"{place}/config.yaml", "run": str(tmp_path / "swept"), "points": points, "measures": ["atwv"]}
+    (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
+    for first, commands in said.items():
+        for command in commands:
+            assert swsdist(*command, cwd=place).out.splitlines()[0] == first, command[0]
+    first, *_ = first_run.out.splitlines()
+    assert " ".join(first.split()) == "protocol sws2013 beta 66.66, tolerance 0.5 s, 52 trials a query"
+    assert swsdist("score", "-s", listed, *task, "--table").out.startswith("+----")  # STDEval's, to the blank
+    assert swsdist("score", "-s", listed, *task, "-o", "-").out.startswith("+----")
+    others = swsdist("compare", f"a={run}", f"b={listed}", *task[:2], "--seconds", "52", "--protocol", "sws2013").out
+    assert others.splitlines()[0].startswith("a: protocol sws2013")
 
 
 # -- resources --------------------------------------------------------------------------------------------------------

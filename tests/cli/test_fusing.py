@@ -10,6 +10,8 @@ import pytest
 from commands import Command
 
 from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.chains.fuse.options import FuseOptions
+from swsdist.evaluation.fusion import Request
 
 HEAD = "query_id,doc_id,start,end,score\n"
 #: Two queries: the first is found by both systems, the second by one; the third occurs and is not found.
@@ -44,14 +46,14 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_without_references_all_systems_weigh_the_same(swsdist: Command, lists: Path) -> None:
-    said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "fused.csv", "--keep-overlaps")
+    said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "fused.csv")
     assert "NOTHING WAS FITTED" in said
     assert "joined: 8 places, 4 of them found by more than one system" in said
     found = rows(lists / "fused.csv")
     assert len(found) == 8
     assert {row["decision"] for row in found} == {""}
     assert float(found[0]["score"]) > float(found[-1]["score"]) or found[0]["query_id"] != found[-1]["query_id"]
-    again = fuse(swsdist, lists, "two.csv", "one.csv", "--out", "turned.csv", "--keep-overlaps")
+    again = fuse(swsdist, lists, "two.csv", "one.csv", "--out", "turned.csv")
     assert "8 places" in again
     assert (lists / "turned.csv").read_text() == (lists / "fused.csv").read_text()
 
@@ -98,7 +100,7 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
         swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--out", "fused.csv", "--save", "f.json", "--fit", "oracle"
     )
     assert "ORACLE, fitted on what is decided, so optimistic" in said
-    assert "what is decided of a query depends on the other queries" in said
+    assert "other queries" not in said
     (model,) = fusions_in(json.loads((lists / "f.json").read_text()))
     assert model.systems == ("a", "b")
     assert json.loads((lists / "f.json").read_text())["trained_on"]["lists"] == {"a": "one.csv", "b": "two.csv"}
@@ -121,10 +123,19 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
         "--fit",
         "oracle",
         "--marks",
-        "--keep-overlaps",
     )
     assert "where it found nothing" in marked
     assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
+
+
+def test_overlaps_between_queries_stay_unless_it_is_asked_for(swsdist: Command, lists: Path) -> None:
+    """One name in the command, in the chain and in Python; what it costs is said."""
+    assert not FuseOptions().between_queries
+    assert not Request().between_queries
+    fuse(swsdist, lists, "one.csv", "two.csv", "--out", "all.csv")
+    said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "best.csv", "--between-queries")
+    assert "2 detections overlap one of another query with a higher score, and are left out: what is decided" in said
+    assert (len(rows(lists / "all.csv")), len(rows(lists / "best.csv"))) == (8, 6)
 
 
 def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path) -> None:
@@ -140,7 +151,7 @@ def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path)
 
 def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
     (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
-    ended = swsdist("fuse", "one.csv", "far.csv", "two.csv", "--out", "f.csv", "--keep-overlaps", cwd=lists)
+    ended = swsdist("fuse", "one.csv", "far.csv", "two.csv", "--out", "f.csv", cwd=lists)
     assert "10 places, 4 of them found by more than one system" in ended.out
     assert (
         "warning: 2 pairs of systems have no detection in common, and the scores of the one are filled in for the other "
@@ -156,9 +167,7 @@ def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> Non
 
 
 def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> None:
-    ended = swsdist(
-        *("fuse", "one.csv", "empty.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given"), cwd=lists
-    )
+    ended = swsdist(*("fuse", "one.csv", "empty.csv", "--out", "f.csv", "--scores", "as-given"), cwd=lists)
     assert ended.err.startswith("warning: 1 lists have no detection of any query (first: empty); ")
     assert ended.err.count("\n") == 1
     said = ended.out
@@ -169,7 +178,7 @@ def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> No
 
 def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> None:
     (lists / "twice.csv").write_text(ONE + "q1,d1,1.0,1.5,2.9\nq1,d1,1.0,1.5,3.0\n")
-    said = fuse(swsdist, lists, "twice.csv", "--out", "f.csv", "--keep-overlaps", "--scores", "as-given")
+    said = fuse(swsdist, lists, "twice.csv", "--out", "f.csv", "--scores", "as-given")
     assert "2 places overlap a better one of their query, and are left out" in said
     kept = [row for row in rows(lists / "f.csv") if (row["query_id"], row["doc_id"]) == ("q1", "d1")]
     assert [float(row["score"]) for row in kept] == [3.0]
@@ -205,3 +214,20 @@ def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
     task = ("--references", "none.csv", "--seconds", "100")
     told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=2).err
     assert "of a term that is scored" in told or "no true occurrence" in told
+
+
+def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) -> None:
+    """Its list is named; or how to write it, where it has none."""
+    listed = place / "run/exports/detections.csv"
+    out = ("--out", tmp_path / "f.csv")
+    told = swsdist("fuse", listed, f"b={place}/run", *out, code=2).err
+    assert f"{place}/run: this is a run folder, and a list is wanted\n  remedy: name its list: {listed}\n" in told
+    assert "this is a run folder" in swsdist("calibrate", "-s", f"{place}/run/", "--method", "none", *out, code=2).err
+    task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
+    assert "this is a run folder" in swsdist("score", "-s", place / "run", *task, code=2).err
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("plan.json", "config.yaml"):
+        (bare / name).write_bytes((place / "run" / name).read_bytes())
+    told = swsdist("fuse", listed, f"b={bare}", *out, code=2).err
+    assert f"swsdist export {bare}/config.yaml --set report.exports=[csv]; then name its list" in told

@@ -12,7 +12,7 @@ from swsdist import RunResult
 
 @pytest.mark.docs
 def test_mboshi_dev(mboshi_dev: RunResult) -> None:
-    table = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("MTWV"))
+    table = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("protocol"))
     shown = dict(re.split(r"\s{2,}", line)[:2] for line in table.splitlines())
     report = mboshi_dev.report
     assert report is not None

@@ -46,9 +46,14 @@ class Fusing:
     def fuse(
         self, run: str, *sets: str, systems: Any = None, config: dict[str, Any] | None = None, **options: Any
     ) -> Any:
-        """Run a fusion of the two, or of others."""
+        """Run a fusion of the two, or of others, with all stages of the chain."""
         systems = systems or [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
-        given = {"chain": "fuse", "system": "fused", "options": {"systems": systems, **options}, **(config or {})}
+        given = {
+            "chain": "fuse",
+            "system": "fused",
+            "options": {"systems": systems, "between_queries": True, **options},
+            **(config or {}),
+        }
         return swsdist.run(self.write(run, **given), sets=list(sets))
 
     def joined(self, run: str) -> pa.Table:
@@ -290,7 +295,7 @@ def test_the_chain_is_right(fusing: Fusing) -> None:
     """The suite that every chain passes; its stages are done again, and step by step."""
 
     def configured(word: str) -> Config:
-        values = {"systems": TAKEN, "missing": "rescore"}
+        values = {"systems": TAKEN, "missing": "rescore", "between_queries": True}
         return load_config(fusing.write(word, system="fused", chain="fuse", options=values))
 
     tables = check_chain(configured)

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.zt_norm import cohort_sums
+from swsdist.chains.search import cohort as module
 from swsdist.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
@@ -79,6 +82,22 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
+def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
+    """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
+    steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {weights: trials}}", "calibrate.fit=oracle")
+
+    def offset(run: str) -> float:
+        scene = own_corpus.run(*steps, "report.exports=[]", run=run)
+        assert not scene.outcome.failures
+        ((model,),) = [one["models"] for one in fitted(own_corpus.folder / run)["steps"] if one["name"] == "llr"]
+        return float(model["offset"])
+
+    three = offset("three")
+    with (own_corpus.corpus / "queries.csv").open("a") as file:
+        file.writelines(f"gone{k},,1,gone{k}.wav,,\n" for k in range(9))
+    assert offset("twelve") > three + 1
+
+
 def test_the_entropy_wants_posteriors(scene: Any) -> None:
     with pytest.raises(UserError, match="the frames of queries have no entropy: mfcc: no posteriors"):
         scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
@@ -108,6 +127,37 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     digest = scene.digest("a")
     assert digest == scene.digest("b")
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
+
+
+@pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
+def test_a_cohort_is_held_by_places(
+    scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: str, window: float | None
+) -> None:
+    """Of each query one detection a place is in memory, and the sums are those of all of them."""
+    make_corpus(tmp_path / "others", documents=2, queries=4, voices=2, seed=9)
+    options = json.dumps({"zt-norm": {"window": window}})
+    sets = (
+        "calibrate.steps=[zt-norm]",
+        f"calibrate.options={options}",
+        f"search.examples={examples}",
+        "corpus.examples=all",
+        f"corpus.cohort={tmp_path}/others/queries.csv",
+        "report.exports=[]",
+        "calibrate.fit=none",
+        "reduce.buckets=1",
+    )
+    rows: list[int] = []
+
+    def counted(detections: pa.Table, length: float | None) -> Tally:
+        rows.append(detections.num_rows)
+        return cohort_sums(detections, length)
+
+    monkeypatch.setattr(module, "cohort_sums", counted)
+    found = pa.concat_tables(scene.run(*sets, run="a").outcome.course.read("cohort", "sums"))
+    monkeypatch.setattr(module, "best_of_places", lambda spans, tick, length: spans)
+    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.course.read("cohort", "sums"))
+    assert found.equals(whole)
+    assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
 
 
 def test_decisions_by_other_queries_are_told() -> None:

@@ -17,10 +17,14 @@ import pytest
 
 import swsdist
 from swsdist.api import SweepResult
+from swsdist.chains.search.report.finished import from_run
 from swsdist.errors import ConfigError
+from swsdist.evaluation.comparison import Request, compare_systems, gather
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
+from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
+from swsdist.score.compare.results import Settings
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
@@ -98,6 +102,45 @@ def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
     (whole,) = rows(swsdist.sweep(write(scene, "whole", points=one, objective="mtwv", set=values)))
     names = ("mtwv", "mtwv_low", "mtwv_high")
     assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
+
+
+@pytest.mark.parametrize("objective", ["atwv", "mtwv", "otwv", "atwv_pmiss", "atwv_pfa"])
+def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str) -> None:
+    """Also where the query with the highest score has no threshold that rejects everything, so that OTWV is below 0."""
+    poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
+    points = {"list": [{"score.beta": 1, "calibrate.fit": "oracle"}, {"score.beta": 300, "calibrate.fit": "oracle"}]}
+    measures = ["atwv", "atwv_pmiss", "atwv_pfa", "mtwv", "otwv"]  # OTWV makes each point a run
+    path = write(scene, points=points, objective=objective, measures=measures, set={"features": poor})
+    done = swsdist.sweep(path)
+    assert not done.failed
+    values = pq.read_table(f"{done.folder}/queries.parquet").to_pandas().groupby("point")["value"].mean()
+    found = {row["point"]: row for row in rows(done)}
+    assert values.to_dict() == pytest.approx({number: row[objective] for number, row in found.items()}, abs=1e-12)
+    assert min(row["otwv"] for row in found.values()) < 0
+
+
+def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> None:
+    """In a sweep, in a comparison, and in the table of all systems: the threshold that is best for all queries is kept."""
+    from benchmarks.systems import over_queries
+
+    poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
+    keys = {"score.beta": [1, 5]}
+    tests = {"resamples": 10_000}
+    path = write(scene, points={"grid": keys}, objective="mtwv", set={"features": poor}, tests=tests)
+    points = rows(swsdist.sweep(path))
+    for number, row in enumerate(points):
+        alone(scene, row, f"alone-{number}", f"features={json.dumps(poor)}")
+        folder = scene.folder / f"alone-{number}"
+        shown = compare_systems(gather([f"a={folder}", f"b={folder}"], None, from_run), Request(), Settings())
+        (block,) = [one for one in shown.blocks if one.measure == "MTWV"]
+        limits = block.comparison.systems[0].interval
+        assert (row["mtwv_low"], row["mtwv_high"]) == pytest.approx(limits[:2], abs=1e-12)
+        assert over_queries(folder)["MTWV"] == limits
+        assert limits.low < row["mtwv"] < limits.high
+        assert any("is kept in all draws" in table.footnote for table in measure_tables(shown, block))
+    assert "is kept" not in "".join(table.footnote for table in measure_tables(shown, shown.blocks[0]))
+    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
+    assert "the threshold that is best for all of them kept" in page
 
 
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:

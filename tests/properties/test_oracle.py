@@ -68,7 +68,7 @@ def test_atwv_of_a_fusion_is_mtwv(
     for name in ("cosine", "euclidean"):
         run(made, folder.parent / name, protocol, trials, search={"distance": name})
         systems.append({"name": name, "run": str(folder.parent / name)})
-    fused = {"chain": "fuse", "options": {"systems": systems, "between_queries": False}}
+    fused = {"chain": "fuse", "options": {"systems": systems}}
     calibrate = {"steps": ["fusion"], "fit": "oracle", "threshold": "fitted"}
     found = run(made, tmp_path / "fused", protocol, trials, calibrate=calibrate, **fused).measures()
     assert found["atwv"] == found["mtwv"] > 0

@@ -123,7 +123,7 @@ def test_alpha_changes_pairs() -> None:
     """Of two detections near one occurrence the one that overlaps it is paired, until alpha spreads their scores."""
     rows = [("a", "d1", 2, 2, 0.0204), ("a", "d1", 3, 2, 0.0200), ("b", "d2", 0, 2, 1.0), ("b", "d2", 9, 2, 0.0)]
     found, true = tables(rows, [("a", "d1", 3, 2)])
-    whole = Rescoring.of_list(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
+    whole = Rescoring.of_list(aligned(found, true, "stdeval"), found, tolerance=0.5, conventions="stdeval")
     assert whole.contest is not None
     assert whole.probability.tolist() == [0.0204, 0.02]
     alphas = np.geomspace(0.01, 10, 400)

@@ -404,6 +404,9 @@ def test_the_old_key_is_told_its_new_one() -> None:
         ConfigError, match=r"there is no step qnorm \(did you mean q-norm\?\); there are q-norm, m-norm"
     ):
         config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
+    for field in ("znorm", "z-norm", "Z_norm"):
+        with pytest.raises(ConfigError, match="did you mean q-norm, which is the field's z-norm, or zt-norm, which"):
+            config_from_dict({**least, "calibrate": {"steps": [field]}}, ".")
     with pytest.raises(ConfigError, match="options are given for sto, which is not among the steps"):
         config_from_dict({**least, "calibrate": {"options": {"sto": {"alpha": 2}}}}, ".")
 

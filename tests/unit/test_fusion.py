@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from swsdist.calibrate.logistic import Labelled, fit_logistic
 from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.errors import ConfigError, UserError
 from swsdist.reduce.joining import join_lists
 from swsdist.types import JOINED, JOINED_TRIALS
@@ -208,6 +210,25 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
     assert one["offset"] == pytest.approx(np.mean([model.offset for model in models]))
     with pytest.raises(ConfigError, match="not fitted steps"):
         procedure.with_file(b'{"schema": "swsdist-steps/1", "steps": []}', "saved.json", thresholds=False)
+
+
+def test_each_fold_counts_the_queries_that_were_asked() -> None:
+    table = labelled(13)
+    point = Point(3000, 30.0)
+    asked = [*table["query_id"].unique().to_pylist(), *(f"silent-{k}" for k in range(30))]
+    found = fit_procedure(
+        lambda: [table],
+        Procedure(make_steps(["fusion"], {}), point),
+        folds=3,
+        own=True,
+        point=point,
+        trained_on={},
+        asked=asked,
+    )
+    for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
+        others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])
+        many = sum(fold_of(query, 3) != fold for query in asked)
+        assert model == fit_fusion([replace(Rows.of(others, marks=False), queries=many)], trials=3000, prior=1 / 31)
 
 
 def test_what_cannot_be_fused_is_told() -> None:

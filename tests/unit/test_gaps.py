@@ -7,8 +7,13 @@ import math
 import pytest
 
 from swsdist.accounts.factors import factors
+from swsdist.evaluation.evaluate import evaluate, more_values, values
+from swsdist.evaluation.lists import make_system
+from swsdist.evaluation.reading import make_task
 from swsdist.registries import MEASURES
-from swsdist.report.data import label_of
+from swsdist.report.data import Measures, label_of
+from swsdist.report.evaluation import measures_table
+from swsdist.report.page import measures_table as of_run
 from swsdist.report.resources import resource_lines
 from swsdist.report.summary import NOTHING, gaps, reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
@@ -56,3 +61,24 @@ def test_figures_that_are_not_known_say_what_they_take() -> None:
     assert "not known" not in lines["ISF"]
     assert "not known: it takes the CPU s of searching, s of queries and s of audio" in lines["SSF, hours"]
     assert "not known: it takes ISF, SSF and both PMU" in lines["PL"]
+
+
+@pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])
+def test_no_rate_is_above_one(seconds: float, pfa: float | None) -> None:
+    """NIST's programs count the false alarms of all queries against the trials of one: what comes of it is told as none."""
+    rows = [(f"q{query}", f"d{k}", 0.0, 0.5, 0.1 * (k == 9) + 0.01 * k) for query in range(5) for k in range(1, 10)]
+    columns = dict(zip(("query_id", "doc_id", "start", "end", "score"), zip(*rows, strict=True), strict=True))
+    true = {name: columns[name][8::9] for name in ("query_id", "doc_id", "start", "end")}
+    true["doc_id"] = ["d1"] * 5  # the last of each list: all false alarms stand before it
+    result = evaluate(make_task(true, total_seconds=seconds, protocol="sws2013"), make_system(columns))
+    found = {**values(result), **more_values(result)}
+    assert found["pooled_maximum"] > 0
+    assert found["pooled_maximum_pfa"] == (None if pfa is None else pytest.approx(pfa))
+    assert found["pooled_maximum_pmiss"] == 0
+    table = measures_table(result, found)
+    assert ("pooled_maximum_pfa", NOTHING) in table.rows or pfa is not None
+    assert ("NIST's programs count them against" in table.footnote) == (pfa is None)
+    page = of_run(Measures.of(found, calibration="none"))
+    (row,) = [row for row in page.rows if row[0] == "pooled maximum"]
+    assert row[4] == (NOTHING if pfa is None else f"{pfa:.6f}")
+    assert ("pooled maximum pfa" in page.footnote) == (pfa is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from csv import writer
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.errors import DataError, TableError, UserError
+from swsdist.evaluation.lists import DETECTED, read_system, reader_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.io.tables import place, read_table, write_csv
+from swsdist.io.tables import names_in, place, read_table, write_csv
 from swsdist.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
 
 
@@ -56,7 +58,11 @@ def test_a_table_without_rows(tmp_path):
     [
         ("docid,path\na,b\n", 1, "no column 'doc_id'", "did you mean 'docid'"),
         ("x,y\na,b\n", 1, "no column 'doc_id'", "found are: x, y"),
-        ("doc_id;path\na;b\n", 1, "no column 'doc_id'", "by commas"),
+        ("doc_id;path,x\na;b,c\n", 1, "no column 'doc_id'", "all columns alike"),
+        ("doc_id;path\tx\na;b\tc\n", 1, "semicolons and tabs", "by one of them"),
+        ("doc_id;path\na;b\nc;d;e\n", 3, "3 columns, the header has 2", "quotes"),
+        ("doc_id;path;duration\na;b;1,5\nc;d;2.5\n", 2, "duration is '1,5'", "decimal points"),
+        ("doc_id;path;duration\na;b;1,500\nc;d;2\n", 2, "duration is '1,500'", "not before three digits in each"),
         ("", 1, "no column 'doc_id'", "found are: none"),
         ("doc_id,path,path\na,b,c\n", 1, "column 'path' stands there 2 times", "keep one"),
         ("doc_id,path\na,b\nc,d,e\n", 3, "3 columns, the header has 2", "quotes"),
@@ -85,6 +91,42 @@ def test_refused_documents(tmp_path, text, line, message, remedy):
     assert caught.value.where == f"{path}, line {line}"
     assert message in caught.value.message
     assert remedy in caught.value.remedy
+
+
+LISTED = [
+    ("q1", "d1", 1, 12.25, 12.75, 0.0625, True),
+    ("q2", "d2", 1, 0.5, 1.0, -1.5, False),
+    ("q2", "d3", 1, 3.0, 4.125, 2.0, None),
+]
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("YES", "NO"), ("yes", "no"), ("Yes", "No"), ("1", "0")])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("point", [".", ","])
+def test_lists_as_others_write_them(tmp_path, separator: str, point: str, words: tuple[str, str]) -> None:
+    """Commas, semicolons or tabs; points or commas; and how they say yes and no."""
+    said = {True: words[0], False: words[1], None: ""}
+    rows = [["query_id", "doc_id", "channel", "start", "end", "score", "decision"]]
+    for *names, start, end, score, decision in LISTED:
+        numbers = [str(value).replace(".", point) for value in (start, end, score)]
+        rows.append([*map(str, names), *numbers, said[decision]])
+    path = tmp_path / "list.csv"
+    with path.open("w", newline="") as file:
+        writer(file, delimiter=separator).writerows(rows)
+    table = read_table(str(path), DETECTED)
+    assert [tuple(row.values()) for row in table.to_pylist()] == LISTED
+    assert reader_of(str(path)) == "csv"
+    assert names_in(str(path)) == rows[0]
+    assert read_system(str(path)).detections["score"].to_pylist() == [row[5] for row in LISTED]
+
+
+def test_numbers_that_may_mean_thousands_are_refused(tmp_path) -> None:
+    """1,500 is 1.5 where another number of the file cannot be a thousand."""
+    text = "doc_id;path;duration\na;b;1,500\nc;d;0,250\n"
+    assert read_table(csv(tmp_path, text), CORPUS)["duration"].to_pylist() == [1.5, 0.25]
+    with pytest.raises(TableError, match="decision is 'maybe'") as caught:
+        read_table(csv(tmp_path, "query_id,doc_id,start,end,score,decision\nq,d,1,2,3,maybe\n"), DETECTED)
+    assert caught.value.remedy == "give true or false, yes or no, or nothing"
 
 
 @pytest.mark.parametrize(

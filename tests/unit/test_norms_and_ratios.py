@@ -211,7 +211,7 @@ def aligned() -> pa.Table:
 TRUE = {"a": 8, "b": 3, "c": 4, "x": 0}
 
 
-def by_hand(columns: np.ndarray, weights: str, prior: float) -> tuple[np.ndarray, float]:
+def by_hand(columns: np.ndarray, weights: str, prior: float, queries: int = 4) -> tuple[np.ndarray, float]:
     """Slopes and offset of a plain logistic regression with the weights of the page, prior taken off."""
     rows = [row for row in aligned().to_pylist() if row["score"] is not None]
     hit = np.array([row["ref_start"] is not None for row in rows])
@@ -219,7 +219,7 @@ def by_hand(columns: np.ndarray, weights: str, prior: float) -> tuple[np.ndarray
     if weights == "queries":
         weight = np.where(hit, prior / (3 * np.maximum(n, 1)), (1 - prior) / (3 * (POINT.trials - n))) * (n > 0)
     else:
-        weight = np.where(hit, prior / 15, (1 - prior) / (4 * POINT.trials - 15))
+        weight = np.where(hit, prior / 15, (1 - prior) / (queries * POINT.trials - 15))
     model = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000).fit(columns, hit, sample_weight=weight * 1e4)
     return model.coef_[0], model.intercept_[0] - math.log(prior / (1 - prior))
 
@@ -236,6 +236,23 @@ def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
     assert np.allclose(found[~np.isnan(found)], fitted["offset"] + fitted["score"] * scores)
     assert np.isnan(found).sum() == 6
     assert made.threshold(POINT) == pytest.approx(math.log(POINT.beta))
+
+
+def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
+    """Where each trial counts alike: they were asked, and the list has no row of them."""
+    made = Procedure((step("llr", weights="trials"),), POINT)
+    asked = [*TRUE, *(f"silent-{k}" for k in range(12))]
+    offsets = {}
+    for names in ([], list(TRUE), asked):
+        fitted = fit_procedure(
+            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, asked=iter(names)
+        )
+        ((model,),) = fitted.models
+        offsets[len(names)] = model["score"], model["offset"]
+        assert fitted.trained_on["queries"] == 4
+    assert offsets[0] == offsets[4]
+    slopes, offset = by_hand(aligned()["score"].drop_null().to_numpy()[:, None], "trials", 1 / (1 + POINT.beta), 16)
+    assert offsets[16] == pytest.approx((slopes[0], offset), rel=2e-2)  # but for the weak prior
 
 
 def lengths() -> dict[str, Tally]:

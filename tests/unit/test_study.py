@@ -19,7 +19,11 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.points import Where, grid
 from swsdist.config.reading import Origin
 from swsdist.errors import UserError
-from swsdist.evaluation.lists import named_paths
+from swsdist.evaluation.calibration import Request, calibrate
+from swsdist.evaluation.evaluate import evaluate
+from swsdist.evaluation.lists import make_system, named_paths, read_system
+from swsdist.evaluation.reading import protocol_for, read_task
+from swsdist.evaluation.study import StudyFile, entries
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.study import figures, render_study, study_files, study_json, text_lines
 from swsdist.score import Counts, atwv, per_term
@@ -77,6 +81,40 @@ def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
         assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
         assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
         assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
+
+
+ECF = """<ecf source_signal_duration="{0}" language="x" version="1">
+<excerpt audio_filename="d.sph" channel="1" tbeg="0" dur="{0}" source_type="bnews"/></ecf>"""
+
+
+@pytest.mark.parametrize("protocol", ["openkws13", "sws2013"])
+@pytest.mark.parametrize("high", [1.0, 3.0])
+def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protocol: str, high: float) -> None:
+    """Also where it holds what lies outside of the ECF and is not scored: S(w) is over the list as it was given."""
+    rng = np.random.default_rng(4)
+    rows, true = ["query_id,doc_id,start,end,score"], ["query_id,doc_id,start,end"]
+    for query in range(12):
+        for k in range(40):
+            hit = rng.random() < 0.3
+            score = min(1.0, 0.4 * hit + 0.6 * rng.random()) * high
+            place = f"q{query},{'d' if k < 25 else 'elsewhere'},{10 * k},{10 * k + 1}"
+            rows.append(f"{place},{score:.6f}")
+            true += [place] if hit and k < 25 else []
+    files = {"list.csv": rows, "refs.csv": true, "ecf.xml": ECF.format(400).splitlines()}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    ecf, references, path = (f"{tmp_path}/{name}" for name in ("ecf.xml", "refs.csv", "list.csv"))
+    section = {"ecf": ecf, "references": references, "systems": {"mine": path}}
+    (found,) = entries(StudyFile.model_validate({"protocol": protocol, "tasks": {"one": section}}))
+    rules = protocol_for(protocol, None)
+    task = read_task(ecf=ecf, references=references, protocol=rules)
+    for method in ("kst", "sto"):
+        for alpha in (0.3, 1.5):
+            made = calibrate(read_system(path, conventions=task.conventions), Request(method, alpha=alpha), task)
+            whole = evaluate(task, make_system(made.detections)).whole
+            assert whole.actual is not None
+            twv = found.sweep.atwv(method, alpha, found.beta, trials=found.trials).twv[0]
+            assert twv == whole.actual.twv
 
 
 def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:

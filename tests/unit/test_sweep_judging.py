@@ -16,7 +16,9 @@ TESTS = Settings(resamples=200, permutations=200)
 
 
 def result(number: int, values: dict[str, float], oracle: bool = False, **scored_by: str) -> PointResult:
-    point = Point(number, {"k": number}, f"point-{number}", "crossfit", oracle, None, scored_by)
+    point = Point(
+        number, {"k": number}, f"point-{number}", "crossfit", oracle, None, scored_by, "protocol stdeval: beta 1"
+    )
     return PointResult(point, {"atwv": sum(values.values()) / len(values)}, values)
 
 

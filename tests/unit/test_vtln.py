@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from swsdist.errors import ConfigError
+from swsdist.features.blocks import in_blocks
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import spoken_by
 from swsdist.features.mfcc import Mfcc
@@ -83,6 +84,21 @@ def test_speakers_have_factors(model: str) -> None:
     # One who is not known has the factor of the recording.
     assert np.array_equal(spoken_by(made, "who").extract(samples), made.extract(samples))
     assert any(np.array_equal(made.extract(samples), made.under(factor).extract(samples)) for factor in (0.88, 0.92))
+
+
+def test_a_recording_has_one_factor(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is computed in chunks, whose later ones would have others by themselves: the first tells it."""
+    for name, frames in {"whole_frames": 500, "chunk_frames": 500, "overlap_frames": 100}.items():
+        monkeypatch.setattr(Vtln, name, frames)
+    made = Vtln(model=model)
+    parts = [voice(5, 0.9, 6.0), voice(6, 1.1, 12.0)]
+    first, later = (spoken_by(made, None)._own([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
+    assert first != later
+    found = np.concatenate(list(in_blocks(spoken_by(made, None), parts)))
+    assert np.array_equal(found, made.under(made.factors[first]).extract(np.concatenate(parts)))
+    assert made._bound == []
+    known = np.concatenate(list(in_blocks(spoken_by(made, "short"), parts)))
+    assert np.array_equal(known, made.under(made._fitted[1]["short"]).extract(np.concatenate(parts)))
 
 
 def test_a_transform_behind_it_knows_the_speaker(model: str) -> None:

@@ -79,7 +79,14 @@ class Rescored(NamedTuple):
     false_alarms: Ints
 
 
-def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str, probabilities: bool = True) -> Compacted:
+def compacted(
+    aligned: pa.Table,
+    *,
+    tolerance: float | None,
+    conventions: str,
+    probabilities: bool = True,
+    listed: pa.Table | None = None,
+) -> Compacted:
     """Sort and count an aligned list.
 
     Args:
@@ -87,17 +94,23 @@ def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str, p
         tolerance: s, of the mid-point rule; None: trials are no stretches of time, and pairs depend on the scores' order alone.
         conventions: name of the program whose rules hold.
         probabilities: scores are such; else they may be any, stay as they are, and S(w) is 0.
+        listed: the list as it was given, where the aligned one lacks some of it: S(w) and the extreme scores are of that.
 
     Raises:
         UserError: a score is not a probability.
     """
-    scores = aligned["score"]
+    every = aligned.select(["query_id", "score"])
+    if listed is not None:
+        every = pa.concat_tables(
+            [listed.select(every.column_names).cast(every.schema), every.filter(every["score"].is_null())]
+        )
+    scores = every["score"]
     if probabilities:
         checked(scores.filter(pc.is_valid(scores)).to_numpy())
     rest, rows = aligned, aligned.slice(0, 0)
     if tolerance is not None:
         rest, rows = apart(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
-    names, code = coded(aligned["query_id"])
+    names, code = coded(every["query_id"])
     known = scores.is_valid().to_numpy()
     p, query = scores.drop_null().to_numpy(), code[known]
     low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
@@ -112,9 +125,7 @@ def compacted(aligned: pa.Table, *, tolerance: float | None, conventions: str, p
     terms = [
         pa.array([names[k] for k in order], pa.string()),
         pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
-        pa.array(
-            PosteriorSums.of(aligned).values([names[k] for k in order]) if probabilities else np.zeros(len(names))
-        ),
+        pa.array(PosteriorSums.of(every).values([names[k] for k in order]) if probabilities else np.zeros(len(names))),
         pa.array(low[order], mask=~found),
         pa.array(high[order], mask=~found),
         pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),
@@ -211,9 +222,9 @@ class Rescoring:
         )
 
     @classmethod
-    def of_list(cls, aligned: pa.Table, *, tolerance: float | None, conventions: str) -> Rescoring:
+    def of_list(cls, aligned: pa.Table, listed: pa.Table, *, tolerance: float | None, conventions: str) -> Rescoring:
         """The same of a whole aligned list; arguments as of `compacted`."""
-        part = compacted(aligned, tolerance=tolerance, conventions=conventions)
+        part = compacted(aligned, tolerance=tolerance, conventions=conventions, listed=listed)
         return cls.of([part], tolerance=tolerance, conventions=conventions)
 
     def at(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Rescored:

@@ -106,7 +106,8 @@ class Step(Generic[O, P]):
         """What is learnt of an aligned list: a value that adds.
 
         Args:
-            aligned: TRIALS, all rows of its queries, in any order.
+            aligned: TRIALS, all rows of its queries, in any order. A query that was asked and has neither a detection nor a
+                true occurrence has one row, with neither score nor `ref_start`.
             statistics, point: as of `apply`.
         """
         raise NotImplementedError(f"{self.name} is not fitted")

@@ -51,10 +51,10 @@ class RankNorm(Step[RankNormOptions, Addable]):
         names, code = coded(table["query_id"])
         scores = scores_of(table)
         result = np.full(len(scores), np.nan)
-        scored = ~np.isnan(scores)
-        for k, name in enumerate(names):
-            mine = scored & (code == k)
-            bins, counts = known[name]
+        there = np.flatnonzero(~np.isnan(scores))
+        order = there[np.argsort(code[there], kind="stable")]
+        for k, mine in enumerate(np.split(order, np.searchsorted(code[order], np.arange(1, len(names))))):
+            bins, counts = known[names[k]]
             part = (ranks(scores[mine], bins, counts) + 0.5) / (int(counts.sum()) + 1)
             result[mine] = -logarithm(part) if self.options.scale == "log" else 1.0 - part
         return result

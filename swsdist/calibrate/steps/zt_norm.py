@@ -1,8 +1,8 @@
 """zt-norm: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation.
 
-Some places match everything: long documents, noise, a fast talker. So each document (or stretch of one, `window`) is judged
-by queries that serve for nothing else: the cohort (`corpus.cohort`). With z the q-normed score of a query at a place, and z_c
-the best q-normed score of each cohort query c there,
+Some places match everything: long documents, noise, a fast talker. So each document (where documents are places in
+recordings each recording; or a stretch, `window`) is judged by queries that serve for nothing else: the cohort
+(`corpus.cohort`). With z the q-normed score of a query at a place, and z_c the best of each cohort query c there,
 
     zt = (z - mean z_c) / deviation z_c
 
@@ -48,7 +48,8 @@ class ZtNormOptions(Options):
 
     window: PositiveFloat | None = Field(
         None,
-        description="length (s) of the stretches of a document that are judged by themselves; null: whole documents",
+        description="length (s) of the stretches of a document that are judged by themselves; null: whole documents, or the "
+        "recordings that documents are places in",
     )
 
 

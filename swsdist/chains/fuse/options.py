@@ -63,7 +63,7 @@ class FuseOptions(Section):
         0.1, ge=0, description="rescore: s before and behind a place in which the match may begin and end as well"
     )
     between_queries: bool = Field(
-        True,
+        False,
         description="of overlapping detections of different queries the one with the highest fused score stays: what is "
         "decided of a query then depends on the other queries",
     )

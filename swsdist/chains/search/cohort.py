@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from swsdist.calibrate.statistics import CostSums, from_table
@@ -20,7 +21,9 @@ from swsdist.chains.search.reduce import Reduce
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.spans import Spans
 from swsdist.registries import CALIBRATION
+from swsdist.times import frames_to_seconds
 from swsdist.types import COHORT_SUMS
 
 #: More than any query has.
@@ -35,7 +38,7 @@ class Cohort(Reduce):
     tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """As `reduce` plans, with all detections kept."""
+        """As `reduce` plans, without its N best."""
         options = inputs.config.calibrate.options.get(ZtNorm.name, {})
         window = ZtNorm.model.model_validate(options).window
         versions = [CALIBRATION.identity(ZtNorm.name), CALIBRATION.identity(QNorm.name)]
@@ -44,11 +47,31 @@ class Cohort(Reduce):
 
     def run(self, task: Task, context: Context) -> Done:
         """Sum up the best of each query at each place."""
-        reduced = self.reduced(task, context)
+        tick, window = task.payload["tick"], task.payload["window"]
+        # Stretches of a recording are known once overlaps between its documents are out.
+        by_file = window is None or not task.payload["placed"]
+        reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
         detections = reduced.detections
         if detections.num_rows:
             scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
             column = detections.schema.get_field_index("score")
             detections = detections.set_column(column, detections.schema.field(column), pa.array(scores))
-        table = cohort_table(cohort_sums(detections, task.payload["window"]))
+        table = cohort_table(cohort_sums(detections, window))
         return Done((context.publish(task, "sums", [table], COHORT_SUMS),))
+
+
+def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:
+    """Of the detections of each query the best in each document, or in each stretch of one: no other one counts.
+
+    Args:
+        spans: detections of whole documents.
+        tick: s.
+        window: length of the stretches, s; None: whole documents.
+    """
+    stretch = np.zeros(spans.rows, np.int64)
+    if window is not None:
+        stretch = np.floor(frames_to_seconds(spans.first, tick) / window).astype(np.int64)
+    order = np.lexsort((-spans.score, stretch, spans.channel, spans.document, spans.query))
+    places = np.stack([spans.query, spans.document, spans.channel, stretch])[:, order]
+    new = np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0))[: spans.rows]
+    return spans.take(np.sort(order[new]))

@@ -15,7 +15,7 @@ from swsdist.calibrate.threshold import Calibration, by_fold, fit_parts
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, provenance, tell_of_provenance
-from swsdist.chains.search.point import point_of
+from swsdist.chains.search.point import asked_of, point_of
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
@@ -32,7 +32,7 @@ class Fit(Stage):
     """There is one task, for it reads counts and not lists."""
 
     name = "fit"
-    version = 2
+    version = 3
     unit = "detections"
     with_hours = "kept"
     tables = {"calibration": Table(None, None, digested=False)}
@@ -104,6 +104,7 @@ class Fit(Stage):
             "calibrate": settings.model_dump(mode="json"),
             "sides": (sides := sides_of(inputs)),
             "by_document": (by_document := protocol_of(inputs.config.score).trials == "document"),
+            "asked": sorted(asked_of(inputs)) if fitted else [],
         }
         return inputs.task(
             steps.identity(),
@@ -112,6 +113,7 @@ class Fit(Stage):
             folds,
             files,
             point,
+            payload["asked"],
             *([sides] if sides else []),
             *(["by document"] if by_document and any(step.of_list() for step in steps.steps) else []),
             *seen,
@@ -161,8 +163,15 @@ class Fit(Stage):
             return (context.read(name) for name in payload["aligned"])
 
         if "file" not in payload:
-            trained_on = {"aligned": fingerprint(payload["aligned"]), **payload["point"], **payload["of"]}
-            return fit_procedure(parts, steps, folds=payload["folds"], own=own, point=point, trained_on=trained_on)
+            return fit_procedure(
+                parts,
+                steps,
+                folds=payload["folds"],
+                own=own,
+                point=point,
+                trained_on={"aligned": fingerprint(payload["aligned"]), **payload["point"], **payload["of"]},
+                asked=payload["asked"],
+            )
         data = calibration_file(payload["file"], context.storage)
         steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
         return completed(steps, parts, folds=1, own=own, point=point)

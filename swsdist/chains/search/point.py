@@ -37,10 +37,15 @@ def point_of(inputs: Inputs) -> OperatingPoint:
         rules,
         seconds=own.seconds,
         true=true,
-        queries=len(set(own.queries["query_id"].to_pylist()) - left_out),
+        queries=len(asked_of(inputs)),
         documents=own.population.num_rows,
         segments=segments,
     )
+
+
+def asked_of(inputs: Inputs) -> set[str]:
+    """Queries whose trials count, whatever was found of them."""
+    return set(inputs.own(SearchInputs).queries["query_id"].to_pylist()) - left_out_of(inputs)
 
 
 def left_out_of(inputs: Inputs) -> set[str]:

@@ -24,6 +24,7 @@ from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
+from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
 from swsdist.registries import METHODS, STATISTICS
 from swsdist.store import parquet
@@ -151,8 +152,9 @@ class Reduce(Stage):
         )
         return Done(outputs, Bucket(task.payload["bucket"], reduced.detections.num_rows))
 
-    def reduced(self, task: Task, context: Context) -> Reduced:
-        """The detections of a bucket, with names and times of recordings, and its statistics."""
+    def reduced(self, task: Task, context: Context, kept: Kept | None = None) -> Reduced:
+        """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
+        statistics."""
         payload = task.payload
         first, last = payload["slots"]
 
@@ -171,6 +173,7 @@ class Reduce(Stage):
             statistics=payload["statistics"],
             fineness=payload["fineness"],
             talkers=talkers_of(payload["store"], context) if payload["by_talker"] else None,
+            kept=kept,
         )
         if not payload["placed"]:
             return reduced

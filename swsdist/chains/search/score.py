@@ -16,15 +16,12 @@ from swsdist.chains.search.told import Counted, Fitted, Measured
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.score.measures.det import det_of
+from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
 from swsdist.store import parquet
-
-#: The curve for drawing: thinned, so that it stays small whatever the number of scores.
-DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
 
 
 class Score(Stage):

@@ -7,7 +7,7 @@ The keys of such points are those of a config that a list depends on: `calibrate
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
@@ -19,9 +19,11 @@ from swsdist.chains.sweep.reading import Given, measure_names
 from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import closest, shown
 from swsdist.errors import ConfigError
+from swsdist.evaluation.reading import protocol_for
 from swsdist.evaluation.study import entries
 from swsdist.fingerprint import fingerprint
 from swsdist.io.notices import Notices
+from swsdist.score.measures.protocol import Protocol
 
 _KEYS = ("calibrate.steps", "calibrate.alpha", "score.beta")
 
@@ -61,10 +63,12 @@ def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list
     fit = given.file.lists.fit
     if fit not in (None, "none", "crossfit", "oracle"):
         fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
-    systems = entries(given.file.lists, fit=fit, folds=given.file.lists.folds, notices=notices)
+    lists = given.file.lists
+    systems = entries(lists, fit=fit, folds=lists.folds, notices=notices)
+    rules = {name: protocol_for(lists.protocol, task.terms, beta=lists.beta) for name, task in lists.tasks.items()}
     results: list[PointResult] = []
     for one in systems:
-        results += _scored(given, one, wanted, len(results), len(systems) > 1)
+        results += _scored(given, one, rules[one.task], wanted, len(results), len(systems) > 1)
     return results, systems, sorted({at.alpha for at in wanted})
 
 
@@ -99,7 +103,9 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
     return _Wanted("kst" if last == "kst" else "sto", float(alpha), None if beta is None else float(beta))
 
 
-def _scored(given: Given, one: Entry, wanted: Sequence[_Wanted], before: int, several: bool) -> Iterator[PointResult]:
+def _scored(
+    given: Given, one: Entry, rules: Protocol, wanted: Sequence[_Wanted], before: int, several: bool
+) -> Iterator[PointResult]:
     scored = one.sweep
     assert isinstance(scored, Rescoring)
     rows = [(dict(keys), at) for keys, at in zip(given.points, wanted, strict=True)]
@@ -123,6 +129,7 @@ def _scored(given: Given, one: Entry, wanted: Sequence[_Wanted], before: int, se
             one.logistic == "oracle" or at.method == "oracle-kst",
             at.method,
             {"task": one.task, "score.beta": shown(beta)},
+            replace(rules, beta=beta).told(),
         )
         yield PointResult(
             point,

@@ -72,6 +72,7 @@ class Point:
         oracle: it knows how often each query occurs, or was fitted on what is scored.
         method: how it is decided, where the chain `sweep` scores it; None: the config's whole chain is run.
         scored_by: all that says what its values are of, as text by key; points are compared only where it is the same.
+        protocol: by which rules it is scored, in a line.
     """
 
     number: int
@@ -81,6 +82,7 @@ class Point:
     oracle: bool
     method: Decides | None
     scored_by: Mapping[str, str]
+    protocol: str
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
             method = _method(config, wanted)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
-            rules = scored_by(config)
+            rules, line = scored_by(config), protocol_of(config.score).told()
         if config.chain == "sweep":
             raise ConfigError(
                 "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
@@ -172,7 +174,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
         _demand(given, number, config, shared or name, seen)
         fit = config.calibrate.fit
-        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, config))
+        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
             groups.setdefault(shared, Group(shared, config)).points.append(made[-1])
     if given.file.oracle_kst:
@@ -403,6 +405,8 @@ def _oracles(group: Group, before: int) -> list[Planned]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(made) + 1
         keys["calibrate.steps"] = steps
-        made[beta] = Planned(number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.config)
+        made[beta] = Planned(
+            number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.protocol, point.config
+        )
     group.points.extend(made.values())
     return list(made.values())

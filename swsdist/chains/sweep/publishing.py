@@ -33,6 +33,9 @@ TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
     "sweep.html",
 )
 
+#: Protocols that are told in full.
+_MOST_PROTOCOLS = 3
+
 
 def data_of(
     given: Given,
@@ -55,7 +58,13 @@ def data_of(
     objective = given.file.objective
     failed = sum(bool(one.failed) for one in results)
     shared, alone = (sum(getattr(one, name) for one in results) for name in ("share", "cpu"))
+    protocols = dict.fromkeys(one.point.protocol for one in results)
+    if len(protocols) > _MOST_PROTOCOLS:
+        protocols = dict.fromkeys(
+            f"{one.partition(':')[0]}: its values differ from point to point" for one in protocols
+        )
     about = [
+        *((name, rules) for name, _, rules in (one.partition(": ") for one in protocols)),
         ("points", f"{len(results)}" + (f", of which {failed} failed" if failed else "")),
         ("ranked by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
     ]

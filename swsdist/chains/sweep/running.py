@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
@@ -28,7 +29,9 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.score import per_term
 from swsdist.score.compare.paired import decided_at
+from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
+from swsdist.score.measures.ranking import Ranking
 
 Ints = NDArray[np.int64]
 
@@ -275,12 +278,17 @@ def _of_own(point: Planned, course: Course, objective: str, uses: Mapping[tuple[
 
 def _values(course: Course, objective: str, scored: Measured) -> dict[str, float]:
     """Of each query with references, where the objective is the mean of such values."""
-    column = {"atwv": "twv", "otwv": "best_twv", "mtwv": "twv", "atwv_pmiss": "pmiss", "atwv_pfa": "pfa"}.get(objective)
+    at = OperatingPoint(**scored.point)
+    if objective == "otwv":  # of a query's row alone it is not known whether it may reject everything
+        lists = course.read("align.final", "trials")
+        rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
+        best = optimum(pa.concat_tables(rows), beta=at.beta)
+        return dict(sorted(zip(best.names.to_pylist(), best.twv.tolist(), strict=True)))
+    column = {"atwv": "twv", "mtwv": "twv", "atwv_pmiss": "pmiss", "atwv_pfa": "pfa"}.get(objective)
     if column is None:
         return {}
     if objective == "mtwv":
         threshold = threshold_of(*(scored.measures[f"mtwv_{name}"] for name in ("threshold", "pmiss", "pfa")))
-        at = OperatingPoint(**scored.point)
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
             for table in course.read("align.final", "trials")

@@ -71,8 +71,8 @@ def search(
         settings: how.
 
     Raises:
-        UserError: an example or a document is too long for the pattern, the multiplier is not there or not exact, or as
-            ``.
+        UserError: an example or a document is too long for the recurrence, or the library's product is not exact.
+        ConfigError: there is no such recurrence, or it does not take such an option.
     """
     if not examples:
         return gathered([], most, 1.0)

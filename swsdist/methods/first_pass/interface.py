@@ -1,7 +1,7 @@
 """What a proposer is: cheap, and allowed to miss; whatever it proposes is searched exactly.
 
 A proposer looks at examples and documents in any way that is cheaper than the search, and names *windows*: stretches of end
-frames where a path might end cheaply. `visiting.visit` computes exact costs there. So a candidate is either found as the full
+frames where a path might end cheaply. `rescoring.visit` computes exact costs there. So a candidate is either found as the full
 search finds it, every number the same, or not found; `recall.recall` says how many were.
 
 Which windows are kept is a `Budget`, a count by seconds searched, as that of candidates. Over a document, a decision

@@ -74,6 +74,14 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
     ]
 
 
+def protocol_lines(data: ComparisonData) -> list[str]:
+    """By which rules the values were made, a line for those of the same rules."""
+    known: dict[str, list[str]] = {}
+    for one in data.about:
+        known.setdefault(one.told or "protocol not known: per-term tables do not tell it", []).append(one.name)
+    return [told if len(known) == 1 else f"{', '.join(names)}: {told}" for told, names in known.items()]
+
+
 def about_tables(data: ComparisonData) -> list[Table]:
     """Data, protocol, versions and digests: what is the same for all systems, and what is not."""
     common, own = _parted([_facts(one) for one in data.about])
@@ -144,6 +152,8 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
     what = "queries with references" if data.units == "queries" else data.units
     note = f"{len(found.paired.queries)} {what}; intervals from {settings.resamples} draws, seed "
     note += f"{settings.seed}, {'BCa' if settings.method == 'bca' else 'percentiles'}."
+    if block.measure == "MTWV" and data.units == "queries":
+        note += " The threshold that is best for all queries is kept in all draws."
     if block.undefined:
         note += f" {block.undefined} draws of documents have no value and are left out."
     if any(row.absent for row in found.systems):

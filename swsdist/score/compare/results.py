@@ -61,6 +61,7 @@ class About:
         digest: of a run that of its scored list and measures, as its report shows it; of a file its SHA-256.
         corpus: the tables, or files of an evaluation, that say what was searched for and where.
         point: protocol, beta, N, T, and how many queries, references and documents.
+        told: the protocol in a line, `swsdist.score.measures.protocol.Protocol.told`.
         tolerance: s, of the protocol's rule of what matches a reference; None where trials are not of time.
         detections: in its list.
         made: when a run's report was written, ISO 8601.
@@ -75,6 +76,7 @@ class About:
     digest: str | None = None
     corpus: tuple[str, ...] = ()
     point: OperatingPoint | None = None
+    told: str = ""
     tolerance: float | None = None
     detections: int | None = None
     made: str | None = None
@@ -122,7 +124,7 @@ class BreakdownTable:
     table: pa.Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparisonData:
     """All that a comparison shows.
 
@@ -151,3 +153,7 @@ class ComparisonData:
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     entropies: Entropies | None = None
+
+    def __repr__(self) -> str:
+        measures = ", ".join(block.measure for block in self.blocks)
+        return f"<ComparisonData of {', '.join(self.systems)}: {measures}>"

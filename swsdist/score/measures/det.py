@@ -39,6 +39,9 @@ Ints = NDArray[np.int64]
 #: Points of a pooled curve that are made at a time.
 _POINTS = 1 << 20
 
+#: The curve for drawing: thinned, so that it stays small whatever the number of scores.
+DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
+
 
 @dataclass(frozen=True, eq=False)
 class Det:

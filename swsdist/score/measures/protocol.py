@@ -80,6 +80,19 @@ class Protocol:
         """P, which beta, C and V imply; None while beta is to come from the data."""
         return None if self.beta == FROM_DATA else 1 / (self.beta * self.value / self.cost + 1)
 
+    def told(self, point: OperatingPoint | None = None) -> str:
+        """A line that says by which rules a value was made: outputs begin with it.
+
+        Args:
+            point: for what was searched; None: that is not known.
+        """
+        weight = self.beta if point is None else point.beta
+        parts = [f"beta {weight if weight == FROM_DATA else f'{weight:.4g}'}"]
+        parts.append(f"tolerance {self.tolerance:g} s" if self.trials == "time" else f"trials are {self.trials}s")
+        if point is not None:
+            parts += [f"{point.seconds:.1f} s of audio", f"{point.trials} trials a query"]
+        return f"protocol {self.name}: {', '.join(parts)}"
+
 
 def _priced(name: str, cost: float, value: float, prior: float, limits: tuple[float, float], **rest: str) -> Protocol:
     weight = cost / value * (1 / prior - 1)

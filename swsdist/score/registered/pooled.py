@@ -17,10 +17,14 @@ class PooledMaximum:
 
     keys = point_keys("pooled_maximum", threshold=True)
     parts = (EVENTS, CLASSES)
-    undefined = {"": "no query has a true occurrence"}
+    undefined = {
+        "": "no query has a true occurrence",
+        "pooled_maximum_pfa": "the false alarms of all queries are more than the trials of one query, which NIST's programs "
+        "count them against",
+    }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """None without references; also of a Pfa that is no probability."""
         sums = Sums.of(parts, point, refless=True)
         if not sums.referenced:
             return dict.fromkeys(self.keys)
@@ -37,7 +41,9 @@ class PooledMaximum:
             )
         else:
             pieces = curve_blocks(blocks, one, trials=point.trials, beta=point.beta, reject_all=False)
-        return point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
+        found = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
+        pfa = found["pooled_maximum_pfa"]
+        return found if pfa is None or 0 <= pfa <= 1 else {**found, "pooled_maximum_pfa": None}
 
 
 class Decisions:

@@ -78,13 +78,8 @@ def scored_of(name: str, course: Course) -> Scored:
         return course.read("align.final", "trials")
 
     rules = protocol_of(course.config.score)
+    time = rules.trials == "time"
     own: SearchInputs = course.chain.own
-    # As trials name them: documents, or the recordings that they are places in.
-    by_place = rules.trials == "document"
-    there = own.open_store().documents(columns=COLUMNS)
-    found = there if by_place else spans_of(there)
-    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
-    documents = pa.table({"doc_id": found["doc_id"], "seconds": seconds})
     terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return Scored(
@@ -95,12 +90,19 @@ def scored_of(name: str, course: Course) -> Scored:
         parts,
         point["trials"],
         point["beta"],
-        rules.rules.rate(rules.trials_per_second),
-        documents,
+        rules.rules.rate(rules.trials_per_second) if time else None,
+        _searched(own) if time else None,
         reject_all=rules.rules.rejects_all,
         about=_about(name, path, course, told[0]),
         line=lambda: _line(name, course, measures),
     )
+
+
+def _searched(own: SearchInputs) -> pa.Table:
+    """Seconds of each document as trials name it: of its recording, where documents are places in recordings."""
+    found = spans_of(own.open_store().documents(columns=COLUMNS))
+    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
+    return pa.table({"doc_id": found["doc_id"], "seconds": seconds})
 
 
 def _about(name: str, path: str, course: Course, told: Measured) -> About:
@@ -118,7 +120,8 @@ def _about(name: str, path: str, course: Course, told: Measured) -> About:
         label=config.system,
         digest=combined(digests(course, FINAL)),
         corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
-        point=OperatingPoint(**told.point),
+        point=(point := OperatingPoint(**told.point)),
+        told=rules.told(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
         made=report.get("created"),
