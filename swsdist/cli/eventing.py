@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import IO, Any
 
+from swsdist.cli.outputs import pipe
 from swsdist.errors import UserError
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.operation.progress import Progress
@@ -70,4 +71,4 @@ def events_to(place: str, inner: Progress) -> Iterator[Progress]:
             f"it cannot be written: {error.strerror}", where=f"--events {place}", remedy="name another file"
         ) from None
     with file:
-        yield _Written(inner, file)
+        yield _Written(inner, pipe(file))

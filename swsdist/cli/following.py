@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, Any
+
+from swsdist.cli.outputs import is_read
 
 if TYPE_CHECKING:
     from swsdist.io.filesystem import Folder
@@ -40,7 +43,7 @@ def progress_of(stage: StageStatus) -> str:
 
 
 def follow_run(run: Folder, as_json: bool, every: float) -> None:
-    """Print what a run does until it ends: events as they are written, or lines for people.
+    """Print what a run does until it ends, or nobody reads it: events as they are written, or lines for people.
 
     Raises:
         StoreError: it is not a run folder.
@@ -52,6 +55,7 @@ def follow_run(run: Folder, as_json: bool, every: float) -> None:
     events = Follower(run, old=as_json)
     if not as_json:
         show(found)
+        sys.stdout.flush()
     shown = {stage.stage: progress_of(stage) for stage in found.stages}
     while True:
         last = found.state != "running"  # what it wrote before it ended is still to be read
@@ -59,7 +63,7 @@ def follow_run(run: Folder, as_json: bool, every: float) -> None:
             text = json.dumps(event, ensure_ascii=False) if as_json else told(event)
             if text is not None:
                 print(text, flush=True)
-        if last:
+        if last or not is_read():
             break
         time.sleep(every)
         found = status(run)

@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -76,17 +76,9 @@ class Lazy(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Whoever reads the help may stop before its end."""
+        """What is asked for."""
         _demand_no_secret(args)
-        with _reader_may_leave():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Whoever reads what a command prints may stop before its end, as `head` does."""
-        with _reader_may_leave():
-            value = super().invoke(ctx)
-            sys.stdout.flush()
-            return value
+        return super().make_context(info_name, args, parent, **extra)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,6 +128,7 @@ def _run() -> int:
     fit_streams()
     try:
         value = cli.main(standalone_mode=False)
+        sys.stdout.flush()
         return value if isinstance(value, int) else 0
     except click.exceptions.Exit as error:
         return int(error.exit_code)
@@ -193,16 +186,6 @@ def _tell(told: SwsdistError, error: Exception) -> int:
 
 def _print_traceback(error: Exception) -> None:
     print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-
-
-@contextmanager
-def _reader_may_leave() -> Iterator[None]:
-    """End well when nobody reads the output any more; click itself would end with 1."""
-    try:
-        yield
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.exceptions.Exit(0) from None
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

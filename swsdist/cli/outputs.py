@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -259,12 +259,57 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
 _PLAIN = {"–": "-", "·": "*", "✓": "+", "✗": "x", "…": "..."}
 
 
+class _Pipe(io.FileIO):
+    """What is written to it goes nowhere once its reader has left, as `head` does.
+
+    Attributes:
+        left: whether it has.
+    """
+
+    left = False
+
+    def write(self, data: Any) -> int:
+        """Write, as long as somebody reads."""
+        try:
+            return super().write(data)
+        except ConnectionError:
+            self.left = True
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            return super().write(data)
+
+
+def pipe(stream: IO[str]) -> IO[str]:
+    """The same stream; its reader may leave, and the work goes on. What is no file is left as it is."""
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.BufferedWriter | io.FileIO):
+        return stream
+    file = _Pipe(stream.fileno(), "w", closefd=False)
+    buffer = file if isinstance(stream.buffer, io.FileIO) else io.BufferedWriter(file)
+    return io.TextIOWrapper(
+        buffer, stream.encoding, stream.errors, line_buffering=stream.line_buffering, write_through=stream.write_through
+    )
+
+
+def is_read() -> bool:
+    """Whether somebody reads standard output, as far as it is known."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    return not getattr(getattr(buffer, "raw", buffer), "left", False)
+
+
 def fit_streams() -> None:
     """Let standard output and error take every text: what an encoding lacks is written plainly, or by its number (`\\xfc`).
 
-    Bytes of file names that are not UTF-8 are written as they are.
+    Bytes of file names that are not UTF-8 are written as they are. Whoever reads a stream may leave: a command goes on to its
+    end.
     """
     codecs.register_error("swsdist", _plain)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if (
+            getattr(sys, name) is None
+        ):  # closed by who called: its number is the least that is free, and no other file's now
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
+    sys.stdout, sys.stderr = pipe(sys.stdout), pipe(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="swsdist")

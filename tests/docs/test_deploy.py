@@ -33,6 +33,7 @@ printf 'node1\\nnode2\\n'
 SSH = """#!/usr/bin/env bash
 while [[ $1 == -* ]]; do shift 2; done
 echo "$@" >> "$SSH_CALLS"
+stat -c %a /tmp/sws-ssh-"$(id -u)"-* >> "$SSH_CALLS.modes" 2>/dev/null
 [ "$1" != gone ] || { echo "ssh: Could not resolve hostname gone" >&2; exit 255; }
 shift
 exec setsid --wait "$@"
@@ -81,10 +82,12 @@ def test_slurm(tmp_path: Path) -> None:
             )
             while first.poll() is None and not (tmp_path / "run/lock.json").exists():
                 time.sleep(0.1)
+            modes = [oct(folder.stat().st_mode & 0o777) for folder in Path("/tmp").glob(f"sws-{job}*")]
+            assert modes == ["0o700", "0o700"], "a folder a node, which nobody else may enter"
             first.terminate()
             assert first.wait(60) == 143, (tmp_path / "first.log").read_text()
         assert not (tmp_path / "run/lock.json").exists(), "the driver came to an end before its Ray"
-        assert not Path(f"/tmp/sws-{job}").exists()
+        assert not list(Path("/tmp").glob(f"sws-{job}*"))
         _end_steps(job)
         code, said = run(command, tmp_path, environment, 300)
     finally:
@@ -98,7 +101,45 @@ def test_slurm(tmp_path: Path) -> None:
     journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
     ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
     assert len(ended) == 2, "two workers have done tasks"
-    assert not Path(f"/tmp/sws-{job}").exists(), "Ray's folder is removed"
+    assert not list(Path("/tmp").glob(f"sws-{job}*")), "Ray's folders are removed"
+
+
+def _with_tools(tmp_path: Path, **tools: str) -> dict[str, str]:
+    """An environment in which these shell scripts, and those that stand for Slurm and ssh, are found first."""
+    for name, text in {"srun": SRUN, "scontrol": SCONTROL, "ssh": SSH, **tools}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "node[1-2]",
+        "SSH_CALLS": str(tmp_path / "calls"),
+    }
+
+
+@pytest.mark.parametrize("script", ["slurm/swsdist.sbatch", "ssh/swsdist-on-hosts"])
+def test_no_ray_is_started_in_a_folder_that_is_there(tmp_path: Path, script: str) -> None:
+    """Somebody else has made it. Names of folders are chosen by `mktemp`."""
+    chosen, started = f"#!/bin/sh\necho {tmp_path}/guessed\n", f"#!/bin/sh\ntouch {tmp_path}/started\n"
+    environment = _with_tools(tmp_path, mktemp=chosen, ray=started)
+    (tmp_path / "hosts").write_text("one 127.0.0.1\n")
+    (tmp_path / "guessed-0").mkdir()
+    hosts = ["hosts"] if script.startswith("ssh") else []
+    code, said = run(["bash", str(DEPLOY / script), *hosts, "config.yaml"], tmp_path, environment, 60)
+    assert code == 1
+    assert "File exists" in said
+    assert not (tmp_path / "started").exists()
+
+
+def test_slurm_waits_for_its_nodes_no_longer_than_it_says(tmp_path: Path) -> None:
+    """Here it says 8 s, and no node ever comes: Ray itself would try for minutes."""
+    text = (DEPLOY / "slurm/swsdist.sbatch").read_text()
+    assert text.count("300 ") == 2
+    (tmp_path / "script").write_text(text.replace("300 ", "8 "))
+    environment = _with_tools(tmp_path, ray="#!/bin/sh\nexec sleep 200\n")
+    code, said = run(["bash", "script", "config.yaml"], tmp_path, environment, 60)
+    assert (code, said.splitlines()[-1]) == (1, "not all of 2 Ray nodes came up within 8 s; see ray-*.log")
 
 
 def test_the_slurm_script_has_its_options_where_slurm_reads_them() -> None:
@@ -132,6 +173,8 @@ def _on_hosts(tmp_path: Path, hosts: str, *options: str) -> tuple[int, str]:
     code, said = run(command, tmp_path, environment, 300)
     calls = (tmp_path / "calls").read_text()
     assert all(line.endswith(" bash -s") for line in calls.splitlines()), "nothing secret is in a command line"
+    modes = (tmp_path / "calls.modes").read_text().split()
+    assert {*modes} == {"700"}, "nobody else may enter"
     return code, said
 
 

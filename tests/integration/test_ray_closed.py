@@ -19,6 +19,8 @@ def mine():
     return os.environ["RAY_AUTH_TOKEN"], os.environ["RAY_USAGE_STATS_ENABLED"]
 
 instance = connect(None, 1)
+for one in os.scandir(os.environ["TMPDIR"]):
+    print("folder", one.path, oct(one.stat().st_mode & 0o777), one.stat().st_uid == os.getuid())
 assert not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} & set(os.environ), "other children of the driver have no token"
 token, telling = ray.get(mine.remote())
 assert telling == "0", "Ray's makers are told nothing"
@@ -29,6 +31,9 @@ for process in mine:
     for one in process.net_connections("inet"):
         if one.status == psutil.CONN_LISTEN:
             print("listens", one.laddr.ip.removeprefix("::ffff:"))
+    for one in process.net_connections("unix"):
+        if one.laddr.startswith("/"):
+            print("socket", one.laddr)
     assert token not in " ".join(process.cmdline())
 address = ray.get_runtime_context().gcs_address
 stranger = "from ray._raylet import GcsClient; GcsClient(address=%r).internal_kv_keys(b'', None, timeout=5)" % address
@@ -45,6 +50,7 @@ print("next", ray.cluster_resources()["CPU"])
 
 @pytest.mark.ray
 def test_a_private_instance_listens_on_the_loopback_and_answers_to_its_own_token(env: dict[str, str]) -> None:
+    """Its sockets lie in a folder that nobody else may enter: to those that Ray makes all users of the machine may write."""
     env["HOME"] = env["TMPDIR"]
     said = subprocess.run(
         [sys.executable, "-c", PRIVATE], env=env, capture_output=True, text=True, timeout=100, check=False
@@ -53,7 +59,11 @@ def test_a_private_instance_listens_on_the_loopback_and_answers_to_its_own_token
     lines = said.stdout.splitlines()
     listens = {line for line in lines if line.startswith("listens")}
     assert listens == {"listens 127.0.0.1"}
-    assert [line for line in lines if line not in listens] == [
+    closed = {line.split()[1] for line in lines if line.startswith("folder") and line.endswith(" 0o700 True")}
+    sockets = [line.split()[1] for line in lines if line.startswith("socket")]
+    assert {name.rpartition("/")[2] for name in sockets} >= {"plasma_store", "raylet"}
+    assert [name for name in sockets if not any(name.startswith(f"{folder}/") for folder in closed)] == []
+    assert [line for line in lines if not line.startswith(("listens", "folder", "socket"))] == [
         "none kept out",
         "wrong kept out",
         "right let in",

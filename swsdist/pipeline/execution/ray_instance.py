@@ -1,7 +1,8 @@
 """A Ray instance to work on: a private local one, guarded, or a cluster, or the one that this process is connected to already.
 
 Whoever may speak to a node of Ray can run code on it. So a private instance listens on the loopback alone, has no dashboard,
-and answers only to a secret of its own, which its processes have in their environment: other users of the machine are kept out.
+and answers only to a secret of its own, which its processes have in their environment; its files, sockets among them, lie in a
+folder that its user alone may enter. Other users of the machine are kept out.
 
 A process can be connected to one Ray only. In a notebook that has called `ray.init` a run's workers are actors there; that Ray
 is the user's, and is never shut down here.
@@ -190,7 +191,7 @@ def connect(address: str | None, cpus: int) -> Instance:
                 num_cpus=cpus or len(os.sched_getaffinity(0)),
                 object_store_memory=_OBJECT_STORE,
                 include_dashboard=False,
-                _temp_dir=folder,
+                _temp_dir=f"{folder}/ray",  # to this one everybody may write: Ray sees to that
                 **quiet,
             )
     except BaseException:
@@ -310,9 +311,12 @@ def _own_sigterm() -> Iterator[None]:
 
 
 def _private_folder() -> str:
-    """A new folder in the temporary folder, or in /tmp where that is too long: a Unix socket's path may have 107 bytes."""
+    """A new folder that this user alone may enter, in the temporary folder, or in /tmp where that is too long.
+
+    The path of a Unix socket may have 107 bytes, and Ray's begins with up to 64 of its own below the folder that it is given.
+    """
     place = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 24 else "/tmp")
+    return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 22 else "/tmp")
 
 
 def reach(address: str | None) -> dict[str, float]:
