@@ -111,6 +111,9 @@ EXAMPLES = pa.schema(
         pa.field("frames", pa.int32(), False),
         pa.field("speaker", pa.string()),
         pa.field("features", pa.large_binary(), False),
+        # Of the recording that it is a place in, where that normalises it.
+        pa.field("mean", pa.list_(pa.float64())),
+        pa.field("variance", pa.list_(pa.float64())),
     ]
 )
 

@@ -13,7 +13,7 @@ from swsdist.audio import speech
 from swsdist.audio.speech import HOP, WINDOW, levels
 
 #: Raised, and `swsdist.store.manifest.SCHEMA` too, whenever the same samples give other marks: they are a part of a store.
-VERSION = 1
+VERSION = 2
 
 #: What is loud and quiet is taken from so many frames around those that are judged by it, and these.
 _JUDGED, _AROUND = 3000, 1500

@@ -185,7 +185,7 @@ class Search(Section):
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query (never its own cut: it is too short for a mean)",
+        description="whose statistics normalise a query that is a cut by itself, which is too short for a mean; of a marked place: as documents",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",

@@ -28,6 +28,7 @@ from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
+from swsdist.methods.query import own_recording
 from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
@@ -121,8 +122,10 @@ def search_store(
         AudioError: a query cannot be used.
         ConfigError: an option is not valid.
     """
-    rows = _rows(queries)
     settings = settings_of(options)
+    rows = _rows(queries)
+    if own_recording.are_wanted(settings):
+        rows = own_recording.with_statistics(rows, store, [track.name for track in store.manifest.tracks])
     extracted = extracted_from(store, rows, settings, trim)
     if told is not None:
         for cut in extracted.cuts:
@@ -337,7 +340,10 @@ class _Pair:
                 remedy="leave it away",
             )
         manifest = store.manifest
-        extracted = extracted_from(store, [parse_query(query)], trim=trim).examples
+        rows = [parse_query(query)]
+        if own_recording.are_wanted(config):
+            rows = own_recording.with_statistics(rows, store, [track.name for track in manifest.tracks])
+        extracted = extracted_from(store, rows, trim=trim).examples
         tracks = Tracks(store)
         placed = config.placed(tracks.places)
         self.query = prepared(extracted, tracks.statistics(), placed, tracks.dimension)[0].frames

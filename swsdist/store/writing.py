@@ -42,10 +42,14 @@ class Read(NamedTuple):
     Attributes:
         seconds: its duration.
         speech: bool (frames,), whether there is speech in a frame; None where nothing was heard.
+        recording: what an example of a query is a place in, where that normalises it.
+        statistics: of that recording, of each track.
     """
 
     seconds: float
     speech: NDArray[np.bool_] | None = None
+    recording: str | None = None
+    statistics: Sequence[Statistics] | None = None
 
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
@@ -231,10 +235,10 @@ def _write_document(
         "sha256": document["sha256"] if "sha256" in document else running.hexdigest(),
         "speaker": document["speaker"],
         "speech": None if read.told.speech is None else packed(read.told.speech),
-        "recording": document.get("recording"),
+        "recording": document.get("recording") or read.told.recording,
         "start": document.get("start"),
     }
-    return row, statistics
+    return row, list(read.told.statistics or statistics)
 
 
 class _Files:

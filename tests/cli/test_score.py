@@ -114,7 +114,7 @@ def test_a_list_without_decisions_says_so(swsdist, here: Path) -> None:
     """STDEval knows no such list; its start values of 9999 are no scores of it."""
     rows = ["query_id,doc_id,channel,start,end,score", "T1,talk,1,10,10.5,0.9", "T2,talk,1,30,30.5,0.8"]
     (here / "open.csv").write_text("\n".join(rows) + "\n")
-    options = (*LISTS[:6], "-s", "open.csv")
+    options = (*LISTS[:6], "-s", "open.csv", "--force")
     for protocol in ("stdeval", "sws2013"):
         out = swsdist("score", *options, "--protocol", protocol, cwd=here).out
         assert "detections 2, of which 2 have no decision: ATWV needs them all" in out

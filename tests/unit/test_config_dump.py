@@ -38,7 +38,7 @@ def test_errors_from_python_values() -> None:
         "config: 2 errors",
         "  corpus.queries: a config holds no object",
         "  sistem: no such key; did you mean system? Allowed here: run, system, corpus, features, index, queries, "
-        "search, reduce, calibrate, score, report, executor, chain, options, storage, strict",
+        "search, reduce, calibrate, score, report, executor, chain, options, storage, strict, force",
     ]
 
 

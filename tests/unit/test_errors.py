@@ -19,6 +19,7 @@ KINDS = {
     errors.TableError: 3,
     errors.StoreError: 3,
     errors.IncompleteError: 4,
+    errors.ImplausibleError: 5,
     errors.CancelledError: 143,
 }
 

@@ -157,6 +157,14 @@ def test_other_rates(words: list[np.ndarray]) -> None:
         assert abs(places[0].end - places[1].end) <= 0.05
 
 
+@pytest.mark.parametrize("offset", [-0.5, 0.1, 0.5])
+@pytest.mark.parametrize("level", [0, -20, -35])
+def test_an_offset_of_the_samples_changes_no_place(offset: float, level: float, words: list[np.ndarray]) -> None:
+    for word in words:
+        samples = np.concatenate([noise(0.7, -80), word * 10 ** (level / 20), noise(0.6, -80)])
+        assert found(samples + offset) == found(samples)
+
+
 def test_levels_are_those_of_the_definition() -> None:
     time = np.arange(RATE) / RATE
     tone = levels(np.sin(2 * np.pi * 1000 * time).astype(np.float32), RATE)

@@ -25,6 +25,7 @@ from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
+from swsdist.methods.query import own_recording
 from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.needs import Needs
 from swsdist.pipeline.course import Course
@@ -122,7 +123,10 @@ class Queries(Stage):
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
-        for row in self.examples(own):
+        rows = self.examples(own)
+        if own.theirs is None and own_recording.are_wanted(search):
+            rows = own_recording.with_statistics(rows, own.open_store(), list(own.tracks))
+        for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # Of one extractor, columns are its own, whatever it calls its tracks.
@@ -238,10 +242,12 @@ class Queries(Stage):
         inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """Of the examples, whatever the groups."""
+        """Of the examples, whatever the groups; statistics of their recordings are those of the documents."""
         folder = Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        tables = (examples_of(Store(folder, require(folder, name))) for name in states)
+        tables = (
+            examples_of(Store(folder, require(folder, name))).drop_columns(["mean", "variance"]) for name in states
+        )
         return {"queries": by_key(tables, "query_id")} if states else {}
 
 

@@ -42,6 +42,7 @@ from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.own_recording import around
 from swsdist.registries import RECURRENCES
 from swsdist.store.given import given_example
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
@@ -155,7 +156,8 @@ def write_group(
     Args:
         folder: the store.
         fingerprint: of this task; names the outputs.
-        rows: of QUERIES, with the `identity` of each file where it is known.
+        rows: of QUERIES, with the `identity` of each file where it is known, and `statistics` where those of the recording
+            normalise (`own_recording.with_statistics`).
         sources: extractors, and the tracks that each yields.
         search, trim: as for `extract`.
     """
@@ -174,6 +176,13 @@ def write_group(
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
         if isinstance(source.extractor, Given):
             left = [_with_frames(row, source.fingerprint) for row in left]
+        first = sum(len(one.tracks) for one in sources[:k])
+        left = [
+            {**row, "statistics": known[first : first + len(source.tracks)]}
+            if (known := row["example"].get("statistics")) is not None
+            else row
+            for row in left
+        ]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
         made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
         for row in made[0].rejected.to_pylist():
@@ -232,6 +241,7 @@ def examples_of(store: Store) -> pa.Table:
                     "frames": sum(map(len, blocks)),
                     "speaker": row["speaker"],
                     "features": b"".join(np.ascontiguousarray(block, "<f4").tobytes() for block in blocks),
+                    **({name: row[name] for name in ("mean", "variance")} if row["recording"] else {}),
                 }
             )
     return pa.Table.from_pylist(made, EXAMPLES)
@@ -287,7 +297,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         if isinstance(extractor, Given):
             frames = _bounded(given_example(document, extractor, folder), row, search, average)
             yield from regrouped([frames])
-            return Read(_duration(row, frames, extractor))
+            return _with_own_statistics(Read(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise AudioError(
                 f"the query is text, and the method {search.method} takes spoken ones",
@@ -299,9 +309,23 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         row = trimmed(row, extractor.sample_rate, folder)
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
-        return Read(_duration(row, frames, extractor))
+        return _with_own_statistics(Read(_duration(row, frames, extractor)), document, extractor, folder)
 
     return read
+
+
+def _with_own_statistics(read: Read, document: dict[str, Any], extractor: Extractor | Given, folder: Folder) -> Read:
+    """The same with the statistics of the recording that an example is a place in, where these normalise it."""
+    known = document.get("statistics")
+    if known is None:
+        return read
+    if known:
+        found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
+    elif isinstance(extractor, Given) or (taken := around(document["example"], extractor, folder)) is None:
+        return read
+    else:
+        found = taken
+    return read._replace(recording=document["path"] or document["doc_id"], statistics=found)
 
 
 def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Given) -> float:
@@ -327,7 +351,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
         row["path"],
         channel=row["channel"],
         rate=rate,
-        start=None if start is None else start - before * shift,
+        start=None if start is None else max(0.0, start - before * shift),  # that may be -2e-16
         end=None,
         storage=folder.storage,
     )
@@ -398,8 +422,9 @@ def prepared(
 
     Args:
         table: EXAMPLES.
-        statistics: the store's frozen statistics; a query is normalised by its speaker's, where `search.queries_by` says
-            so and the store knows the speaker, else by the collection's.
+        statistics: the store's frozen statistics; a query is normalised by its own recording's, where it has them and
+            `search.documents_by` says so; else by its speaker's, where `search.queries_by` says so and the store knows the
+            speaker; else by the collection's.
         search: names the distance, what is taken out of features before it, and whether examples are averaged.
         dimension: of the features.
         factor: frames of which the mean is taken first.
@@ -416,6 +441,8 @@ def prepared(
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
         known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
+        if row["mean"] is not None and search.documents_by == "document":
+            known = Statistics.from_variance(1, row["mean"], row["variance"])
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
