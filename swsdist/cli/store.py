@@ -193,18 +193,16 @@ def _held(folder: str) -> Iterator[Folder]:
 def compact(folder: str, hours: float) -> None:
     """Rewrite STORE into shards of about the same size, without what was removed.
 
-    While somebody reads it, the old shards stay: swsdist clean removes them later.
+    The old shards stay: swsdist clean removes them when nobody needs them any more.
     """
-    from swsdist.pipeline.operation.readers import readers_of
     from swsdist.store.maintaining import compact as rewrite
 
     with _held(folder) as where:
-        done = rewrite(where, hours, lambda: bool(readers_of(where).living))
+        done = rewrite(where, hours)
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    if done.read:
-        print(f"somebody reads the store, so the old shards are still there; later: swsdist clean {folder}")
+    print(f"the old ones are still there; swsdist clean {folder} removes them, an hour from now at the earliest")
 
 
 @store.command()

@@ -239,8 +239,7 @@ class Ledger:
     def keep(self, named: Collection[str]) -> None:
         """Forget the receipts in the run folder of all tasks but these, and pack the others anew."""
         names = names_of(sorted(named))
-        packs = (_PACK.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
-        for stage in sorted({pack["stage"] for pack in packs if pack is not None}):
+        for stage in self._stages():
             known = self._of(stage, "")
             rows = known.receipts.find(names)
             rows = rows[rows >= 0]
@@ -248,6 +247,20 @@ class Ledger:
                 self._write("", pack_name(stage), known.receipts.table().take(pa.array(np.sort(rows))))
                 self._remove("", [*known.loose, *(one for one in known.packs if one != pack_name(stage))])
         self.forget()
+
+    def outputs(self) -> set[str]:
+        """Names of what tasks have made in the run folder, as its receipts tell, there or not."""
+        found: set[str] = set()
+        for stage in self._stages():
+            receipts = self.receipts(stage)
+            table = receipts.table().select(["outputs"]).take(pa.array(receipts.standing()))
+            found.update(outputs_of(table)[1].field("name").to_pylist())
+        return found
+
+    def _stages(self) -> list[str]:
+        """Those that have receipts in the run folder."""
+        names = (_NAME.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
+        return sorted({name["stage"] for name in names if name is not None})
 
 
 def remove(folder: Folder, names: Iterable[str]) -> None:
@@ -275,8 +288,8 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
     return known
 
 
-#: A file of many receipts.
-_PACK = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(\.[0-9a-f]{{32}})?\.(parquet|jsonl)")
+#: A file of one receipt, or of many.
+_NAME = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(-[0-9a-f]{{32}}\.json|(\.[0-9a-f]{{32}})?\.(parquet|jsonl))")
 
 #: Names of files that `demand_inside` refuses.
 _ODD = r"(^|/)\.{0,2}(/|$)|\x00"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from swsdist.features.model import load_model
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import PARTS, File, Made, Manifest, Shard, Track, commit, state_name
+from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -114,21 +114,19 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
 
 
 class Compacted(NamedTuple):
-    """Shards and bytes before and after; and whether somebody read the store, so that the old ones are still there."""
+    """Shards and bytes before and after."""
 
     shards_before: int
     shards: int
     bytes_before: int
     bytes: int
-    read: bool
 
 
-def compact(folder: Folder, hours: float, read: Callable[[], bool] = lambda: False) -> Compacted:
-    """Write the live documents to new shards of about `hours` hours each, and remove what is then not needed.
+def compact(folder: Folder, hours: float) -> Compacted:
+    """Write the live documents to new shards of about `hours` hours each, and commit them; the old ones stay beside them.
 
-    The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
-    shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them. While somebody
-    reads the store (`read`, which is asked at the end), nothing is removed: `swsdist clean` does it later.
+    Results do not change; searches of it are done again, since its shards have new names. Pinned models stay, and a state that
+    waited for failed tasks goes on waiting for them. `swsdist clean` knows when nobody wants the old state any more.
     """
     store = _maintained(folder)
     manifest = store.manifest
@@ -153,12 +151,9 @@ def compact(folder: Folder, hours: float, read: Callable[[], bool] = lambda: Fal
         first = files[manifest.tracks[0].name].name
         name_of |= {(row["doc_id"], row["channel"]): first for row in part}
         shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
-    after = _committed(store, shards, name_of, anew=False)
-    somebody = read()
-    if not somebody:
-        _remove_unused(folder, after)
+    _committed(store, shards, name_of, anew=False)
     size = sum(shard.size for shard in shards)
-    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size, somebody)
+    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
 
 
 def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:
@@ -238,14 +233,3 @@ def _maintained(folder: Folder) -> Store:
             remedy="name the store of the documents; what is no longer needed here is removed with the run",
         )
     return store
-
-
-def _remove_unused(folder: Folder, manifest: Manifest) -> None:
-    """Files of earlier states: shards, their lists, and tables that the manifest does not name."""
-    used = {file.name for shard in manifest.shards for file in shard.files.values()} | set(manifest.tables)
-    used.add(state_name(manifest.fingerprint))
-    for name in folder.listing():
-        if name in used or name == "manifest.json":
-            continue
-        if name.startswith(PARTS):
-            folder.remove(name)
