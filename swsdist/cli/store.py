@@ -47,13 +47,14 @@ def _opened(folder: str) -> Store:
 def _name_that_of_a_run(folder: str, error: StoreError) -> None:
     """Where the folder is a run's, let the error say so, and name its store if there is one."""
     from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.recorded import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))
     if not run.exists("plan.json") or run.exists("manifest.json"):
         return
     error.message = "this is the folder of a run, and no feature store"
-    places = [plan.config["index"]["store"] or run.path("store") for plan in load_plans(run).values()]
+    places = [config_of(run, plan).store for plan in load_plans(run).values()]
     there = next((place for place in places if Folder(place).exists("manifest.json")), None)
     error.remedy = f"name its store: {there}" if there is not None else "make its store with `swsdist index`"
 

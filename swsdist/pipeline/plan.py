@@ -189,10 +189,15 @@ def load_plans(run: Folder) -> dict[str, Plan]:
             state = {key: _absolute(value, run) for key, value in plan.pop("state").items()}
             plans[name] = Plan(**plan, steps=steps, state=state)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise StoreError(
-            "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
-        ) from None
+        raise another_version(run) from None
     return plans
+
+
+def another_version(run: Folder) -> StoreError:
+    """What to say of a plan that this version cannot have written."""
+    return StoreError(
+        "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
+    )
 
 
 def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:
