@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import in_this_process
+from commands import Command, in_this_process
 from pydantic import ValidationError
 
 from swsdist.chains.search.report.finished import run_config
@@ -153,3 +153,32 @@ def test_a_strangers_run_does_not_say_where_keys_go(stranger: Path) -> None:
     ours = {"endpoint_url": "http://mine:1"}
     assert config_of(Folder(run.root, ours), plan).storage == ours
     assert run_config(run.root, ["storage.endpoint_url=http://mine:1"]).storage == ours
+
+
+def test_a_strangers_plan_does_not_reach_into_another_store(swsdist: Command, stranger: Path) -> None:
+    """A place that begins as the run does, and leads out of it, is a place elsewhere."""
+    shutil.copytree(stranger / "run/store", stranger / "other")
+    earlier = stranger / "other/shards/part-00000000000000000000000000000000.parquet"
+    earlier.write_bytes(b"of an earlier state")
+    text = (stranger / "run/plan.json").read_text()
+    assert '"place": "./store"' in text
+    (stranger / "run/plan.json").write_text(text.replace('"./store"', f'"{stranger}/run/../other"'))
+    told = swsdist("clean", "run", "--older", "0", cwd=stranger)
+    assert str(earlier) not in told.out
+    assert earlier.exists()
+    swsdist("clean", "other", "--older", "0", cwd=stranger)
+    assert not earlier.exists()
+
+
+@pytest.mark.parametrize("where", ["report", "digest", "search", "compare", "store rejected", "status"])
+def test_a_config_of_another_version(stranger: Path, where: str) -> None:
+    """It is told, and is no bug."""
+    text = (stranger / "run/plan.json").read_text()
+    (stranger / "run/plan.json").write_text(text.replace('"executor": {', '"executer": {'))
+    (stranger / "run/rejected.parquet").unlink(missing_ok=True)
+    more = {"search": ("run", "--query", "query.wav"), "compare": ("a=run", "b=run")}.get(where, ("run",))
+    told = in_this_process(*where.split(), *more, cwd=stranger)
+    assert "Traceback" not in told.err
+    if where != "status":
+        assert told.code == 3
+        assert "its plan.json was written by another version of swsdist" in told.err
