@@ -281,11 +281,23 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
         receipts = Receipts([encoded(list(of_lines)), receipts.table()])
         packs.append(lines)
     known = _Known(receipts, loose, packs)
+    done = _done_at(receipts, loose, listing)
     with ThreadPoolExecutor(8) as pool:
-        for name, text in zip(loose, pool.map(folder.read_bytes, loose), strict=True):
+        for name, text, before in zip(loose, pool.map(folder.read_bytes, loose), done, strict=True):
             for receipt in _of_lines(text, folder.path(name)):
-                receipts.add(receipt)
+                if receipt.started >= before:  # else a second attempt that was slower than the first: that one counts
+                    receipts.add(receipt)
     return known
+
+
+def _done_at(packed: Receipts, loose: list[str], listing: Listing) -> list[float]:
+    """When the tasks of single receipts were done, as packed ones tell whose outputs are there; else the beginning of time."""
+    names = names_of(name[-len(".json") - 32 : -len(".json")] for name in loose)
+    rows = packed.find(names)
+    found = np.full(len(rows), -np.inf)
+    some = packed.table().take(pa.array(rows[rows >= 0]))
+    found[rows >= 0] = np.where(_Known(Receipts([some])).whole(listing), some["finished"], -np.inf)
+    return [float(one) for one in found]
 
 
 #: A file of one receipt, or of many.
@@ -297,9 +309,9 @@ _ODD = r"(^|/)\.{0,2}(/|$)|\x00"
 
 def _of_lines(text: bytes, where: str) -> Iterator[Receipt]:
     """A receipt a line; one that is cut off or of another version is passed over: its task is done again."""
-    for line in text.decode().split("\n"):
-        with suppress(ValueError, TypeError, KeyError):
-            yield Receipt.from_json(line, where)
+    for line in text.split(b"\n"):
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            yield Receipt.from_json(line.decode(), where)
 
 
 def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:
