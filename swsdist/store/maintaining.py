@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.errors import DataError, StoreError, UserError
 from swsdist.features.model import load_model
@@ -19,6 +21,8 @@ from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
 from swsdist.types import DOCUMENTS, FRAMES
+
+_KEY = ("doc_id", "channel")
 
 
 def check(store: Store) -> Iterator[str]:
@@ -130,14 +134,15 @@ def compact(folder: Folder, hours: float) -> Compacted:
     """
     store = _maintained(folder)
     manifest = store.manifest
-    rows = store.documents().to_pylist()
-    place = {(row["doc_id"], row["channel"]): (row["shard"], k) for k, row in enumerate(rows)}
-    rows.sort(key=lambda row: (row["doc_id"], row["channel"]))
+    rows = store.documents(columns=[*_KEY, "identity", "sha256", "duration", "frames", "shard"]).combine_chunks()
+    order = pc.sort_indices(rows, [(name, "ascending") for name in _KEY]).to_numpy()
     shards: list[Shard] = []
-    name_of: dict[tuple[str, int], str] = {}
-    for chosen in cut([row["duration"] for row in rows], hours * 3600):
+    numbers = np.empty(len(order), np.int64)
+    for number, chosen in enumerate(cut(rows["duration"].take(order).to_pylist(), hours * 3600)):
         # In the order in which they are read: so the name tells the bytes, and the documents table the order of rows.
-        part = sorted(rows[chosen.start : chosen.stop], key=lambda row: place[row["doc_id"], row["channel"]])
+        here = np.sort(order[chosen.start : chosen.stop])
+        numbers[here] = number
+        part = sorted(rows.take(here).to_pylist(), key=lambda row: str(row["shard"]))
         by_shard: dict[str, set[tuple[str, int]]] = {}
         for row in part:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
@@ -149,9 +154,8 @@ def compact(folder: Folder, hours: float) -> Compacted:
             name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
             files[track.name] = File(*_rewritten(store, track, name, by_shard))
         first = files[manifest.tracks[0].name].name
-        name_of |= {(row["doc_id"], row["channel"]): first for row in part}
         shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
-    _committed(store, shards, name_of, anew=False)
+    _committed(store, shards, rows, numbers, anew=False)
     size = sum(shard.size for shard in shards)
     return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
 
@@ -170,17 +174,28 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
     return output
 
 
-def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int], str], anew: bool) -> Manifest:
-    """The same documents in other shards; `anew`: with statistics taken of them."""
+def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], anew: bool) -> Manifest:
+    """The same documents in other shards; `anew`: with statistics taken of them.
+
+    Args:
+        store: as it is.
+        shards: as they will be.
+        rows: documents, by `_KEY`.
+        numbers: of each, its shard in `shards`; -1 if it is in none.
+        anew: take the statistics.
+    """
     folder, manifest = store.folder, store.manifest
+    names = pa.array([shard.name for shard in shards])
     tracks = []
     for track in manifest.tracks:
-        placed: dict[str, list[dict[str, object]]] = {shard.name: [] for shard in shards}
-        for row in store.documents(track=track.name).to_pylist():
-            name = name_of.get((row["doc_id"], row["channel"]))
-            if name is not None:
-                placed[name].append({**row, "shard": name})
-        documents = pa.Table.from_pylist([row for each in placed.values() for row in each], DOCUMENTS)
+        documents = store.documents(track=track.name).combine_chunks()
+        at = pc.index_in(_keys(documents), value_set=_keys(rows)).fill_null(-1).to_numpy()
+        number = np.where(at >= 0, numbers[at], -1)
+        order = np.argsort(number, kind="stable")
+        order = order[number[order] >= 0]
+        placed = names.take(number[order])
+        documents = documents.take(order).set_column(documents.column_names.index("shard"), "shard", placed)
+        documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS)
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
@@ -213,10 +228,16 @@ def refit(folder: Folder) -> Refitted:
     Searches of the store are done again where they use them, and results change.
     """
     store = _maintained(folder)
-    documents = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-    name_of = {(row["doc_id"], row["channel"]): row["shard"] for row in documents}
-    _committed(store, list(store.manifest.shards), name_of, anew=True)
-    return Refitted(int(store.manifest.counts["statistics_gone"]), len(documents))
+    documents, shards = store.documents(columns=[*_KEY, "shard"]), list(store.manifest.shards)
+    numbers = pc.index_in(documents["shard"], value_set=pa.array([shard.name for shard in shards])).fill_null(-1)
+    _committed(store, shards, documents, numbers.to_numpy(), anew=True)
+    return Refitted(int(store.manifest.counts["statistics_gone"]), documents.num_rows)
+
+
+def _keys(documents: pa.Table) -> pa.Array:
+    """What tells documents apart, a text each."""
+    channels = documents["channel"].cast(pa.string())
+    return pc.binary_join_element_wise(documents["doc_id"], channels, "\0").combine_chunks()
 
 
 def _maintained(folder: Folder) -> Store:
