@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import click
 
-from swsdist.errors import UserError
+from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import is_remote
 from swsdist.report.pictures import demand_converter
 
@@ -179,16 +179,18 @@ def _named(context: click.Context) -> Iterator[str]:
 
 def _of_runs(named: Iterable[str]) -> Iterator[str]:
     """Paths in the configs of those that are folders of runs, or stores in them."""
-    from swsdist.config import load_config
     from swsdist.config.section import paths_in
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.plan import load_plans
 
     folders = [Path(one) for one in named if _exists(one) and Path(one).is_dir()]
-    for file in dict.fromkeys(
-        place / "config.yaml" for folder in folders for place in (folder, folder.absolute().parent)
-    ):
-        if file.is_file():
-            with suppress(UserError):  # of another version: who reads it says so
-                yield from paths_in(load_config(str(file)))
+    for place in dict.fromkeys(place for folder in folders for place in (folder, folder.absolute().parent)):
+        if (place / "plan.json").is_file():
+            run = Folder(str(place))
+            with suppress(StoreError):  # of another version: who reads it says so
+                for plan in load_plans(run).values():
+                    yield from paths_in(config_of(run, plan))
 
 
 def _shown(param: click.Parameter) -> str:

@@ -138,7 +138,7 @@ def search(
 
     from swsdist.pipeline.operation.readers import reading
 
-    there = api.open_store(way.store, way.storage)
+    there = api.open_store(way.store)
     store = click.get_current_context().with_resource(reading(there))  # until this command ends
     if calibration is not None:
         from swsdist.chains.search.report.judging import named

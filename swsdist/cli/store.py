@@ -47,13 +47,14 @@ def _opened(folder: str) -> Store:
 def _name_that_of_a_run(folder: str, error: StoreError) -> None:
     """Where the folder is a run's, let the error say so, and name its store if there is one."""
     from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.recorded import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))
     if not run.exists("plan.json") or run.exists("manifest.json"):
         return
     error.message = "this is the folder of a run, and no feature store"
-    places = [plan.config["index"]["store"] or run.path("store") for plan in load_plans(run).values()]
+    places = [config_of(run, plan).store for plan in load_plans(run).values()]
     there = next((place for place in places if Folder(place).exists("manifest.json")), None)
     error.remedy = f"name its store: {there}" if there is not None else "make its store with `swsdist index`"
 
@@ -193,18 +194,16 @@ def _held(folder: str) -> Iterator[Folder]:
 def compact(folder: str, hours: float) -> None:
     """Rewrite STORE into shards of about the same size, without what was removed.
 
-    While somebody reads it, the old shards stay: swsdist clean removes them later.
+    The old shards stay: swsdist clean removes them when nobody needs them any more.
     """
-    from swsdist.pipeline.operation.readers import readers_of
     from swsdist.store.maintaining import compact as rewrite
 
     with _held(folder) as where:
-        done = rewrite(where, hours, lambda: bool(readers_of(where).living))
+        done = rewrite(where, hours)
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    if done.read:
-        print(f"somebody reads the store, so the old shards are still there; later: swsdist clean {folder}")
+    print(f"the old ones are still there; swsdist clean {folder} removes them, an hour from now at the earliest")
 
 
 @store.command()

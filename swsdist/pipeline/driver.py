@@ -82,7 +82,9 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
                         course.chain.barrier(course, name, force=course.config.force)
                 if not choice.keep_going and _waits(name, courses.values()):
                     break
+            mine.check()
             machinery.settle(whole=choice.only is None and choice.until is None)
+        mine.check()
         for course in courses.values():
             if course.chain.report is not None and course.complete and alone:
                 made = course.chain.report(outcome, course, False)
@@ -177,6 +179,7 @@ def _run_step(
         if any(todo.values()):
             count = sum(map(len, todo.values()))
             _refuse(name, choice, count, planned)
+            _demand_held(locks)
             _begin(first, courses, planned, machinery, progress, todo)
             for needs, tasks in _by_needs(steps, courses, todo):
                 for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
@@ -185,8 +188,7 @@ def _run_step(
                     else:
                         failed[task.place, task.fingerprint.encode()] = result
                     progress.task(first, result)
-            for lock in locks:
-                lock.check()
+            _demand_held(locks)
             worked = True
         for key in going:
             one = planned[key]
@@ -204,11 +206,12 @@ def _run_step(
         course.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
         course.plan.state = dict(course.chain.own.state)
     if worked:
+        _demand_held(locks)
         written = {(step.stage.name, courses[key].inputs(step).place) for key, step in steps.items()}
         for stage, place in sorted(written):
             machinery.ledger.pack(stage, place)
-        progress.end(first, wall)
         machinery.save_plans()
+        progress.end(first, wall)
 
 
 def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:
@@ -270,6 +273,11 @@ def _may_commit(name: str, choice: Choice, locks: Sequence[Lock]) -> None:
             where=f"--only {choice.only}",
             remedy="leave --only out, or run that stage first",
         )
+    _demand_held(locks)
+
+
+def _demand_held(locks: Iterable[Lock]) -> None:
+    """Raises LockedError if a folder was taken over meanwhile: what another driver writes there is not written over."""
     for lock in locks:
         lock.check()
 

@@ -239,8 +239,7 @@ class Ledger:
     def keep(self, named: Collection[str]) -> None:
         """Forget the receipts in the run folder of all tasks but these, and pack the others anew."""
         names = names_of(sorted(named))
-        packs = (_PACK.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
-        for stage in sorted({pack["stage"] for pack in packs if pack is not None}):
+        for stage in self._stages():
             known = self._of(stage, "")
             rows = known.receipts.find(names)
             rows = rows[rows >= 0]
@@ -248,6 +247,20 @@ class Ledger:
                 self._write("", pack_name(stage), known.receipts.table().take(pa.array(np.sort(rows))))
                 self._remove("", [*known.loose, *(one for one in known.packs if one != pack_name(stage))])
         self.forget()
+
+    def outputs(self) -> set[str]:
+        """Names of what tasks have made in the run folder, as its receipts tell, there or not."""
+        found: set[str] = set()
+        for stage in self._stages():
+            receipts = self.receipts(stage)
+            table = receipts.table().select(["outputs"]).take(pa.array(receipts.standing()))
+            found.update(outputs_of(table)[1].field("name").to_pylist())
+        return found
+
+    def _stages(self) -> list[str]:
+        """Those that have receipts in the run folder."""
+        names = (_NAME.fullmatch(name) for name in self.listing().below(f"{_FOLDER}/"))
+        return sorted({name["stage"] for name in names if name is not None})
 
 
 def remove(folder: Folder, names: Iterable[str]) -> None:
@@ -268,15 +281,27 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
         receipts = Receipts([encoded(list(of_lines)), receipts.table()])
         packs.append(lines)
     known = _Known(receipts, loose, packs)
+    done = _done_at(receipts, loose, listing)
     with ThreadPoolExecutor(8) as pool:
-        for name, text in zip(loose, pool.map(folder.read_bytes, loose), strict=True):
+        for name, text, before in zip(loose, pool.map(folder.read_bytes, loose), done, strict=True):
             for receipt in _of_lines(text, folder.path(name)):
-                receipts.add(receipt)
+                if receipt.started >= before:  # else a second attempt that was slower than the first: that one counts
+                    receipts.add(receipt)
     return known
 
 
-#: A file of many receipts.
-_PACK = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(\.[0-9a-f]{{32}})?\.(parquet|jsonl)")
+def _done_at(packed: Receipts, loose: list[str], listing: Listing) -> list[float]:
+    """When the tasks of single receipts were done, as packed ones tell whose outputs are there; else the beginning of time."""
+    names = names_of(name[-len(".json") - 32 : -len(".json")] for name in loose)
+    rows = packed.find(names)
+    found = np.full(len(rows), -np.inf)
+    some = packed.table().take(pa.array(rows[rows >= 0]))
+    found[rows >= 0] = np.where(_Known(Receipts([some])).whole(listing), some["finished"], -np.inf)
+    return [float(one) for one in found]
+
+
+#: A file of one receipt, or of many.
+_NAME = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(-[0-9a-f]{{32}}\.json|(\.[0-9a-f]{{32}})?\.(parquet|jsonl))")
 
 #: Names of files that `demand_inside` refuses.
 _ODD = r"(^|/)\.{0,2}(/|$)|\x00"
@@ -284,9 +309,9 @@ _ODD = r"(^|/)\.{0,2}(/|$)|\x00"
 
 def _of_lines(text: bytes, where: str) -> Iterator[Receipt]:
     """A receipt a line; one that is cut off or of another version is passed over: its task is done again."""
-    for line in text.decode().split("\n"):
-        with suppress(ValueError, TypeError, KeyError):
-            yield Receipt.from_json(line, where)
+    for line in text.split(b"\n"):
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            yield Receipt.from_json(line.decode(), where)
 
 
 def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:

@@ -226,5 +226,5 @@ def _sweep(folder: Folder) -> None:
     place = folder.local(TEMPORARY)
     for file in place.glob("*") if place is not None else ():
         with suppress(FileNotFoundError):
-            if time.time() - file.stat().st_mtime > _ABANDONED:
+            if file.is_file() and time.time() - file.stat().st_mtime > _ABANDONED:
                 file.unlink()

@@ -6,6 +6,7 @@ A run has one plan, a sweep has many. A list of tasks that several plans share i
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -189,10 +190,15 @@ def load_plans(run: Folder) -> dict[str, Plan]:
             state = {key: _absolute(value, run) for key, value in plan.pop("state").items()}
             plans[name] = Plan(**plan, steps=steps, state=state)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise StoreError(
-            "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
-        ) from None
+        raise another_version(run) from None
     return plans
+
+
+def another_version(run: Folder) -> StoreError:
+    """What to say of a plan that this version cannot have written."""
+    return StoreError(
+        "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
+    )
 
 
 def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:
@@ -211,5 +217,6 @@ def _relative(place: str, run: Folder) -> str:
 def _absolute(place: str, run: Folder) -> str:
     if place.startswith("./"):
         return run.path(demand_inside(place[2:], run.path(NAME), "a place"))
-    is_remote(place)  # a store elsewhere may have any path, and is read as a store; a url is S3's
-    return place
+    # A store elsewhere may have any path, and is read as a store; a url is S3's. But none may look as if it lay in the run.
+    scheme, separator, path = place.partition("://") if is_remote(place) else ("", "", place)
+    return f"{scheme}{separator}{posixpath.normpath(path)}" if ".." in path.split("/") else place

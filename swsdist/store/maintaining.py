@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.errors import DataError, StoreError, UserError
 from swsdist.features.model import load_model
 from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import PARTS, File, Made, Manifest, Shard, Track, commit, state_name
+from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
 from swsdist.types import DOCUMENTS, FRAMES
+
+_KEY = ("doc_id", "channel")
 
 
 def check(store: Store) -> Iterator[str]:
@@ -114,32 +118,31 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
 
 
 class Compacted(NamedTuple):
-    """Shards and bytes before and after; and whether somebody read the store, so that the old ones are still there."""
+    """Shards and bytes before and after."""
 
     shards_before: int
     shards: int
     bytes_before: int
     bytes: int
-    read: bool
 
 
-def compact(folder: Folder, hours: float, read: Callable[[], bool] = lambda: False) -> Compacted:
-    """Write the live documents to new shards of about `hours` hours each, and remove what is then not needed.
+def compact(folder: Folder, hours: float) -> Compacted:
+    """Write the live documents to new shards of about `hours` hours each, and commit them; the old ones stay beside them.
 
-    The old state stays whole until the new one is committed. Results do not change; searches of it are done again, since its
-    shards have new names. Pinned models stay, and a state that waited for failed tasks goes on waiting for them. While somebody
-    reads the store (`read`, which is asked at the end), nothing is removed: `swsdist clean` does it later.
+    Results do not change; searches of it are done again, since its shards have new names. Pinned models stay, and a state that
+    waited for failed tasks goes on waiting for them. `swsdist clean` knows when nobody wants the old state any more.
     """
     store = _maintained(folder)
     manifest = store.manifest
-    rows = store.documents().to_pylist()
-    place = {(row["doc_id"], row["channel"]): (row["shard"], k) for k, row in enumerate(rows)}
-    rows.sort(key=lambda row: (row["doc_id"], row["channel"]))
+    rows = store.documents(columns=[*_KEY, "identity", "sha256", "duration", "frames", "shard"]).combine_chunks()
+    order = pc.sort_indices(rows, [(name, "ascending") for name in _KEY]).to_numpy()
     shards: list[Shard] = []
-    name_of: dict[tuple[str, int], str] = {}
-    for chosen in cut([row["duration"] for row in rows], hours * 3600):
+    numbers = np.empty(len(order), np.int64)
+    for number, chosen in enumerate(cut(rows["duration"].take(order).to_pylist(), hours * 3600)):
         # In the order in which they are read: so the name tells the bytes, and the documents table the order of rows.
-        part = sorted(rows[chosen.start : chosen.stop], key=lambda row: place[row["doc_id"], row["channel"]])
+        here = np.sort(order[chosen.start : chosen.stop])
+        numbers[here] = number
+        part = sorted(rows.take(here).to_pylist(), key=lambda row: str(row["shard"]))
         by_shard: dict[str, set[tuple[str, int]]] = {}
         for row in part:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
@@ -151,14 +154,10 @@ def compact(folder: Folder, hours: float, read: Callable[[], bool] = lambda: Fal
             name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
             files[track.name] = File(*_rewritten(store, track, name, by_shard))
         first = files[manifest.tracks[0].name].name
-        name_of |= {(row["doc_id"], row["channel"]): first for row in part}
         shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
-    after = _committed(store, shards, name_of, anew=False)
-    somebody = read()
-    if not somebody:
-        _remove_unused(folder, after)
+    _committed(store, shards, rows, numbers, anew=False)
     size = sum(shard.size for shard in shards)
-    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size, somebody)
+    return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
 
 
 def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:
@@ -175,17 +174,28 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
     return output
 
 
-def _committed(store: Store, shards: list[Shard], name_of: dict[tuple[str, int], str], anew: bool) -> Manifest:
-    """The same documents in other shards; `anew`: with statistics taken of them."""
+def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], anew: bool) -> Manifest:
+    """The same documents in other shards; `anew`: with statistics taken of them.
+
+    Args:
+        store: as it is.
+        shards: as they will be.
+        rows: documents, by `_KEY`.
+        numbers: of each, its shard in `shards`; -1 if it is in none.
+        anew: take the statistics.
+    """
     folder, manifest = store.folder, store.manifest
+    names = pa.array([shard.name for shard in shards])
     tracks = []
     for track in manifest.tracks:
-        placed: dict[str, list[dict[str, object]]] = {shard.name: [] for shard in shards}
-        for row in store.documents(track=track.name).to_pylist():
-            name = name_of.get((row["doc_id"], row["channel"]))
-            if name is not None:
-                placed[name].append({**row, "shard": name})
-        documents = pa.Table.from_pylist([row for each in placed.values() for row in each], DOCUMENTS)
+        documents = store.documents(track=track.name).combine_chunks()
+        at = pc.index_in(_keys(documents), value_set=_keys(rows)).fill_null(-1).to_numpy()
+        number = np.where(at >= 0, numbers[at], -1)
+        order = np.argsort(number, kind="stable")
+        order = order[number[order] >= 0]
+        placed = names.take(number[order])
+        documents = documents.take(order).set_column(documents.column_names.index("shard"), "shard", placed)
+        documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS)
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
@@ -218,10 +228,16 @@ def refit(folder: Folder) -> Refitted:
     Searches of the store are done again where they use them, and results change.
     """
     store = _maintained(folder)
-    documents = store.documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-    name_of = {(row["doc_id"], row["channel"]): row["shard"] for row in documents}
-    _committed(store, list(store.manifest.shards), name_of, anew=True)
-    return Refitted(int(store.manifest.counts["statistics_gone"]), len(documents))
+    documents, shards = store.documents(columns=[*_KEY, "shard"]), list(store.manifest.shards)
+    numbers = pc.index_in(documents["shard"], value_set=pa.array([shard.name for shard in shards])).fill_null(-1)
+    _committed(store, shards, documents, numbers.to_numpy(), anew=True)
+    return Refitted(int(store.manifest.counts["statistics_gone"]), documents.num_rows)
+
+
+def _keys(documents: pa.Table) -> pa.Array:
+    """What tells documents apart, a text each."""
+    channels = documents["channel"].cast(pa.string())
+    return pc.binary_join_element_wise(documents["doc_id"], channels, "\0").combine_chunks()
 
 
 def _maintained(folder: Folder) -> Store:
@@ -238,14 +254,3 @@ def _maintained(folder: Folder) -> Store:
             remedy="name the store of the documents; what is no longer needed here is removed with the run",
         )
     return store
-
-
-def _remove_unused(folder: Folder, manifest: Manifest) -> None:
-    """Files of earlier states: shards, their lists, and tables that the manifest does not name."""
-    used = {file.name for shard in manifest.shards for file in shard.files.values()} | set(manifest.tables)
-    used.add(state_name(manifest.fingerprint))
-    for name in folder.listing():
-        if name in used or name == "manifest.json":
-            continue
-        if name.startswith(PARTS):
-            folder.remove(name)

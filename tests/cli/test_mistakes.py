@@ -151,6 +151,8 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("cancel", "corpus"), "not a run folder"),
         (("clean", "corpus"), "this is neither a run folder nor a store"),
         (("digest", "corpus"), "not a run folder"),
+        (("report", "corpus"), "not a run folder"),
+        (("report", "gone"), "not a run folder"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
@@ -183,8 +185,6 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
         (("paper", "table", "gone.csv", "x.csv"), "there is no such file"),
         (("paper", "table", "corpus/refs.csv", "x.md", "--columns", "query"), "did you mean query_id?"),
         (("paper", "table", "corpus/refs.csv", "x.md", "--sort", "-begin"), "there is no column 'begin'"),
-        (("report", "corpus"), "there is no config here"),
-        (("report", "gone"), "there is no config here"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

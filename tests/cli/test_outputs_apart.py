@@ -127,8 +127,8 @@ def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -
     """A command that is given a run's folder writes over nothing that the run's config names."""
     shutil.copytree(place / "corpus", tmp_path / "corpus")
     shutil.copytree(place / "run", tmp_path / "run")
-    config = tmp_path / "run" / "config.yaml"
-    config.write_text(config.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
+    plan = tmp_path / "run" / "plan.json"
+    plan.write_text(plan.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
     for arguments in (
         ("compare", "run", f"again={tmp_path}/run", "--csv", "corpus"),
         ("search", "run", "--query", place / "corpus/queries/q001_1.wav", "--table", "corpus/docs.csv"),

@@ -70,7 +70,7 @@ def test_of_several_plans(run: Path) -> None:
         save_plans(folder, {"a": plan, "b": other})
 
     written()
-    assert way_of(str(run), False)[:4] == (str(run / "store"), {}, {}, True)
+    assert way_of(str(run), False)[:3] == (str(run / "store"), {}, True)
     assert not way_of(str(run), False).warnings
     written(search={**plan.config["search"], "distance": "cosine-squared"})
     (warning,) = way_of(str(run), False).warnings
@@ -82,7 +82,7 @@ def test_of_several_plans(run: Path) -> None:
 
 
 def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
-    """Its trimming and its storage, too."""
+    """Its trimming, too."""
     samples, rate = soundfile.read(place / WORD)
     quiet = np.random.default_rng(1).normal(scale=1e-3, size=rate // 2)
     soundfile.write(run.parent / "q.wav", np.concatenate([quiet, samples, quiet]), rate)
@@ -92,9 +92,7 @@ def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
     folder = Folder(str(run))
     ((name, plan),) = load_plans(folder).items()
     plan.config |= {"queries": {**plan.config["queries"], "trim": "none"}}
-    plan.config |= {"storage": {"endpoint_url": "http://localhost:1"}}
     save_plans(folder, {name: plan})
-    assert way_of(str(run), False).storage == {"endpoint_url": "http://localhost:1"}
     again = swsdist(*ask, cwd=place)
     assert again.out == whole.out
     assert "are left out (--no-trim)" not in again.err
@@ -176,8 +174,8 @@ def test_a_traceback_for_whoever_asks(swsdist: Command, process: Command, tmp_pa
     """Of an error that is no bug of ours; else it is two lines."""
     from commands import in_this_process
 
-    assert "Traceback" not in swsdist("report", tmp_path, code=2).err
+    assert "Traceback" not in swsdist("report", tmp_path, code=3).err
     told = in_this_process("report", str(tmp_path), SWSDIST_TRACEBACK="1")
-    assert told.code == 2
+    assert told.code == 3
     assert "Traceback (most recent call last)" in told.err
     assert "error: " in told.err.splitlines()[-2]

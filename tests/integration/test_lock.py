@@ -318,3 +318,26 @@ def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undis
     assert {name: scene.digest()[name] for name in ("documents", "features")} == {
         name: undisturbed[name] for name in ("documents", "features")
     }
+
+
+class Taken(Progress):
+    """Another driver takes the run's folder over when a stage has ended, and writes its plan."""
+
+    def __init__(self, run: Path, stage: str) -> None:
+        self._run, self._stage = run, stage
+
+    def end(self, step: Any, wall: float) -> None:
+        """That stage has ended."""
+        if step.name == self._stage:
+            holder = json.loads((self._run / "lock.json").read_text())
+            (self._run / "lock.json").write_text(json.dumps({**holder, "token": "theirs"}))
+            (self._run / "plan.json").write_text("theirs")
+
+
+@pytest.mark.parametrize("stage", ["index", "search", "decide", "export"])
+def test_what_another_driver_wrote_since_it_took_over_stays(scene: Any, stage: str) -> None:
+    run = scene.folder / "run"
+    with pytest.raises(LockedError, match="the lock was lost"):
+        scene.run(progress=Taken(run, stage))
+    assert (run / "plan.json").read_text() == "theirs"
+    assert not (run / "report.json").exists()

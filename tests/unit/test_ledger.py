@@ -192,7 +192,7 @@ def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) ->
     folder = Folder(str(tmp_path))
     tasks = [done(folder, number) for number in range(3)]
     # The pack is there, and none of the single files is gone yet; one of them is of a later attempt.
-    again = replace(tasks[1][1], finished=8.0)
+    again = replace(tasks[1][1], started=7.0, finished=8.0)
     folder.write_bytes(receipt_name("stage", again.fingerprint), again.to_json().encode())
     (tmp_path / "receipts").mkdir(exist_ok=True)
     pq.write_table(encoded([one for _, one in tasks]), tmp_path / f"receipts/stage.{'0' * 32}.parquet")
@@ -201,3 +201,36 @@ def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) ->
     ledger.pack("stage")
     assert list(folder.listing("receipts")) == [pack_name("stage")]
     assert sorted(pq.read_table(tmp_path / pack_name("stage"))["finished"].to_pylist()) == [2.0, 2.0, 8.0]
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[]", b"1", b"null", b'"x"', b"{}", b"[" * 100_000, b""])
+def test_a_receipt_that_is_none(tmp_path: Path, text: bytes) -> None:
+    """Its task is done again; those of others stand."""
+    folder = Folder(str(tmp_path))
+    whole, _ = done(folder, 1)
+    broken, _ = done(folder, 2)
+    folder.write_bytes(receipt_name("stage", broken.fingerprint), text)
+    ledger = Ledger(folder)
+    assert ledger.receipt(whole) is not None
+    assert ledger.receipt(broken) is None
+
+
+def test_a_second_attempt_that_ended_later_counts_no_more_than_the_first(tmp_path: Path) -> None:
+    """What is done again, since its output was gone or since somebody asked for it, does."""
+    folder = Folder(str(tmp_path))
+    pairs = [done(folder, number) for number in range(3)]
+    ledger = Ledger(folder)
+    ledger.listing()
+    ledger.pack("stage")
+    slower, again, gone = (replace(made, pid=8, finished=9.0) for _, made in pairs)
+    again = replace(again, started=5.0)
+    for part in gone.outputs:
+        folder.write_bytes(part.name, b"abcd")
+    gone = replace(gone, outputs=tuple(part._replace(size=4) for part in gone.outputs))
+    for one in (slower, again, gone):
+        folder.write_bytes(receipt_name("stage", one.fingerprint), one.to_json().encode())
+    for _ in range(2):
+        ledger = Ledger(folder)
+        assert [ledger.receipt(task) for task, _ in pairs] == [pairs[0][1], again, gone]
+        ledger.pack("stage")
+    assert list(folder.listing("receipts")) == [pack_name("stage")]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
 from swsdist.errors import StorageError
+from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, Starts, differing, working
+from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
-from swsdist.pipeline.task import Task
+from swsdist.pipeline.ledger import receipt_name
+from swsdist.pipeline.task import Cost, Receipt, Task
 from swsdist.testing.cluster.faults import Fault, page
 
 
@@ -122,3 +128,22 @@ def test_the_table_of_faults(same: bool | None, word: str) -> None:
 def test_a_full_disk_is_told_when_a_worker_warms_up() -> None:
     with pytest.raises(OSError, match="No space left"):
         write_silence("/dev/full", 16000)
+
+
+def test_a_storage_that_cannot_say_what_a_dead_worker_left_ends_no_run(tmp_path: Path) -> None:
+    """The task is done again; where the storage says it, it is not."""
+    task = Task("index", "0" * 32, "", 1.0, {})
+    made = Receipt("index", 1, task.fingerprint, "", 1.0, (), {}, [], Cost(0, 0, 0, 0, 0, 0, 0), "a", 7, 1.0, 2.0)
+    folder = Folder(str(tmp_path))
+    folder.write_bytes(receipt_name("index", task.fingerprint), made.to_json().encode())
+    worker = slot("a")
+    worker.pid = 7
+    quick = {"connect_timeout": 0.1, "read_timeout": 0.1, "retries": {"total_max_attempts": 1}}
+    gone = Folder(
+        "s3://b/run", {"endpoint_url": "http://127.0.0.1:9", "key": "k", "secret": "s", "config_kwargs": quick}
+    )
+    with pytest.raises(StorageError):
+        gone.read_bytes("x")
+    for place, found in ((folder, made), (gone, None)):
+        executor = SimpleNamespace(_context=SimpleNamespace(folder=lambda _, place=place: place))
+        assert RayExecutor._left_by(cast(RayExecutor, executor), worker, task) == found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ from swsdist.accounts.journal import Journal
 from swsdist.errors import StorageError, UserError
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.pipeline.course import Outcome
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.operation.events import EventLog
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.operation.watched import Watched
 from swsdist.redaction import redacted, remember
 
 SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"
@@ -92,3 +98,20 @@ def test_a_signed_url_is_no_path(scheme: str) -> None:
     with pytest.raises(UserError) as caught:
         is_remote(SIGNED.replace("https", scheme))
     assert "0a1b" not in str(caught.value)
+
+
+def test_events_and_what_a_run_says_of_itself(tmp_path: Path) -> None:
+    """A message is a library's, and the label of a task a path that the user gave."""
+    log = EventLog(Folder(str(tmp_path)), "token")
+    log.open()
+    signed = "https://s3.example/b/x.wav?X-Amz-Signature=0123456789"
+    told = log.add("task-retried", stage="index", task="1", label=signed, attempt=1, message=f"cannot read {signed}")
+    log.flush()
+    (file,) = (tmp_path / "events").iterdir()
+    assert json.loads(file.read_text()) == told
+    assert told["label"] == "https://s3.example/b/x.wav?X-Amz-Signature=***"
+    assert told["message"] == "cannot read https://s3.example/b/x.wav?X-Amz-Signature=***"
+    watch = Watched(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
+    watch._open()
+    watch.finish("stopped", f"cannot read {signed}")
+    assert json.loads((tmp_path / "status.json").read_text())["message"].endswith("X-Amz-Signature=***")

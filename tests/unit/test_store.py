@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import soundfile
 from swsdist.errors import AudioError, StoreError
 from swsdist.features.registry import BLOCK_FRAMES, frame_count
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
@@ -472,9 +475,30 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
         assert same_frames(after.features(name), sounds[name])
     assert parquet.read(store.folder, after.manifest.models["statistics.counter"]).equals(statistics)
     assert list(check(after)) == []
+    assert old < set(store.folder.listing()), "for whoever reads them"
+    clean(store.folder, 0.0, dry=False)
     assert not old & set(store.folder.listing())
     left = [name for name in store.folder.listing() if name.startswith(("documents-", "models/", "rejected-"))]
     assert len(left) == 3
+
+
+def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
+    """Of those of one shard rows, of all columns."""
+    path = write_wav(tmp_path / "x.wav", noise(1, 1))
+
+    def peak(count: int) -> int:
+        rows = [corpus_row(f"d{k:05d}", path) for k in range(count)]
+        store = make_store(tmp_path / str(count), [rows[k : k + 100] for k in range(0, count, 100)])
+        compact(store.folder, 5 / 3600)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            compact(store.folder, 10 / 3600)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert (peak(1200) - peak(200)) / 1000 < 1500
 
 
 def test_compact_again_changes_nothing(store: Store) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.recordings import Row
 from swsdist.config.search import Search
-from swsdist.io.filesystem import Folder
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
@@ -97,7 +96,7 @@ class Quantise(Stage):
             model = fit_codebook(store, settings)
             name = f"models/codebook-{model.fingerprint}.npz"
             with store.folder.temporary(".npz") as path:
-                model.save(Folder(str(path.parent)), path.name)
+                path.write_bytes(model.to_bytes())
                 output = parquet.describe(path, name)
                 store.folder.publish(path, name)
             return Done((Part("codebook", *output, len(model.arrays["query"])),))

@@ -37,8 +37,8 @@ from swsdist.io.corpora.kinds import kind_of
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
+from swsdist.pipeline.inspection.recorded import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.plan import ONLY, load_plans
 from swsdist.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 
@@ -340,13 +340,13 @@ def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
 
 def _of_run(config: Config) -> object:
     """Features and corpus of the run in whose folder the sweep is, if it is in one."""
+    run = Folder(config.run, config.storage)
     try:
-        plans = load_plans(Folder(config.run, config.storage))
+        values = config_of(run, plan_of(run)).model_dump(mode="json")
     except StoreError:
         return None
-    if ONLY not in plans or plans[ONLY].config["index"]["store"] is not None:
+    if values["index"]["store"] is not None:
         return None
-    values = plans[ONLY].config
     corpus = {name: values["corpus"][name] for name in ("documents", "talkers", "prefer", "audio")}
     return {"features": values["features"], "corpus": corpus}
 

@@ -441,8 +441,8 @@ class RayExecutor:
         try:
             receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
             whole = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
-        except (FileNotFoundError, ValueError, TypeError, KeyError):
-            return None
+        except (FileNotFoundError, StorageError, ValueError, TypeError, KeyError):
+            return None  # it is done again
         return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from swsdist.config import Config
 from swsdist.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.plan import ONLY, Plan, load_plans, receipts_of
+from swsdist.pipeline.plan import ONLY, Plan, another_version, load_plans, receipts_of
 from swsdist.pipeline.records.chosen import ReceiptList
 
 
@@ -53,16 +55,32 @@ def remains(run: Folder, name: str = ONLY) -> Course:
 def config_of(run: Folder, plan: Plan) -> Config:
     """The config of a plan. Where its run lies is where it is looked at, wherever it was made.
 
-    Options of the storage are the plan's, which has no secrets, and those by which the folder is looked at.
+    The run may be a stranger's: no variable of the environment is put into it, and options of the storage, which say what
+    server gets our keys, are those by which the folder is looked at.
+
+    Raises:
+        StoreError: another version of swsdist, or another program, wrote it.
     """
-    storage = {**plan.config["storage"], **run.storage}
-    return Config.model_validate({**plan.config, "run": run.root, "storage": storage})
+    try:
+        return Config.model_validate({**plan.config, "run": run.root, "storage": dict(run.storage)})
+    except (ValidationError, TypeError):
+        raise another_version(run) from None
 
 
-def _begun(run: Folder, name: str) -> Course:
+def plan_of(run: Folder, name: str = ONLY) -> Plan:
+    """A plan of a run folder.
+
+    Raises:
+        StoreError: it is not a run folder, or it has no such plan.
+    """
     plans = load_plans(run)
     if name not in plans:
         raise StoreError(f"there is no plan {name!r}", where=run.path(), remedy=f"its plans are: {', '.join(plans)}")
-    course = begin(name, config_of(run, plans[name]), Ledger(run), Choice())
-    course.plan = plans[name]
+    return plans[name]
+
+
+def _begun(run: Folder, name: str) -> Course:
+    plan = plan_of(run, name)
+    course = begin(name, config_of(run, plan), Ledger(run), Choice())
+    course.plan = plan
     return course

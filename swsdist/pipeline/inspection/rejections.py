@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.config import Config
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.recorded import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.store import parquet
 from swsdist.store.reading import Store
@@ -29,6 +29,5 @@ def rejections(folder: str) -> pa.Table:
         if place.exists(_TABLE):
             return parquet.read(place, _TABLE)
         plan = next(iter(load_plans(place).values()))
-        config = Config.model_validate({**plan.config, "run": place.root, "storage": dict(place.storage)})
-        place = Folder(config.store, place.storage)
+        place = Folder(config_of(place, plan).store, place.storage)
     return Store(place).rejected().select(REJECTED.names)

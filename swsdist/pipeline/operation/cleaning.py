@@ -6,7 +6,9 @@ a state that the run beside it searched names.
 
 What stays, whatever else: all of a folder in which a process works; all states of a store that somebody reads
 (`swsdist.pipeline.operation.readers`), or whose manifest changed a short while ago; tables of a run that has not come to its
-end, which goes on with them; accounts, events, reports and exports.
+end, which goes on with them; what tasks have made in a store and no state of it has named yet (shards of an index that was cut
+off, totals and models of a fit), until the run in whose folder the store lies has ended without them; accounts, events, reports
+and exports.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ def _no_more_needed(
         for name in reading.dead:
             with suppress(FileNotFoundError):  # it ended just now
                 found.append(Found(place, name, place.info(name).size, "of a reader that is gone"))
-        found += _of_store(place, plans or _beside(place), hours, reading.living, kept)
+        run = folder if plans else Folder(place.root.rpartition("/")[0], place.storage)
+        found += _of_store(place, run, plans or _beside(run), hours, reading.living, kept)
     return found, kept
 
 
@@ -123,11 +126,10 @@ def _stores_in(run: Folder, plans: dict[str, Plan]) -> list[str]:
     ]
 
 
-def _beside(store: Folder) -> dict[str, Plan]:
-    """The plans of the run that a store lies in."""
-    root = store.root.rpartition("/")[0]
+def _beside(run: Folder) -> dict[str, Plan]:
+    """The plans of the run that a store lies in, if it does."""
     try:
-        return load_plans(Folder(root, store.storage))
+        return load_plans(run)
     except StoreError:
         return {}
 
@@ -137,21 +139,31 @@ def _left_behind(folder: Folder, hours: float) -> Iterator[Found]:
     temporary = folder.local(TEMPORARY)
     for file in sorted(temporary.iterdir()) if temporary is not None and temporary.is_dir() else ():
         status = file.stat()
-        if time.time() - status.st_mtime > hours * 3600:
+        if file.is_file() and time.time() - status.st_mtime > hours * 3600:
             yield Found(folder, f"{TEMPORARY}/{file.name}", status.st_size, "temporary, of a process that was killed")
     for name in (lock.NAME, cancelling.NAME):
         if folder.exists(name):  # no living process holds the folder
             yield Found(folder, name, folder.info(name).size, "of a process that is gone")
 
 
+def _have_ended(plans: dict[str, Plan]) -> bool:
+    """Whether there are plans, and all have come to their ends."""
+    return bool(plans) and all(
+        plan.order and plan.order[-1] in plan.steps and plan.steps[plan.order[-1]].ended for plan in plans.values()
+    )
+
+
+def _named(plans: dict[str, Plan]) -> set[str]:
+    """Tasks that plans name."""
+    return {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
+
+
 def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[Found]:
     """Tables and receipts that no plan names."""
-    if not all(
-        plan.order and plan.order[-1] in plan.steps and plan.steps[plan.order[-1]].ended for plan in plans.values()
-    ):
+    if not _have_ended(plans):
         kept.append(Kept(run, "the run has not come to its end, and may go on with any of its tables"))
         return
-    named = {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
+    named = _named(plans)
     for part in ("tables", "receipts"):
         for name, info in run.listing(part).items():
             match = _OF_TASK.fullmatch(name)
@@ -160,24 +172,34 @@ def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[F
 
 
 def _of_store(
-    store: Folder, plans: dict[str, Plan], hours: float, reading: list[dict[str, Any]], kept: list[Kept]
+    store: Folder, run: Folder, plans: dict[str, Plan], hours: float, reading: list[dict[str, Any]], kept: list[Kept]
 ) -> Iterator[Found]:
-    """Files of earlier states that nobody reads."""
+    """Files of earlier states that nobody reads; `plans` are of the run in whose folder the store lies."""
     now = manifest.require(store)
     if now.of_queries:
         return  # searches read the states of its groups
     states = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
     earlier = (manifest.load(store, manifest.state_name(state)) for state in states)  # digests of the run are of these
-    used = {manifest.NAME}
-    for one in (now, *(one for one in earlier if one is not None)):
-        used |= {*one.tables, manifest.state_name(one.fingerprint)}
-        # With the tables that tell how a shard was made: their names begin alike.
-        used |= {file.name.partition(".")[0] for shard in one.shards for file in shard.files.values()}
+    used = {name for one in (now, *earlier) if one is not None for name in _stems(one)}
+    listing = store.listing()
     rest = [
         Found(store, name, info.size, "of an earlier state of the store")
-        for name, info in store.listing().items()
-        if name not in used and name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
+        for name, info in listing.items()
+        if name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
     ]
+    ended = run.changed(PLAN) if _have_ended(plans) else 0.0
+    made = Ledger(store).outputs() if rest else set()
+    states_there = (manifest.load(store, name) for name in listing if made and name.startswith("manifest-"))
+    named = {name for one in states_there if one is not None for name in _stems(one)}
+    stays = {
+        one.name
+        for one in rest
+        if one.name in made and one.name.partition(".")[0] not in named and store.changed(one.name) > ended
+    }
+    rest = [one for one in rest if one.name not in stays]
+    if stays:
+        why = f"{len(stays)} files that no state of it names stay: a run that was cut off made them, and may go on with them"
+        kept.append(Kept(store, why))
     if rest and reading:
         who = ", ".join(sorted({f"process {one['pid']} on {one['host']}" for one in reading}))
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))
@@ -187,11 +209,17 @@ def _of_store(
         yield from rest
 
 
+def _stems(state: manifest.Manifest) -> Iterator[str]:
+    """Names of a state's files without their endings: tables that tell how a shard was made begin as its own does."""
+    shards = (file.name for shard in state.shards for file in shard.files.values())
+    for name in (manifest.state_name(state.fingerprint), *state.tables, *shards):
+        yield name.partition(".")[0]
+
+
 def _remove(folder: Folder, found: list[Found], plans: dict[str, Plan]) -> None:
-    """Receipts first: a table without one is made again, a receipt without its table is none."""
+    """Receipts first: a table without one is made again, a receipt without its table is none. States last."""
     gone = [one.name for one in found if one.name != lock.NAME]  # that is ours now
-    for name in sorted(gone, key=lambda name: not name.startswith("receipts/")):
+    for name in sorted(gone, key=lambda name: (not name.startswith("receipts/"), name.startswith("manifest-"))):
         folder.remove(name)
-    if plans:
-        named = {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
-        Ledger(folder).keep(named)
+    if _have_ended(plans):
+        Ledger(folder).keep(_named(plans))

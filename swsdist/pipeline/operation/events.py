@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from swsdist.io.filesystem import Folder
+from swsdist.redaction import redacted
 
 FOLDER = "events"
 SCHEMA = "swsdist-events/1"
@@ -31,6 +32,9 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     "stage-ended": ("stage", "tasks", "failed", "wall"),
     "run-ended": ("state", "message", "wall"),
 }
+
+#: Fields whose text may be a library's, or a user's.
+_FREE = frozenset({"message", "label"})
 
 
 class EventLog:
@@ -50,7 +54,8 @@ class EventLog:
         self._lock = threading.Lock()
 
     def add(self, event: str, **values: Any) -> dict[str, Any]:
-        """Something has happened; gives the whole line."""
+        """Something has happened; gives the whole line. What others may have written into it has no secrets then."""
+        values |= {name: redacted(values[name]) for name in _FREE & values.keys()}
         line = {"event": event, "t": round(time.time(), 3), "run": self._run.root, **values}
         if set(values) != set(EVENTS[event]):
             raise ValueError(f"{event} has the fields {EVENTS[event]}")

@@ -24,6 +24,7 @@ from swsdist.pipeline.operation import cancelling, events, standing
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
+from swsdist.redaction import redacted
 
 #: Seconds between two looks: in a local folder, and on S3.
 _LOCAL, _REMOTE = 1.0, 5.0
@@ -223,7 +224,7 @@ class Watched(Progress):
             self._thread.join()
         for reader in self._reading.values():
             reader.release()
-        self._standing.state, self._standing.message = state, message
+        self._standing.state, self._standing.message = state, redacted(message)
         self._standing.journals = []
         with suppress(StorageError, OSError, ValueError, KeyError):
             for course in self._outcome.courses.values() if state == "done" and self._opened else ():

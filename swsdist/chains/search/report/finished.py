@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +14,13 @@ from swsdist.chains.search.inputs.population import COLUMNS, spans_of
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.chains.search.told import Bucket, Measured
-from swsdist.config import Config, load_config
+from swsdist.config import Config, config_from_dict
 from swsdist.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.recorded import config_of, plan_of, recorded
 from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.curve import Point
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
@@ -32,23 +29,18 @@ from swsdist.store.digest import combined
 
 
 def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
-    """The config of a run folder; its paths are absolute, wherever it lies.
+    """The config of a run folder, as its plan has it; its paths are absolute, wherever it lies.
 
     Args:
         folder: local or `s3://`.
         sets: as of `swsdist.config.load_config`.
 
     Raises:
-        UserError: there is none.
-        ConfigError: it is wrong, or `sets` are.
+        StoreError: it is not a run folder, or another version of swsdist wrote it.
+        ConfigError: `sets` are wrong.
     """
     run = Folder(folder.rstrip("/"))
-    if not run.exists("config.yaml"):
-        raise UserError("there is no config here", where=folder, remedy="name a run folder, or a config file")
-    with tempfile.TemporaryDirectory(dir=scratch()) as place:
-        copy = Path(place) / "config.yaml"
-        copy.write_bytes(run.read_bytes("config.yaml"))
-        return load_config(copy, sets, run=run.root)  # where it lies now, wherever it was made
+    return config_from_dict(config_of(run, plan_of(run)).model_dump(mode="json"), run.root, sets)
 
 
 def from_run(name: str, path: str) -> Scored:

@@ -20,7 +20,6 @@ class Way(NamedTuple):
 
     Attributes:
         store: its folder.
-        storage: options for s3fs.
         options: keys of the config's section `search`.
         trim: whether recorded queries are cut to their speech.
         judge: what makes a hit likely.
@@ -28,7 +27,6 @@ class Way(NamedTuple):
     """
 
     store: str
-    storage: Mapping[str, object]
     options: Mapping[str, object]
     trim: bool
     judge: Judge
@@ -48,7 +46,7 @@ def way_of(target: str, changed: bool) -> Way:
     """
     run = Folder(target.rstrip("/"))
     if run.exists("manifest.json") or not run.exists("plan.json"):
-        return Way(target, {}, {}, True, by_score())
+        return Way(target, {}, True, by_score())
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     if fused := next((config for config in configs.values() if joins(CHAINS, config.chain)), None):
         raise UserError(
@@ -65,11 +63,10 @@ def way_of(target: str, changed: bool) -> Way:
         )
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
     trims = {config.queries.trim != "none" for config in configs.values()}
-    name, config = next(iter(configs.items()))
     if len(configs) == 1:
-        judge = None if changed else of_run(remains(run, name))
-        return Way(stores[0], config.storage, settings[0], trims.pop(), judge or by_score())
+        judge = None if changed else of_run(remains(run, *configs))
+        return Way(stores[0], settings[0], trims.pop(), judge or by_score())
     if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
-        return Way(stores[0], config.storage, settings[0], trims.pop(), by_score())
+        return Way(stores[0], settings[0], trims.pop(), by_score())
     odd = f"the run has {len(configs)} plans, which search in different ways: the defaults of `search` are taken"
-    return Way(stores[0], config.storage, {}, True, by_score(), (f"{odd}; --set search.KEY=VALUE takes others",))
+    return Way(stores[0], {}, True, by_score(), (f"{odd}; --set search.KEY=VALUE takes others",))

@@ -1,0 +1,166 @@
+"""What was done stays done, whatever is cleaned up while a run waits to go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import expecting, in_this_process
+
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
+from swsdist.pipeline.operation.cleaning import clean
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.store.maintaining import check, compact
+from swsdist.store.reading import Store
+
+swsdist = expecting(in_this_process)
+
+
+def _fitted(*transforms: dict[str, Any]) -> str:
+    return "features=" + json.dumps([{"name": "mfcc", "transforms": transforms}])
+
+
+QUANTISED = 'search.proposer={"name": "quantised", "factors": [2], "options": {"codewords": 50}}'
+
+#: Settings of a first run, and of the one that is interrupted.
+WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "index": ((), ("index.shards=3",)),
+    "fit": (
+        (_fitted({"name": "pca", "options": {"columns": 8}}),),
+        (
+            _fitted({"name": "pca", "options": {"columns": 6}}, {"name": "gmm", "options": {"components": 4}}),
+            "index.shards=3",
+        ),
+    ),
+    "quantise": ((QUANTISED,), (QUANTISED, "index.shards=2")),
+}
+
+#: What is cleaned up, given the folders of the run and of its store.
+WAYS: dict[str, Callable[[Folder, Folder], object]] = {
+    "clean run": lambda run, store: clean(run, 0.0, dry=False),
+    "clean store": lambda run, store: clean(store, 0.0, dry=False),
+    "compact": lambda run, store: compact(store, 1.0),
+    "compact and clean": lambda run, store: (compact(store, 1.0), clean(store, 0.0, dry=False), clean(run, 0.0, False)),
+}
+
+
+class Once(Progress):
+    """Lets a run do one task, and then interrupts it as Ctrl-C does."""
+
+    def __init__(self, did: list[tuple[str, str]]) -> None:
+        self._did = did
+
+    def task(self, step: Any, outcome: Any) -> None:
+        """It is noted, and the stage has not ended."""
+        self._did.append((step.name, outcome.fingerprint))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("work", ["index", *(pytest.param(one, marks=pytest.mark.slow) for one in ("fit", "quantise"))])
+def test_nothing_that_was_done_is_done_again(own_corpus: Any, work: str, way: str, shared: bool) -> None:
+    """A run whose corpus has grown is interrupted after each task until the store stands; each time something is cleaned up."""
+    scene, (first, second) = own_corpus, WORK[work]
+    if shared and work == "fit":
+        pytest.skip("a store that is shared keeps its features")
+    counts: dict[str, int] = {}
+    for name in ("run", "undisturbed"):
+        place = scene.folder / f"store of {name}" if shared else scene.folder / name / "store"
+        settings = (*second, *([f"index.store={place}"] if shared else []))
+        scene.select(1, 2, 3)
+        scene.run(*first, *settings[len(second) :], run=name)
+        scene.select(*range(1, 9))
+        did: list[tuple[str, str]] = []
+        if name == "run":
+            last = "quantise" if work == "quantise" else "index"
+            for _ in range(40):
+                try:
+                    scene.run(*settings, choice=Choice(until=last), progress=Once(did))
+                    break
+                except KeyboardInterrupt:
+                    WAYS[way](Folder(str(scene.folder / "run")), Folder(str(place)))
+        ended = scene.run(*settings, run=name).outcome.course.ended
+        for step in ("fit-transforms", "index", "quantise"):
+            of_step = [task for one, task in did if one == step]
+            # What is looked up in shards is done again where these were made anew.
+            if step == "quantise" and way.startswith("compact"):
+                continue
+            assert len(of_step) == len(set(of_step))
+            done = len(of_step) + (ended[step].done if step in ended else 0)
+            assert counts.setdefault(step, done) == done
+        if not way.startswith("compact"):
+            done = sum(one.done for step, one in ended.items() if step not in ("fit-transforms", "index", "quantise"))
+            assert counts.setdefault("later", done) == done
+        assert list(check(Store(Folder(str(place))))) == []
+    assert counts["index"] > 1
+    assert scene.digest() == scene.digest("undisturbed")
+
+
+def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
+    """Shards of an index that was cut off, and went on with other settings."""
+    scene = own_corpus
+    scene.select(1, 2, 3)
+    scene.run()
+    scene.select(*range(1, 9))
+    with pytest.raises(KeyboardInterrupt):
+        scene.run("index.shards=4", progress=Once([]))
+    run = scene.folder / "run"
+    shards = lambda: {path.name for path in (run / "store/shards").iterdir() if path.name.count(".") == 1}  # noqa: E731
+    named = lambda: {shard.name.partition("/")[2] for shard in Store(Folder(str(run / "store"))).manifest.shards}  # noqa: E731
+    given_up = shards() - named()
+    assert len(given_up) == 1
+    told = swsdist("clean", run, "--older", "0").out
+    assert "may go on with any of its tables" in told
+    assert "3 files that no state of it names stay" in told
+    assert given_up < shards()
+    scene.run("index.shards=1")
+    swsdist("clean", run, "--older", "0")
+    assert shards() == named()
+    digest = scene.digest()
+    assert scene.run("index.shards=1").outcome.did == 0
+    assert scene.digest() == digest
+
+
+def test_another_run_s_work_stays_when_the_run_beside_has_ended(own_corpus: Any) -> None:
+    """Two runs index into the store of the first."""
+    scene = own_corpus
+    scene.select(1, 2, 3)
+    scene.run()
+    store = scene.folder / "run" / "store"
+    other = f"index.store={store}"
+    scene.select(*range(1, 9))
+    did: list[tuple[str, str]] = []
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(other, "index.shards=3", run="other", progress=Once(did))
+    assert "go on with them" in swsdist("clean", scene.folder / "run", "--older", "0").out
+    ended = scene.run(other, "index.shards=3", run="other").outcome.course.ended["index"]
+    assert (len(did), ended.skipped) == (1, 1)
+
+
+def test_an_earlier_state_goes_in_one_piece(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is killed while it removes one leaves the list of what was to go."""
+    scene = own_corpus
+    scene.run("index.shards=3", f"index.store={scene.folder / 'shared'}")
+    store = Folder(str(scene.folder / "shared"))
+    compact(store, 1.0)
+    whole, left = Folder.remove, [3]
+
+    def remove(self: Folder, name: str) -> None:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= self.root == store.root and not name.endswith("lock.json")
+        whole(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "remove", remove)
+        with pytest.raises(KeyboardInterrupt):
+            clean(store, 0.0, dry=False)
+    Path(store.path("lock.json")).unlink(missing_ok=True)
+    clean(store, 0.0, dry=False)
+    assert len(list((scene.folder / "shared/shards").glob("*"))) == 1
+    assert list(check(Store(store))) == []
