@@ -149,7 +149,7 @@ EXPORTS: Registry[ExportEntry] = Registry(
         "csv": ExportEntry("swsdist.exports.table:write", 1),
         "stdlist": ExportEntry("swsdist.exports.stdlist:write", 1),
         "kwslist": ExportEntry("swsdist.exports.kwslist:write", 1),
-        "labels": ExportEntry("swsdist.exports.labels:write", 2),
+        "labels": ExportEntry("swsdist.exports.labels:write", 3),
         "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
     },
     ExportEntry,

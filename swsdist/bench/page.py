@@ -82,10 +82,11 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     some = strong(walls)
     found = []
     if some:
+        told = ", with 95 % intervals" if any(one.speedup.low is not None for one in some) else ""
         found.append(
             (
                 "strong-scaling",
-                "Strong scaling: how many times faster the same data are done, with 95 % intervals; "
+                f"Strong scaling: how many times faster the same data are done{told}; "
                 "ideal: as many times as there are workers.",
                 _curves(some, {one.workers: min(w for w, x in walls if x == one.times) for one in some}),
             )
@@ -123,8 +124,9 @@ def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
         x = [base, *(one.workers for one in mine)]
         series.append(Series(f"{times} times the data", x, [1.0, *(one.speedup.value for one in mine)], k))
         for edge in ("low", "high"):
-            y = [1.0, *(getattr(one.speedup, edge) or one.speedup.value for one in mine)]
-            series.append(Series("", x, y, k, thin=True))
+            limits = [(one.workers, limit) for one in mine if (limit := getattr(one.speedup, edge)) is not None]
+            if limits:
+                series.append(Series("", [base, *(w for w, _ in limits)], [1.0, *(y for _, y in limits)], k, thin=True))
     low, high = min(least.values()), max(one.workers for one in some)
     series.append(Series("ideal", [low, high], [1.0, high / low], _IDEAL))
     return lines_svg(series, Axes("workers", "speedup"), title="Strong scaling")
@@ -139,8 +141,13 @@ def text_lines(results: Results) -> list[str]:
 def notices(results: Results) -> list[str]:
     """What a reader should know."""
     found = []
-    if results.measured and max(one.point.repeat for one in results.measured) == 0:
-        found.append("each point was measured once: nothing tells how much of a difference is noise")
+    runs = [len(values) for values in results.values("wall_s").values()]
+    if runs and max(runs) == 1:
+        found.append(
+            "each point was measured once, so there is no interval: nothing tells how much of a difference is noise"
+        )
+    elif 1 in runs:
+        found.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
     if len(results.hardware) > 1:
         found.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
     loads = [one.load for one in results.measured]

@@ -271,7 +271,12 @@ def _dry(config: Config, choice: Choice) -> int:
     console.print(table)
     known = [row.cpu_s for row in rows if row.cpu_s is not None]
     note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
-    console.print(f"estimate: {short(sum(known) / 3600)} CPU hours{note}. Nothing was done.", highlight=False)
+    estimate = (
+        f"{short(sum(known) / 3600)} CPU hours{note}"
+        if any(known) or not note
+        else "none yet, as nothing that is left was done here before"
+    )
+    console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
     told = foreseen(config, rows)
     if told is not None:
         workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"

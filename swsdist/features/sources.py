@@ -120,9 +120,18 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
                 f"the frame shifts of {found[0].tracks[0].name} and {source.tracks[0].name} differ: "
                 f"{frame_shift(leading):g} s and {frame_shift(other):g} s",
                 where="features",
-                remedy="tracks of one store have one shift; set the options of the extractors so, or make two stores",
+                remedy=f"tracks of one store have one shift; {_remedy(found[0], source)}, or make two stores",
             )
     return tuple(found)
+
+
+def _remedy(leading: Source, other: Source) -> str:
+    """What gives two extractors one shift: the `hop_length` of one that has that option."""
+    for one, given in ((other, leading), (leading, other)):
+        hop, rest = divmod(given.extractor.hop * one.extractor.sample_rate, given.extractor.sample_rate)
+        if hasattr(one.extractor, "hop_length") and not rest:
+            return f"give {one.tracks[0].name} the option hop_length: {hop}"
+    return "set the options of the extractors so"
 
 
 def planned(

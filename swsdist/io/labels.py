@@ -1,6 +1,7 @@
 """Detections as Audacity label tracks: a text file a document, a line `start<tab>end<tab>query score` a detection.
 
-Times in seconds with 6 decimals, as Audacity writes them. Import one with File, Import, Labels, beside the recording.
+Times in seconds with 6 decimals, as Audacity writes them; scores, which are there to be looked at, with 6 digits. Import one
+with File, Import, Labels, beside the recording.
 (Audacity manual, Importing and Exporting Labels.)
 """
 
@@ -55,7 +56,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
                     f"query id {query!r} cannot stand in a label",
                     remedy="rename the query, or leave labels out of report.exports",
                 )
-            lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score!r}\n")
+            lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score:.6g}\n")
         for name, text in lines.items():
             if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
                 raise DataError(

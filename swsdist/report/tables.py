@@ -59,6 +59,8 @@ _LATEX = {
     "≥": r"$\geq$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
+#: What begins a negative number: no hyphen within a name, a date or a range.
+_NEGATIVE = re.compile(r"(?<![\w.-])-(?=\.?\d|inf\b)")
 _MARKDOWN = re.compile(r"[\\|`*_<\[\]~]")
 
 
@@ -320,7 +322,7 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    line = shown(text)
+    line = _NEGATIVE.sub("−", shown(text))
     # Two hyphens would become a dash.
     pairs = zip(line, f"{line[1:]} ", strict=False)
     return "".join("-{}" if letter == after == "-" else _LATEX.get(letter, letter) for letter, after in pairs)

@@ -77,7 +77,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),
         "stdlist": (1, "7f3a6178dce0daf6ba125669941069ff06edad182eca3384ec3b591ba9ae8f39"),
         "kwslist": (1, "ed934ef3decab9e4cb1dececfe898b7ecbd27ed4862d98ae1d989d639360114c"),
-        "labels": (2, "c552060988be463bba8a16423cc80305b0bdfbb55fa1c3d0def3f292975bd047"),
+        "labels": (3, "f9dcf98c4be0310aef7b77b82426394cc0331899ce75fb626028bacdc1ad4bfd"),
         "clips": (1, "5bde78114b94c28f9b7b801a64ab04d62e1f43b50e17fea7159b1ee3ee2553d4"),
     },
     "reader of lists": {

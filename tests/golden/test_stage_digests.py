@@ -51,7 +51,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "align.final": (1, "118d6427eff77ab172579822485fde163f3ebda8125307987a32bb5cd3f9f626"),
     "measure": (1, "e212e6272b6b9ab6b7425d75f76795aecdde5d16425c66385f4db12441d785d2"),
     "score": (2, "1fe965e7a7690b79e9540844dd44b5424d04af730667bfd6f2d0866f6d763e28"),
-    "export": (1, "1ede0c045fbab775b5e2f214e82a72b0ec98d633384630925f0e4a3f38b0662c"),
+    "export": (1, "963f93cb398c489846b9a75026898305ebfee5a4cdfd28a94f8c462423f26359"),
 }
 
 WORD_FRAMES, WIDTH, RATE = 20, 8, 800

@@ -151,6 +151,26 @@ def test_intervals_are_those_of_scipy() -> None:
     assert ratio([], [1.0]) is None
 
 
+def test_one_run_has_no_interval(tmp_path: Path) -> None:
+    """Neither the page nor the table speaks of one, and no line is drawn for it."""
+    once = results(measured(1, 1, 0, 100.0), measured(2, 1, 0, 50.0))
+    twice = results(*(measured(w, 1, k, wall / w) for w in (1, 2) for k, wall in enumerate((100.0, 104.0))))
+    mixed = results(measured(1, 1, 0, 100.0), measured(1, 1, 1, 104.0), measured(2, 1, 0, 50.0))
+    thin = {}
+    for name, each in {"once": once, "twice": twice, "mixed": mixed}.items():
+        (tmp_path / name).mkdir()
+        write_page(each, tmp_path / name)
+        page = (tmp_path / name / "bench.html").read_text()
+        assert ("95 % intervals of the geometric mean" in page) == (name != "once")
+        assert ("with 95 % intervals" in page) == (name == "twice")
+        thin[name] = (tmp_path / name / "strong-scaling.svg").read_text().count('stroke-width="0.9"')
+    assert thin == {"once": 0, "twice": 2, "mixed": 0}
+    assert "warning: each point was measured once, so there is no interval" in "\n".join(text_lines(once))
+    assert "warning: 1 of 2 points were measured once, and have no interval" in "\n".join(text_lines(mixed))
+    assert "measured once" not in "\n".join(text_lines(twice))
+    assert "[" not in "\n".join(text_lines(once))
+
+
 def test_two_results_beside_each_other() -> None:
     before = results(*(measured(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5))))
     after = results(*(measured(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5))))

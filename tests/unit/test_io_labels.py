@@ -25,8 +25,10 @@ def test_written_labels_read_back(tmp_path):
     names = write_labels(iter(table.to_batches(max_chunksize=1)), tmp_path)
     assert names == ["a.1.txt", "talks/monday.1.txt", "talks/monday.2.txt"]
     assert (tmp_path / "a.1.txt").read_text(encoding="utf-8") == "0.000000\t0.500000\tŋ 1e+20\n"
+    text = (tmp_path / "talks/monday.1.txt").read_text(encoding="utf-8")
+    assert text == "12.250000\t12.750000\ttwo words -0.333333\n3.000000\t3.500000\tq 2.5\n"
     assert read_labels(tmp_path / "talks/monday.1.txt", "talks/monday").equals(
-        pa.Table.from_pylist([rows[0], rows[3]], DETECTIONS)
+        pa.Table.from_pylist([{**rows[0], "score": -0.333333}, rows[3]], DETECTIONS)
     )
     assert read_labels(tmp_path / "talks/monday.2.txt", "talks/monday", 2).to_pylist()[0]["channel"] == 2
 

@@ -108,6 +108,15 @@ def test_latex_takes_nothing_for_its_own() -> None:
     assert text.count(r"\begin{") == text.count(r"\end{")
 
 
+def test_negative_numbers_have_a_minus_in_latex() -> None:
+    """Hyphens of names, dates, ranges and exponents stay."""
+    row = ("q-norm, mfcc-13 of 2013-05-01", "-0.0868", "-.5 [-inf, -0.25], 3-5, 1e-05")
+    text = latex([Table("t", ("a - b", "c", "d"), [row], "from -1 to 2")])
+    assert r"q-norm, mfcc-13 of 2013-05-01 & $-$0.0868 & $-$.5 [$-$inf, $-$0.25], 3-5, 1e-05 \\" in text
+    assert r"a - b & c & d \\" in text
+    assert "t. from $-$1 to 2" in text
+
+
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_name_is_one_cell(one: str, other: str) -> None:
     """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""

@@ -104,3 +104,22 @@ def test_statistics_side_by_side() -> None:
     assert both.frames == 2
     assert both.mean.tolist() == [1, 2, 3]
     assert both.variance.tolist() == [2, 1, 2]
+
+
+FRAMES = {"path": "frames.npz", "shift": 0.02, "dimension": 2}
+FAST = {"hop_length": 80}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (("external", FRAMES), ("mfcc", {}), "give mfcc the option hop_length: 320,"),
+        (("mfcc", {"sample_rate": 8000, **FAST}), ("external", FRAMES), "give mfcc the option hop_length: 160,"),
+        (("plp", {}), ("mfcc", FAST), "give mfcc the option hop_length: 160,"),
+        (("external", {**FRAMES, "shift": "1/7"}), ("mfcc", {}), "set the options of the extractors so,"),
+    ],
+)
+def test_the_hop_that_gives_one_shift_is_told(first: Any, second: Any, told: str) -> None:
+    with pytest.raises(UserError, match="the frame shifts of") as caught:
+        sources_of([Features(name=name, options=options) for name, options in (first, second)])
+    assert told in (caught.value.remedy or "")

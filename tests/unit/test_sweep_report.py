@@ -131,6 +131,33 @@ def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
     assert len(list(ElementTree.fromstring(many).iter(f"{NS}rect"))) == 120
 
 
+@pytest.mark.parametrize("count", [3, 40])
+def test_labels_of_a_map_are_whole_and_lie_in_it(count: int) -> None:
+    """Those that do not fit below their cells stand on end."""
+    rows = ["[q-norm, logistic, oracle-kst, power]", "[m-norm, logistic]"]
+    columns = [f"[q-norm, logistic, oracle-kst, {k:02d}]" for k in range(count)]
+    drawn = heat_svg(np.zeros((2, count)), rows, columns, x_title="across", y_title="down", title="t")
+    plot = ElementTree.fromstring(drawn)
+    upright = [(g, text) for g in plot.iter(f"{NS}g") for text in g.iter(f"{NS}text")]
+    assert {text.text for text in plot.iter(f"{NS}text")} >= {*rows, "across", "down"}
+    assert [text.text for _, text in upright] == columns[
+        :: 1 if count == 3 else 2
+    ]  # of many, as many as there is room for
+    title = next(text for text in plot.iter(f"{NS}text") if text.text == "across")
+    for g, text in upright:
+        x, y = map(float, re.findall(r"[\d.]+", g.get("transform") or "")[:2])
+        assert 0 < x < float(plot.get("width") or 0)
+        assert y + 6.8 * len(text.text or "") < float(title.get("y") or 0) - 10 < float(plot.get("height") or 0)
+
+
+def test_short_labels_of_a_map_lie_below_their_cells() -> None:
+    plot = ElementTree.fromstring(
+        heat_svg(np.zeros((1, 3)), ["r"], ["10", "20", "30"], x_title="a", y_title="b", title="t")
+    )
+    assert not list(plot.iter(f"{NS}g"))
+    assert len({text.get("y") for text in plot.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
+
+
 def test_the_page_stands_alone_and_escapes() -> None:
     rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
     given = data(rows, ("a", "b"), notices=("odd & told",))

@@ -48,16 +48,17 @@ _KEYS = 4
 
 def check(own: SearchInputs) -> Iterator[Finding]:
     """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
-    checking, complaints = _Checking(own), set[str]()
-    for name, look in checking.parts():
+    parts, complaints = dict(_Checking(own).parts()), set[str]()
+    for name, look in parts.items():
         told, wanted = len(own.noted.found), len(own.noted.wanted)
         try:
             found = [*look()]
             own.look()
         except SwsdistError as error:
             text = str(error).replace("\n  remedy:", "; remedy:")
-            # What one part cannot read, others that need it cannot either.
-            found = [] if text in complaints else [Finding(name, False, text)]
+            # What one part cannot read, others that need it cannot either; it is that of the section that it lies in.
+            section = (error.where or "").split(".")[0]
+            found = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
             complaints.add(text)
         yield from found
         for notice in list(own.noted.found.values())[told:]:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from swsdist.report.plots.svg import _GRID, _INK, _LINES, _svg, _text, shortened
 
 _CELL_HEIGHT, _LEAST_WIDTH = 26, 34  # pixels
-_MOST_LETTERS = 30
+_LETTER = 6.8  # pixels of a letter of a label
+_MOST_LETTERS = 60
 #: Cells in which there is room for their value.
 _MOST_TOLD = 14
 
@@ -45,7 +46,7 @@ def heat_svg(
     known = grid[np.isfinite(grid)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     letters = min(max((len(name) for name in rows), default=0), _MOST_LETTERS)
-    left, top = max(20 + 6.8 * letters, 16 + 7.4 * len(y_title)), 30
+    left, top = max(20 + _LETTER * letters, 16 + 7.4 * len(y_title)), 30
     cell = max(_LEAST_WIDTH if len(columns) <= _MOST_TOLD else 8.0, (width - left - 14) / max(1, len(columns)))
     right, bottom = left + cell * len(columns), top + _CELL_HEIGHT * len(rows)
     parts = []
@@ -69,13 +70,19 @@ def heat_svg(
         parts.append(f'<rect class="rule" fill="none" stroke="{_INK}" stroke-width="2" {box}/>')
     for i, name in enumerate(rows):
         parts.append(_text(left - 8, top + _CELL_HEIGHT * i + 17, shortened(name, _MOST_LETTERS), anchor="end"))
+    told = [shortened(name, _MOST_LETTERS) for name in columns]
+    widest = _LETTER * max((len(name) for name in told), default=0)
+    upright = widest + 4 > cell  # labels that do not fit below their cells stand on end
     free = -1.0
-    for j, name in enumerate(columns):
-        shown = shortened(name, max(4, int(cell / 6.8)) if len(columns) <= _MOST_TOLD else 10)
-        x, half = left + cell * (j + 0.5), 3.4 * len(shown) + 2
-        if x - half > free:
-            parts.append(_text(x, bottom + 17, shown))
-            free = x + half
-    parts.append(_text((left + right) / 2, bottom + 40, x_title, size=13))
+    for j, name in enumerate(told):
+        x = left + cell * (j + 0.5)
+        if not upright:
+            parts.append(_text(x, bottom + 17, name))
+        elif x - 6 > free:
+            label = _text(0, 4, name, anchor="end")
+            parts.append(f'<g transform="translate({x:.1f} {bottom + 8}) rotate(-90)">{label}</g>')
+            free = x + 6
+    below = bottom + (widest if upright else 12)
+    parts.append(_text((left + right) / 2, below + 28, x_title, size=13))
     parts.append(_text(left - 8, top - 12, y_title, anchor="end", size=13))
-    return _svg(int(right + 14), bottom + 52, title, parts)
+    return _svg(int(right + 14), int(below + 40), title, parts)
