@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from swsdist.errors import UserError
 from swsdist.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
+from swsdist.score.measures.cnxe import prior_of_beta
 
 if TYPE_CHECKING:
     from swsdist.config.model import Score
@@ -58,6 +59,7 @@ class Protocol:
         conventions: the program whose rules decide the rest.
         trials: what a trial is: a second or so of audio, a segment (KWSEval's `-g`), or a document.
         cost, value: C and V, which STDEval's occurrence-weighted "Value" needs apart.
+        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Protocol:
     trials: Literal["time", "segment", "document"] = "time"
     cost: float = 1.0
     value: float = 1.0
+    cnxe_prior: float | None = None
 
     @property
     def rules(self) -> Conventions:
@@ -89,6 +92,8 @@ class Protocol:
         weight = self.beta if point is None else point.beta
         parts = [f"beta {weight if weight == FROM_DATA else f'{weight:.4g}'}"]
         parts.append(f"tolerance {self.tolerance:g} s" if self.trials == "time" else f"trials are {self.trials}s")
+        if self.cnxe_prior is not None:
+            parts.append(f"prior of Cnxe {self.cnxe_prior:g}")
         if point is not None:
             parts += [f"{point.seconds:.1f} s of audio", f"{point.trials} trials a query"]
         return f"protocol {self.name}: {', '.join(parts)}"
@@ -136,6 +141,7 @@ class Parts(TypedDict, total=False):
     cost: float | None
     value: float | None
     prior: float | None
+    cnxe_prior: float | None
     as_run: bool
 
 
@@ -149,6 +155,7 @@ def protocol(
     cost: float | None = None,
     value: float | None = None,
     prior: float | None = None,
+    cnxe_prior: float | None = None,
     trials: Literal["time", "segment", "document"] | None = None,
     as_run: bool = False,
 ) -> Protocol:
@@ -163,6 +170,7 @@ def protocol(
         cost: C of a false alarm, positive.
         value: V of a hit, positive.
         prior: P of a term, in (0, 1).
+        cnxe_prior: effective prior of Cnxe, in (0, 1), apart from beta.
         trials: what a trial is.
         as_run: of `sws2012`, the limits of the note's command line.
 
@@ -184,6 +192,7 @@ def protocol(
         ("cost", cost, cost is None or 0 < cost < math.inf, "finite and be greater than 0"),
         ("value", value, value is None or 0 < value < math.inf, "finite and be greater than 0"),
         ("prior", prior, prior is None or 0 < prior < 1, "between 0 and 1"),
+        ("cnxe_prior", cnxe_prior, cnxe_prior is None or 0 < cnxe_prior < 1, "between 0 and 1"),
     ):
         if not fits:
             raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
@@ -198,6 +207,7 @@ def protocol(
         "word_gap": word_gap,
         "trials": trials,
         "beta": beta,
+        "cnxe_prior": cnxe_prior,
     }
     if priced:
         # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
@@ -238,6 +248,7 @@ def protocol_of(settings: Score) -> Protocol:
         tolerance=settings.tolerance,
         trials_per_second=settings.trials_per_second,
         trials=settings.trials,
+        cnxe_prior=settings.cnxe_prior,
     )
 
 
@@ -303,6 +314,7 @@ class OperatingPoint:
         documents: documents that were searched; None where not known, and measures of pairs are then not defined.
         cost, value: C and V.
         include_refless: Pfa is a mean over all queries (KWSEval's -inc).
+        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
     """
 
     protocol: str
@@ -317,11 +329,17 @@ class OperatingPoint:
     cost: float = 1.0
     value: float = 1.0
     include_refless: bool = False
+    cnxe_prior: float | None = None
 
     @property
     def rules(self) -> Conventions:
         """The conventions themselves."""
         return conventions_of(self.conventions)
+
+    @property
+    def effective_prior(self) -> float:
+        """At which cross entropies are taken."""
+        return prior_of_beta(self.beta) if self.cnxe_prior is None else self.cnxe_prior
 
     def as_json(self) -> dict[str, str | float | int | bool | None]:
         """Plain values by name."""
@@ -382,4 +400,5 @@ def operating_point(
         cost=cost,
         value=value,
         include_refless=include_refless,
+        cnxe_prior=rules.cnxe_prior,
     )
