@@ -298,5 +298,13 @@ PROTOCOLS: Registry[Entry] = Registry(
         "kwseval": Entry(f"{_PROTOCOL}:KWSEVAL", 1),
         "openkws13": Entry(f"{_PROTOCOL}:OPENKWS13", 1),
         "quesst": Entry(f"{_PROTOCOL}:QUESST", 1),
+        "sws2012-indian-dev-dev": Entry(f"{_PROTOCOL}:INDIAN_DEV_DEV", 1),
+        "sws2012-indian-dev-eval": Entry(f"{_PROTOCOL}:INDIAN_DEV_EVAL", 1),
+        "sws2012-indian-eval-dev": Entry(f"{_PROTOCOL}:INDIAN_EVAL_DEV", 1),
+        "sws2012-indian-eval-eval": Entry(f"{_PROTOCOL}:INDIAN_EVAL_EVAL", 1),
+        "sws2012-african-dev-dev": Entry(f"{_PROTOCOL}:AFRICAN_DEV_DEV", 1),
+        "sws2012-african-dev-eval": Entry(f"{_PROTOCOL}:AFRICAN_DEV_EVAL", 1),
+        "sws2012-african-eval-dev": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_DEV", 1),
+        "sws2012-african-eval-eval": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_EVAL", 1),
     },
 )

@@ -33,6 +33,9 @@ class _Spent(Protocol):
     @property
     def bytes_written(self) -> int: ...
 
+    @property
+    def gpu_s(self) -> float: ...
+
 
 class Charged(Protocol):
     """The parts of a receipt that accounts read."""
@@ -69,7 +72,7 @@ class Charged(Protocol):
 
     @property
     def cost(self) -> _Spent:
-        """CPU seconds and bytes."""
+        """CPU seconds, bytes, and GPU seconds."""
         ...
 
 
@@ -106,13 +109,14 @@ class Timeline(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What stands by receipts of a stage on some node: tasks, CPU s, work in the stage's unit, bytes."""
+    """What stands by receipts of a stage on some node: tasks, CPU s, work in the stage's unit, bytes, GPU s."""
 
     tasks: int = 0
     cpu: float = 0.0
     work: float = 0.0
     read: int = 0
     written: int = 0
+    gpu: float = 0.0
 
 
 class _Node:
@@ -127,6 +131,7 @@ class _Node:
         self.other = 0
         self.idle = 0.0
         self.phases: dict[str, int] = {}
+        self.gpu_phases: dict[str, int] = {}
         self.stages: dict[str, tuple[int | None, int | None]] = {}
         self.whole: tuple[int | None, int | None] = None, None
         self.memory: list[tuple[float, int]] = []
@@ -145,6 +150,8 @@ class _Node:
         for phase, spans in by_phase.items():
             if (peak := self.seconds.peak(spans)) is not None:
                 self.phases[phase] = peak
+            if (peak := self.seconds.gpu_peak(spans)) is not None:
+                self.gpu_phases[phase] = peak
         for stage, spans in by_stage.items():
             self.stages[stage] = self.seconds.peak(spans), self.seconds.gpu_peak(spans)
         whole = [(min(a for a, _ in spans), max(b for _, b in spans)) for spans in by_phase.values()]
@@ -241,6 +248,11 @@ class Costs:
         peaks = self.peaks(phase)
         return max(peaks.values()) / GB if peaks else None
 
+    def gpu_peak(self, phase: str) -> float | None:
+        """GB in use on the GPUs of a node, by whoever: the highest over nodes; None where there is none."""
+        peaks = [node.gpu_phases[phase] for node in self._nodes.values() if phase in node.gpu_phases]
+        return max(peaks) / GB if peaks else None
+
     def warm_up(self) -> float:
         """CPU s of starting: until a process's first line, and what stages load before their first task."""
         return self._warm_up / TICKS
@@ -307,6 +319,7 @@ class Costs:
                         "repeated_cpu_s": max(0, node.tried[stage] - stands) / TICKS,
                         "warm_up_cpu_s": node.warm[stage] / TICKS,
                         "peak_bytes": peak,
+                        "gpu_s": done.gpu,
                         "gpu_peak_bytes": gpu,
                         "bytes_read": done.read,
                         "bytes_written": done.written,
@@ -324,7 +337,7 @@ class Costs:
         return pa.Table.from_pylist(rows, NODES)
 
 
-_ADD = ("tasks", "useful_cpu_s", "repeated_cpu_s", "warm_up_cpu_s", "bytes_read", "bytes_written")
+_ADD = ("tasks", "useful_cpu_s", "repeated_cpu_s", "warm_up_cpu_s", "gpu_s", "bytes_read", "bytes_written")
 
 
 def type_of(described: Description) -> str:
@@ -344,5 +357,6 @@ def _done(receipts: Sequence[Charged]) -> dict[tuple[str, str], Done]:
             sums.work + one.work,
             sums.read + cost.bytes_read,
             sums.written + cost.bytes_written,
+            sums.gpu + cost.gpu_s,
         )
     return found

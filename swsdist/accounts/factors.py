@@ -94,6 +94,8 @@ class Factors:
         pl: processing load with `ssf`.
         pl_hours: with `ssf_hours`.
         pl_lambda: the weight of indexing in both.
+        index_gpu_s, search_gpu_s: s for which a run's tasks held a GPU; in no factor, like the next.
+        gpu_index_gb, gpu_search_gb: GPU memory in use, GB.
     """
 
     isf: float | None
@@ -104,6 +106,10 @@ class Factors:
     pl: float | None
     pl_hours: float | None
     pl_lambda: float
+    index_gpu_s: float | None = None
+    search_gpu_s: float | None = None
+    gpu_index_gb: float | None = None
+    gpu_search_gb: float | None = None
 
 
 def factors(
@@ -121,7 +127,7 @@ def factors(
     Args:
         index_cpu_s: CPU s of indexing.
         search_cpu_s: CPU s of searching.
-        query_s: s of all query examples.
+        query_s: s of all query examples, as they were given.
         audio_s: s of the documents.
         index_peaks_gb: highest memory of each node while indexing, GB.
         search_peaks_gb: the same while searching.

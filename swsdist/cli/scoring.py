@@ -32,6 +32,7 @@ class _Scored(TaskOptions):
     cost: float | None
     value: float | None
     prior: float | None
+    cnxe_prior: float | None
     trials_per_second: float | None
     ecf_filter: bool
     pooled: bool
@@ -66,6 +67,7 @@ class _Scored(TaskOptions):
 @click.option("-k", "--koefcorrect", "cost", type=float, help="C, the cost of a false alarm.")
 @click.option("-K", "--koefincorrect", "value", type=float, help="V, the value of a hit.")
 @click.option("-p", "--prob-of-term", "prior", type=float, help="P, the prior of a term.")
+@click.option("--cnxe-prior", type=float, help="Effective prior of Cnxe, in place of 1 / (1 + beta); 0.5: flat.")
 @click.option(
     "-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it)."
 )
@@ -147,6 +149,7 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
         cost=options["cost"],
         value=options["value"],
         prior=options["prior"],
+        cnxe_prior=options["cnxe_prior"],
         trials_per_second=options["trials_per_second"],
         as_run=options["as_run"],
     )

@@ -115,6 +115,10 @@ class Score(Section):
     trials: Literal["time", "segment", "document"] | None = Field(
         None, description="what a trial is: a second or so of audio, a segment (OpenKWS13), or a document (QUESST)"
     )
+    cnxe_prior: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="effective prior of Cnxe: 0.5 is flat, 1 / words that queries are drawn from; default: 1 / (1 + beta)",
+    )
     speech: IsPath | None = Field(
         None,
         description="stretches of speech, for segment trials: RTTM with SPEAKER records, or table (doc_id, start, end)",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.noise import BINS, signal_to_noise
@@ -25,13 +26,19 @@ from swsdist.config import Config
 from swsdist.corpora.heard import Heard, hear
 from swsdist.corpora.spoken import Query, queries_of
 from swsdist.io.corpora.kaldi import demand_permission
+from swsdist.io.corpora.kinds import kind_of
 from swsdist.io.corpora.places import Places
 from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpus import part_of, read_documents
+from swsdist.io.corpus import ENDINGS, part_of, read_documents
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
+from swsdist.io.tables import names_in, read_table
+from swsdist.types import CORPUS
 
 Key = tuple[str, int]
+
+#: Columns of a table of documents that say what they are, by the words of NIST's ECF.
+_KINDS = ("language", "source_type")
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Group:
         words: how many are said; None if nothing tells.
         vocabulary: how many different ones.
         unknown_words: said words that are not in the vocabulary of the part for training; None if there is no such part.
+        language, source_type: all that the table of documents tells in columns of these names; empty if nothing.
     """
 
     name: str
@@ -62,6 +70,8 @@ class Group:
     words: int | None
     vocabulary: int | None
     unknown_words: int | None
+    language: str
+    source_type: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class _Document:
     part: str
     heard: Heard | None
     words: Counter[str] | None
+    kind: Mapping[str, str | None]
 
 
 def describe(
@@ -147,6 +158,7 @@ def describe(
     said = None
     if corpus.alignments.words is not None:
         said = _words(corpus.alignments.words, places, storage, notices)
+    kinds = _kinds(corpus.documents, storage)
     documents = {
         (row["doc_id"], row["channel"]): _Document(
             row.get("recording", row["doc_id"]),
@@ -154,6 +166,7 @@ def describe(
             parts.get((row["doc_id"], row["channel"]), ""),
             one,
             None if said is None else said[row["doc_id"], row["channel"]],
+            kinds.get((row["doc_id"], row["channel"]), {}),
         )
         for row, one in zip(rows, heard, strict=True)
     }
@@ -194,6 +207,16 @@ def describe(
         str(corpus.protocol or config.score.protocol),
         tuple(map(str, notices.found.values())),
     )
+
+
+def _kinds(source: str, storage: Mapping[str, object]) -> dict[Key, dict[str, str | None]]:
+    """What a table of documents tells of each besides what runs read; nothing of what is no table."""
+    if kind_of(source, "documents", ENDINGS, storage) != "table":
+        return {}
+    told = [name for name in _KINDS if name in names_in(source, storage)]
+    key = [CORPUS.field(name) for name in ("doc_id", "channel")]
+    table = read_table(source, pa.schema([*key, *(pa.field(name, pa.string()) for name in told)]), storage=storage)
+    return {(row["doc_id"], row["channel"]): {name: row[name] for name in told} for row in table.to_pylist()}
 
 
 def _expected(row: Mapping[str, Any]) -> float:
@@ -284,4 +307,5 @@ def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | No
         None if words is None else words.total(),
         None if words is None else len(words),
         None if words is None or known is None else sum(n for word, n in words.items() if word not in known),
+        *(", ".join(sorted({one.kind.get(name) or "" for one in documents} - {""})) for name in _KINDS),
     )

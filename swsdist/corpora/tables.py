@@ -59,6 +59,8 @@ def corpora_table(described: Sequence[Description]) -> Table:
     columns: list[tuple[str, Callable[[int], str]]] = [
         ("corpus", lambda k: described[k].name),
         ("metric", lambda k: described[k].protocol),
+        ("language", lambda k: wholes[k].language),
+        ("type of speech", lambda k: wholes[k].source_type),
         ("recordings", lambda k: str(wholes[k].recordings)),
         ("h", lambda k: _hours(wholes[k].seconds)),
         ("h of speech", lambda k: _hours(wholes[k].speech)),
@@ -95,6 +97,8 @@ def corpus_table(found: Description) -> Table:
     counts = [_counts(found, group) for group in groups]
     columns: list[tuple[str, Callable[[int], str]]] = [
         ("", lambda k: groups[k].name),
+        ("language", lambda k: groups[k].language),
+        ("type of speech", lambda k: groups[k].source_type),
         ("documents", lambda k: str(groups[k].documents)),
         ("recordings", lambda k: str(groups[k].recordings)),
         ("h", lambda k: _hours(groups[k].seconds)),
@@ -265,7 +269,7 @@ def _table(
     """A table without the columns that hold nothing."""
     made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
     kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
-    names = ("", "corpus", "metric", "recording", "speaker", "part")
+    names = ("", "corpus", "metric", "language", "type of speech", "recording", "speaker", "part")
     texts = [k for k, (title, _) in enumerate(kept) if title in names]
     cells = list(zip(*(cells for _, cells in kept), strict=True))
     return Table(caption, [title for title, _ in kept], cells, note, texts=texts, plain=plain)

@@ -229,20 +229,22 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     """Min Cnxe of systems that have aligned lists.
 
     Raises:
-        UserError: one has none, or its number of queries is not known.
+        UserError: one has none, its number of queries is not known, or their priors differ.
     """
     lists = {one.name: one.aligned("min Cnxe") for one in systems}
-    queries = {one.about.point.queries for one in systems if one.about is not None and one.about.point is not None}
+    points = [one.about.point for one in systems if one.about is not None and one.about.point is not None]
     first = systems[0]
-    if len(queries) != 1 or first.trials is None or first.beta is None:
+    if len({(point.queries, point.effective_prior) for point in points}) != 1 or first.trials is None:
         raise UserError(
-            "the systems were scored for different numbers of queries", where=first.name, remedy="score them alike"
+            "the systems were scored for different numbers of queries, or at different priors of Cnxe",
+            where=first.name,
+            remedy="score them alike",
         )
     return compare_entropies(
         lists,
         trials=first.trials,
-        queries=queries.pop(),
-        beta=first.beta,
+        queries=points[0].queries,
+        prior=points[0].effective_prior,
         level=settings.level,
         resamples=settings.resamples,
         seed=settings.seed,

@@ -383,7 +383,7 @@ def more_values(result: Evaluation) -> dict[str, float | None]:
     """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added.
 
     Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
-    `swsdist.score.measures.cnxe`); the prior is the one that beta implies. None where they are not defined.
+    `swsdist.score.measures.cnxe`); the prior is the operating point's (`effective_prior`). None where they are not defined.
     """
     basic = basic_measures()
     return _values(result, tuple(name for name in MEASURES if name not in basic))

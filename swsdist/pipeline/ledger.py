@@ -318,7 +318,10 @@ def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:
     for name in packs:
         with folder.open(name) as _:  # missing: packed anew meanwhile
             pass
-        table = parquet.read(folder, name).cast(RECEIPTS)
+        table = parquet.read(folder, name)
+        if "gpu_s" not in table.column_names:  # of a version that did not keep account of GPUs
+            table = table.append_column("gpu_s", pa.repeat(pa.scalar(0.0), table.num_rows))
+        table = table.select(RECEIPTS.names).cast(RECEIPTS)
         names = pc.struct_field(pc.list_flatten(table["outputs"]), "name")
         for odd in names.filter(pc.match_substring_regex(names, _ODD)).to_pylist():
             demand_inside(odd, folder.path(name), "outputs.name")

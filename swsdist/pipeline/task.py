@@ -100,7 +100,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a task. CPU is user and system time of all threads and children, in s; memory is in bytes."""
+    """The cost of a task.
+
+    CPU is user and system time of all threads and children, `gpu_s` the time for which a GPU was held, in s; memory in bytes.
+    """
 
     cpu_user: float
     cpu_system: float
@@ -109,6 +112,7 @@ class Cost:
     bytes_read: int = 0
     bytes_written: int = 0
     cells: int = 0
+    gpu_s: float = 0.0
 
     @property
     def cpu(self) -> float:

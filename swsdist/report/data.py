@@ -122,7 +122,10 @@ class Resources:
 
     index_cpu_s: Annotated[
         float | None,
-        _says("CPU s of indexing: decode, features, write; null: the store does not tell, it was compacted"),
+        _says(
+            "CPU s on the documents before any query: decode, features, write, fitted models, indexes of first passes; null: "
+            "the store does not tell, it was compacted"
+        ),
     ]
     search_cpu_s: Annotated[
         float, _says("CPU s of searching: query features, prepare, search, reduce, normalise; not scoring")
@@ -130,10 +133,17 @@ class Resources:
     score_cpu_s: Annotated[float, _says("CPU s of scoring")]
     warm_up_cpu_s: Annotated[float, _says("CPU s of starting workers and compiling; in no other figure")] = 0.0
     repeated_cpu_s: Annotated[float, _says("CPU s of attempts that were lost and made again; in no other figure")] = 0.0
-    query_seconds: Annotated[float, _says("s of all query examples that were searched")]
+    query_seconds: Annotated[float, _says("s of all query examples that were searched, as they were given")]
+    searched_query_seconds: Annotated[float, _says("the same without the background that was cut off")]
     audio_seconds: Annotated[float, _says("s of the documents")]
     pmu_index_gb: Annotated[float | None, _says("peak memory of indexing, highest over nodes, GB")]
     pmu_search_gb: Annotated[float | None, _says("peak memory of searching, highest over nodes, GB")]
+    index_gpu_s: Annotated[float, _says("s for which tasks of indexing held a GPU; in no other figure")] = 0.0
+    search_gpu_s: Annotated[float, _says("s for which tasks of searching held a GPU; in no other figure")] = 0.0
+    gpu_index_gb: Annotated[
+        float | None, _says("GPU memory in use while indexing, by whoever, highest over nodes, GB; null: no GPU")
+    ] = None
+    gpu_search_gb: Annotated[float | None, _says("the same while searching")] = None
     pl_lambda: Annotated[float, _says("weight of indexing in PL")] = 0.1
     wall_s: Annotated[float, _says("wall s from the command's start to the report")]
     phase_wall_s: Annotated[Mapping[str, float], _says("wall s of each phase")] = field(default_factory=dict)
@@ -197,6 +207,7 @@ class StageRow:
     wall_s: Annotated[float, _says("wall s from first task to last")]
     bytes: Annotated[int, _says("bytes written")]
     peak_gb: Annotated[float | None, _says("highest memory of a task, GB")]
+    gpu_s: Annotated[float, _says("s for which its tasks held a GPU")] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

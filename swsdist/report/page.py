@@ -20,6 +20,7 @@ from swsdist.report.summary import (
     crowded,
     fixed,
     gaps,
+    gpu_figures,
     reasons,
     rendered,
     short,
@@ -230,8 +231,10 @@ def _costs(data: ReportData) -> _Table:
             "CPU, scoring": span(cost.score_cpu_s),
             "CPU, warm-up (in no figure above)": span(cost.warm_up_cpu_s),
             "CPU, repeated after losses (in no figure above)": span(cost.repeated_cpu_s),
+            **{f"{name} ({note})": text for name, note, text, _ in gpu_figures(cost)},
             "audio": f"{short(data.hours)} h",
-            "query examples": span(cost.query_seconds),
+            "query examples, as they were given": span(cost.query_seconds),
+            "query examples, as they were searched": span(cost.searched_query_seconds),
         },
     )
 
@@ -288,12 +291,14 @@ def _phases(data: ReportData) -> _Table:
 
 
 def _stages(data: ReportData) -> _Table:
-    names = ("tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB")
+    names = ["tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB"]
+    names += ["GPU s"] if (held := any(s.gpu_s for s in data.stages)) else []
     rows = [
         [
             s.stage,
             *map(_whole, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
+            *([fixed(s.gpu_s, 2)] if held else []),
         ]
         for s in data.stages
     ]

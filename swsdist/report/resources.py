@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypedDict, cast
+from dataclasses import replace
+from typing import Any, TypedDict, cast
 
 from swsdist.accounts.factors import Factors, factors
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
-from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, short
+from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
 #: Names in `report.json`, under `resources`.
@@ -37,6 +38,7 @@ _OF_RUN = {
     "search_peaks_gb": "pmu_search_gb",
     "weight": "pl_lambda",
 }
+_OF_GPUS = ("index_gpu_s", "search_gpu_s", "gpu_index_gb", "gpu_search_gb")
 
 
 def from_numbers(
@@ -73,8 +75,12 @@ def from_numbers(
     }
     if run is None and all(value is None for name, value in given.items() if name != "weight"):
         raise UserError("there are no numbers", remedy="name a run folder, or give them: --indexing-cpu, --audio, ...")
-    values = given if run is None else _filled(given, _known(run))
-    return factors(
+    values = given
+    held: dict[str, Any] = {}
+    if run is not None:
+        known, held = _known(run)
+        values = _filled(given, known)
+    found = factors(
         index_cpu_s=values["index_cpu_s"],
         search_cpu_s=values["search_cpu_s"],
         audio_s=values["audio_s"],
@@ -83,6 +89,7 @@ def from_numbers(
         search_peaks_gb=values["search_peaks_gb"] or (),
         weight=0.1 if values["weight"] is None else values["weight"],
     )
+    return replace(found, **held)
 
 
 def _filled(given: _Given, known: _Given) -> _Given:
@@ -90,7 +97,8 @@ def _filled(given: _Given, known: _Given) -> _Given:
     return cast("_Given", {**known, **{name: value for name, value in given.items() if value is not None}})
 
 
-def _known(run: str) -> _Given:
+def _known(run: str) -> tuple[_Given, dict[str, Any]]:
+    """What the figures of a run follow from, and what it used of GPUs."""
     try:
         found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
@@ -100,7 +108,7 @@ def _known(run: str) -> _Given:
     known = {name: found[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         known[name] = None if known[name] is None else [known[name]]
-    return cast("_Given", known)
+    return cast("_Given", known), {name: found.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
 
 
 def resource_table(found: Factors | Resources) -> Table:
@@ -139,4 +147,5 @@ def _rows(found: Factors | Resources) -> list[tuple[str, str, str, float | None]
         ("PMU search", "GB, highest over nodes", fixed(found.pmu_search_gb, 3), found.pmu_search_gb),
         ("PL", f"lambda {weight}, with SSF", short(found.pl), found.pl),
         ("PL, hours", f"lambda {weight}, with SSF in hours", short(found.pl_hours), found.pl_hours),
+        *gpu_figures(found),
     ]

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdist.report.data import Calibration, ReportData, label_of
+from swsdist.accounts.factors import Factors
+from swsdist.report.data import Calibration, ReportData, Resources, label_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,6 +34,7 @@ UNKNOWN_COSTS = {
     "PMU index": "it takes the peak memory of indexing",
     "PMU search": "it takes the peak memory of searching",
     "PL": "it takes ISF, SSF and both PMU",
+    "GPU memory": "NVIDIA's library did not tell it",
 }
 
 CALIBRATIONS: dict[Calibration, str] = {
@@ -42,6 +44,19 @@ CALIBRATIONS: dict[Calibration, str] = {
     "file": "fitted on other data",
     "own": "by the last step's own threshold, nothing fitted",
 }
+
+
+def gpu_figures(cost: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
+    """Name, meaning, value as text, and value of what was used of GPUs; empty where none was."""
+    if not (cost.index_gpu_s or cost.search_gpu_s):
+        return []
+    held, used = "s for which tasks held a GPU, in no factor", "GB in use, highest over nodes, in no factor"
+    return [
+        ("GPU index", held, short(cost.index_gpu_s), cost.index_gpu_s),
+        ("GPU search", held, short(cost.search_gpu_s), cost.search_gpu_s),
+        ("GPU memory, index", used, fixed(cost.gpu_index_gb, 3), cost.gpu_index_gb),
+        ("GPU memory, search", used, fixed(cost.gpu_search_gb, 3), cost.gpu_search_gb),
+    ]
 
 
 class SummaryRow(NamedTuple):
@@ -209,6 +224,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
             *("PL", cost.pl, short(cost.pl)),
             f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}",
         ),
+        *(SummaryRow(name, text, note) for name, note, text, _ in gpu_figures(cost)),
         SummaryRow("wall time", span(cost.wall_s), _ray(data)),
     ]
     if data.measures is not None:

@@ -291,11 +291,11 @@ def test_converting_keeps_decisions(place: Path, swsdist: Command) -> None:
     assert listed(place / "converted.csv").equals(listed(place / "decided.parquet"))
 
 
-def study_of(place: Path, swsdist: Command, lists: str, points: str = "", code: int = 0) -> Ended:
+def study_of(place: Path, swsdist: Command, lists: str, points: str = "", code: int = 0, more: str = "") -> Ended:
     """Sweep over lists, with the study of KST and STO."""
     text = f"run: swept\nlists:\n  protocol: sws2013\n  {lists}\nmeasures: [atwv, atwv_pmiss, atwv_pfa]\nreport: kst\n"
     grid = points or "{calibrate.steps: [[kst], [sto]], calibrate.alpha: {from: 1, to: 3, step: 0.1}}"
-    (place / "sweep.yaml").write_text(f"{text}oracle_kst: true\npoints:\n  grid: {grid}\n")
+    (place / "sweep.yaml").write_text(f"{text}oracle_kst: true\n{more}points:\n  grid: {grid}\n")
     return swsdist("sweep", "sweep.yaml", cwd=place, code=code)
 
 
@@ -321,6 +321,22 @@ def test_a_study_of_three(place: Path, swsdist: Command) -> None:
     table = pq.read_table(place / "swept/sweeps/sweep/points.parquet").to_pylist()
     assert len(table) == 3 * (2 * 21 + 1)
     assert [row["system"] for row in table if row["oracle"]] == ["scores", "second", "posteriors"]
+
+
+def test_table_1_at_one_alpha_beside_the_curves(place: Path, swsdist: Command) -> None:
+    tasks = f"{ONE}mine: scores.csv}}}}}}"
+    study_of(place, swsdist, tasks, "{calibrate.steps: [[kst], [sto]], calibrate.alpha: [1.5]}")
+    alone = studied(place)
+    said = study_of(place, swsdist, tasks, more="report_alpha: 1.5\n").out
+    values = studied(place)
+    assert values["alpha_was_given"]
+    assert values["best_alpha"] == {"kst": 1.5, "sto": 1.5}
+    assert values["atwv"] == alone["atwv"]
+    assert len(values["alphas"]) == len(values["atwv_by_alpha"]["kst"]) == 21
+    assert values["systems"][0]["atwv"] == alone["systems"][0]["atwv"]
+    assert f"{values['atwv']['kst']:.4f}" in said
+    # The best of the curve is another one.
+    assert max(values["atwv_by_alpha"]["kst"]) > values["atwv"]["kst"]
 
 
 def test_a_sweep_over_a_list_and_calibrate_agree(place: Path, swsdist: Command) -> None:

@@ -226,6 +226,44 @@ def test_tables_in_place_of_lists(swsdist, here: Path) -> None:
     assert "ATWV n/a" in swsdist("score", *lists, cwd=here).out
 
 
+@pytest.mark.parametrize(
+    ("prior", "cnxe"),
+    [
+        # Targets cost log2(4/3) bits, non-targets (1 + log2(4/3)) / 2; both weigh 1/2, and 1 bit is open.
+        ("0.5", (math.log2(4 / 3) + (1 + math.log2(4 / 3)) / 2) / 2),
+        # One of four words: ln 3 is taken from each score, so 1 bit, and log2(4/3) and log2(10/9); 2 - 0.75 log2(3) bits open.
+        ("0.25", (1 / 4 + 3 / 4 * (math.log2(4 / 3) + math.log2(10 / 9)) / 2) / (2 - 0.75 * math.log2(3))),
+    ],
+)
+def test_the_prior_of_cnxe_by_hand(swsdist, here: Path, prior: str, cnxe: float) -> None:
+    """Three trials, all submitted: a target at ln 3, others at 0 and -ln 3."""
+    (here / "refs.csv").write_text("query_id,doc_id,start,end\nq,d,0,0.5\n")
+    rows = "".join(
+        f"q,d,{start},{start + 0.5},{score},true\n" for start, score in ((0, math.log(3)), (9, 0), (20, -math.log(3)))
+    )
+    (here / "dets.csv").write_text("query_id,doc_id,start,end,score,decision\n" + rows)
+    lists = ("--references", "refs.csv", "--seconds", "3", "-s", "dets.csv", "--protocol", "sws2013", "--all-measures")
+    plain = json.loads(swsdist("score", *lists, "--json", cwd=here).out)["measures"]
+    found = json.loads(swsdist("score", *lists, "--json", "--cnxe-prior", prior, cwd=here).out)["measures"]
+    assert found["cnxe"] == pytest.approx(cnxe, rel=1e-12)
+    assert (found["effective_prior"], found["atwv"]) == (float(prior), plain["atwv"])
+    assert plain["effective_prior"] == pytest.approx(0.0148, abs=2e-5)
+    assert f"prior of Cnxe {prior}" in swsdist("score", *lists, "--cnxe-prior", prior, cwd=here).out
+    assert "cnxe_prior is 1.0" in swsdist("score", *lists, "--cnxe-prior", "1", cwd=here, code=2).err
+
+
+def test_a_run_has_the_prior_of_cnxe_that_its_config_names(swsdist, place: Path) -> None:
+    swsdist("score", "config.yaml", "--set", "run=flat", "--set", "score.cnxe_prior=0.5", cwd=place)
+    flat, plain = (json.loads((place / run / "report.json").read_text())["measures"] for run in ("flat", "run"))
+    assert flat["further"]["effective_prior"] == 0.5
+    assert flat["further"]["cnxe"] != plain["further"]["cnxe"]
+    assert flat["atwv"] == plain["atwv"]
+    # compare takes it, too, and does not compare what was scored at different ones.
+    told = json.loads(swsdist("compare", "flat", "same=flat", "--cnxe", "--json", cwd=place).out)["cross_entropies"]
+    assert [row["value"] for row in told["systems"]] == [pytest.approx(flat["further"]["cnxe_min"])] * 2
+    assert "at different priors of Cnxe" in swsdist("compare", "flat", "run", "--cnxe", cwd=place, code=2).err
+
+
 def test_documents(swsdist, here: Path) -> None:
     """One trial a term and document, so where in the document does not matter."""
     change(here, "ecf.xml", "</ecf>", ECF.splitlines()[1].replace("F1", "F3") + "\n</ecf>")

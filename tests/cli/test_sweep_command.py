@@ -113,6 +113,7 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
             (),
             "sweep.yaml:8, report: report: kst",
         ),
+        (GRID + "report_alpha: 1.5\n", (), "sweep.yaml:8, report_alpha: report_alpha is where report: kst compares"),
         (GRID, ("--set", "serch.distance=cosine"), "search"),
         (
             "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",

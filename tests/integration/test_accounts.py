@@ -15,8 +15,17 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from kept_receipts import receipts_in
 
+import swsdist
 from swsdist.accounts.journal import _said, cpu_seconds, pss_bytes
+from swsdist.bench.measure import measure
+from swsdist.bench.points import Point
+from swsdist.config import load_config
+from swsdist.io.filesystem import Folder
+from swsdist.needs import Needs
+from swsdist.pipeline.inspection.recorded import remains
+from swsdist.report.resources import from_numbers, resource_lines
 
 
 def test_serial_accounts(scene: Any) -> None:
@@ -60,6 +69,82 @@ def test_work_done_again_is_counted_once(scene: Any) -> None:
     assert again["repeated_cpu"] > 0
     assert again["isf"] == first["isf"]
     assert again["ssf"] < 3 * first["ssf"]
+
+
+FITTED = [{"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8, "hours": 1}}]}]
+QUANTISED = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
+#: What is made of documents before any query, by what makes it.
+CONFIGS: dict[str, list[str]] = {
+    "index": [],
+    "fit-transforms": [f"features={json.dumps(FITTED)}"],
+    "quantise": [f"search.proposer={json.dumps(QUANTISED)}"],
+    "both": [f"features={json.dumps(FITTED)}", f"search.proposer={json.dumps(QUANTISED)}"],
+}
+
+
+def _isfs(scene: Any, run: str) -> dict[str, float | None]:
+    """ISF of a run, by where it is told; and what its stages' rows of the report come to."""
+    report = scene.report(run)
+    course = remains(Folder(str(scene.folder / run)))
+    phases = {step.name: step.phase for step in course.chain.steps}
+    index = math.fsum(row["cpu_s"] for row in report["stages"] if phases[row["stage"]] == "index")
+    lines = (scene.folder / run / "system-description.md").read_text().splitlines()
+    rows = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if line.count("|") > 8}
+    types = {name: float(text) for name, text in rows.items() if name in ("type A alone", "all")}
+    assert len(types) == 2
+    return {
+        "report": report["isf"],
+        "resources": from_numbers(str(scene.folder / run)).isf,
+        "stages": index / report["resources"]["audio_seconds"],
+        **types,
+    }
+
+
+@pytest.mark.parametrize("made", CONFIGS)
+def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
+    sets = ["index.shards=3", f"index.store={scene.folder / 'store'}", *CONFIGS[made]]
+    scene.run(*sets, run="first")
+    stages = {"index", *(("fit-transforms", "quantise") if made == "both" else (made,))}
+    spent = [one for one in receipts_in(Folder(str(scene.folder / "store"))) if one.stage in stages]
+    assert {one.stage for one in spent} == stages
+    seconds = scene.report("first")["resources"]["audio_seconds"]
+    isf = math.fsum(one.cost.cpu for one in spent) / seconds
+    scene.run(*sets, "reduce.overlap=0.3", run="second")  # on the store that is there
+    for run in ("first", "second"):
+        for place, value in _isfs(scene, run).items():
+            assert value == pytest.approx(isf, rel=1e-2 if place in ("type A alone", "all") else 1e-9), (run, place)
+    # A benchmark makes a store of its own.
+    config = load_config(scene.config, [*CONFIGS[made], f"run={scene.folder / 'benched'}"])
+    benched = measure(config, 0, Point(1, 1, 0), [], swsdist.run, keep=True)
+    assert benched.figures["isf"] == _isfs(scene, "benched")["stages"]
+
+
+def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexing holds half of a GPU that is not there."""
+    monkeypatch.setattr("swsdist.chains.search.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
+    monkeypatch.setattr("swsdist.accounts.journal.gpu_bytes", lambda: 3_000_000_000)
+    scene.run("index.shards=2")
+    index = [one for one in scene.all_receipts() if one.stage == "index"]
+    held = math.fsum(one.cost.wall for one in index) / 2
+    cost = scene.report()["resources"]
+    assert cost["index_gpu_s"] == pytest.approx(held, abs=1e-5)
+    assert (cost["gpu_index_gb"], cost["search_gpu_s"]) == (3.0, 0.0)
+    rows = {row["stage"]: row["gpu_s"] for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()}
+    assert rows["index"] == rows[None] == pytest.approx(cost["index_gpu_s"])
+    assert rows["search"] == 0.0
+    figures = from_numbers(str(scene.folder / "run"))
+    assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
+    assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{held:.4g}"]
+    page = (scene.folder / "run" / "report.html").read_text()
+    assert "GPU memory, index (GB in use, highest over nodes, in no factor)" in page
+    assert (
+        f"GPU index {held:.4g} s for which tasks held a GPU" in (scene.folder / "run/system-description.md").read_text()
+    )
+    # Without a GPU there is no word of one.
+    monkeypatch.undo()
+    scene.run("index.shards=2", run="without")
+    assert "GPU index" not in (scene.folder / "without" / "report.html").read_text()
+    assert len(resource_lines(from_numbers(str(scene.folder / "without")))) == 7
 
 
 @pytest.mark.ray

@@ -108,6 +108,34 @@ def test_queries(swsdist: Command, here: Path) -> None:
     assert (lengths["letters of a query"]["greatest"], lengths["words of a query"]["greatest"]) == (8, 2)
 
 
+def test_language_and_type_of_speech_are_told_where_documents_do(swsdist: Command, here: Path) -> None:
+    rows = [line.split(",") for line in (here / "docs.csv").read_text().splitlines()]
+    more = [
+        ["language", "source_type"],
+        ["Telugu", "telephone"],
+        ["Hindi", "telephone"],
+        ["Czech", ""],
+        ["Czech", "workshop"],
+    ]
+    lines = [",".join([*one, *other]) + "\n" for one, other in zip(rows, more, strict=True)]
+    (here / "kinds.csv").write_text("".join(lines))
+    kinds = ("corpus.yaml", "--set", "corpus.documents=kinds.csv", "--no-audio")
+    train, test, whole = told(swsdist, here, *kinds)["Corpus corpus"]
+    assert [(row["language"], row["source_type"]) for row in (train, test, whole)] == [
+        ("Hindi, Telugu", "telephone"),
+        ("Czech", "workshop"),
+        ("Czech, Hindi, Telugu", "telephone, workshop"),
+    ]
+    head = swsdist("corpus", "describe", *kinds, cwd=here).out.splitlines()[1]
+    assert "language" in head
+    assert "type of speech" in head
+    (here / "other.yaml").write_text("documents: docs.csv\n")
+    beside = swsdist("corpus", "describe", "corpus.yaml", "other.yaml", *kinds[1:], cwd=here).out
+    assert beside.count("Czech, Hindi, Telugu") >= 1
+    # A corpus that does not say so has no such columns.
+    assert "language" not in swsdist("corpus", "describe", "other.yaml", "--no-audio", cwd=here).out
+
+
 def test_as_text_and_as_tables(swsdist: Command, here: Path, tmp_path: Path) -> None:
     shown = swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/t.csv", cwd=here).out
     lines = shown.splitlines()

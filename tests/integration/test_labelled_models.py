@@ -63,6 +63,9 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     assert "trained on labels" in json.dumps(fitted["trained_on"])
     # Labels of a program that was told nothing are no oracle.
     scene.run(LDA.replace('"columns"', '"automatic": true, "columns"'), STREAMS, named, run="automatic")
+    for run in ("run", "automatic"):
+        (cost,) = (one for one in scene.report(run)["warnings"] if "not in ISF" in one)
+        assert cost.endswith("is not in ISF: labels.ctm")
     assert not warnings(scene, "automatic")
     # In any cut it is the same; and other labels make another model.
     scene.run(LDA, STREAMS, named, "index.shards=3", run="three")

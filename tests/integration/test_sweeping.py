@@ -269,7 +269,7 @@ def test_a_group_that_fails_is_told_too(scene: Any) -> None:
 
 def test_what_a_sweep_leaves(scene: Any) -> None:
     grid = {"calibrate.steps": [KST, STO], "calibrate.alpha": [0.5, 1.0, 2.0]}
-    path = write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True, report="kst")
+    path = write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True, report="kst", report_alpha=1.5)
     done = swsdist.sweep(path)
     folder = scene.folder / "sweep/sweeps/sweep"
     assert done.folder == str(folder)
@@ -293,6 +293,7 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
         "map-calibrate.steps-calibrate.alpha.svg",
     }
     study = json.loads((folder / "study/study.json").read_text())
+    assert study["best_alpha"] == {"kst": 1.5, "sto": 1.5}
     curves = study["atwv_by_alpha"]
     assert [*curves["kst"], *curves["sto"], study["atwv"]["oracle-kst"]] == table["atwv"].to_pylist()
     assert not (scene.folder / "sweep/report.json").exists()

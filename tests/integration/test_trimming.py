@@ -67,6 +67,11 @@ def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) 
         assert row["cut"] == pytest.approx(BEFORE + AFTER, abs=0.35)
         assert row["duration"] == pytest.approx(kept[row["query_id"]])
         assert row["duration"] + row["cut"] == pytest.approx(seconds[row["query_id"]], abs=0.002)
+    # SSF is of the queries as they were given.
+    cost = report["resources"]
+    assert cost["query_seconds"] == pytest.approx(sum(seconds.values()), abs=0.01)
+    assert cost["searched_query_seconds"] == pytest.approx(sum(kept.values()))
+    assert report["ssf"] * cost["query_seconds"] * cost["audio_seconds"] == pytest.approx(cost["search_cpu_s"])
     page = (scene.folder / "run" / "report.html").read_text()
     assert f"of {len(recorded)} the background around the speech was cut off" in page
     # Without it, all of a recording is the query.
@@ -76,6 +81,7 @@ def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) 
     for row in report["per_query"]:
         assert row["cut"] is None
         assert row["duration"] == pytest.approx(seconds[row["query_id"]], abs=0.02)
+    assert report["resources"]["query_seconds"] == report["resources"]["searched_query_seconds"]
 
 
 def test_ends_that_were_given_stay(scene: Any, recorded: list[dict[str, str]]) -> None:

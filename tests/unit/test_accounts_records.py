@@ -24,6 +24,7 @@ class Spent(NamedTuple):
     cpu: float
     bytes_read: int = 100
     bytes_written: int = 10
+    gpu_s: float = 0.0
 
 
 class Receipt(NamedTuple):

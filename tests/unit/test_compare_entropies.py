@@ -32,7 +32,9 @@ def aligned(seed: int, quality: float, noise: int = 0) -> pa.Table:
 
 def compared(lists: dict[str, pa.Table], **keywords: Any) -> Entropies:
     given = {name: [table] for name, table in lists.items()}
-    return compare_entropies(given, trials=TRIALS, queries=QUERIES, beta=BETA, **{"resamples": 200, **keywords})
+    return compare_entropies(
+        given, trials=TRIALS, queries=QUERIES, prior=prior_of_beta(BETA), **{"resamples": 200, **keywords}
+    )
 
 
 def test_a_draw_is_the_list_of_the_queries_that_were_drawn() -> None:
@@ -87,6 +89,6 @@ def test_what_cannot_be_compared_is_told() -> None:
     with pytest.raises(UserError, match="different references"):
         compared({"one": table, "two": table.filter(table["ref_start"].is_null())})
     with pytest.raises(UserError, match="whole set"):
-        compare_entropies({"one": [table]}, trials=TRIALS, queries=3, beta=BETA)
+        compare_entropies({"one": [table]}, trials=TRIALS, queries=3, prior=prior_of_beta(BETA))
     with pytest.raises(UserError, match="0 resamples"):
         compared({"one": table}, resamples=0)

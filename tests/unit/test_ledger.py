@@ -125,6 +125,17 @@ def test_packs_of_an_earlier_version_are_read_once(tmp_path: Path) -> None:
     assert dict(Ledger(folder).receipts("stage")) == dict(ledger.receipts("stage"))
 
 
+def test_a_pack_without_gpus_is_read(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    ledger = Ledger(folder)
+    ledger.note(*done(folder, 1))
+    ledger.pack("stage")
+    (pack,) = (tmp_path / "receipts").glob("*.parquet")
+    pq.write_table(pq.read_table(pack).drop_columns(["gpu_s"]), pack)
+    (one,) = Ledger(folder).receipts("stage").values()
+    assert (one.fingerprint, one.cost.gpu_s) == (done(folder, 1)[1].fingerprint, 0.0)
+
+
 def test_tasks_wait_in_a_file_and_share_what_is_common() -> None:
     common = {"search": {"window": 1}}
     tasks = [Task("s", fingerprint(k), f"{k}", k % 5, {"k": k}, "p", "", common) for k in range(40)]

@@ -14,6 +14,7 @@ COST = Resources(
     search_cpu_s=50.0,
     score_cpu_s=1.0,
     query_seconds=20.0,
+    searched_query_seconds=16.0,
     audio_seconds=1000.0,
     pmu_index_gb=2.0,
     pmu_search_gb=4.0,

@@ -89,6 +89,7 @@ def a_run(queries: int = 60) -> ReportData:
             warm_up_cpu_s=6.3,
             repeated_cpu_s=4.4,
             query_seconds=38.7,
+            searched_query_seconds=35.1,
             audio_seconds=7560.4,
             pmu_index_gb=0.312,
             pmu_search_gb=0.655,

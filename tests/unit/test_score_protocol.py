@@ -8,6 +8,9 @@ from swsdist.config.model import Score
 from swsdist.errors import UserError
 from swsdist.score import PROTOCOLS, beta, number_of_trials, protocol
 
+#: Documents and queries, in the order of the tables.
+SETS = ("dev-dev", "dev-eval", "eval-dev", "eval-eval")
+
 
 def test_operating_points() -> None:
     assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
@@ -21,7 +24,21 @@ def test_operating_points() -> None:
         "sws2011": (20.0, 20.0),
         "sws2012": (0.5, 1.0),
         "sws2013": (0.5, 0.5),
+        **dict.fromkeys((f"sws2012-indian-{sets}" for sets in SETS), (20.0, 20.0)),
+        **dict.fromkeys((f"sws2012-african-{sets}" for sets in SETS), (0.5, 1.0)),
     }
+
+
+@pytest.mark.parametrize(
+    ("data", "k"), [("indian", (13.065, 14.49, 12.32, 21.59)), ("african", (15.32, 6.36, 11.96, 19.96))]
+)
+def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
+    """Tables 2 and 3 of Anguera 2012; they go to the program as -k, with -K 1 -p 0.5."""
+    named = [protocol(f"sws2012-{data}-{sets}") for sets in SETS]
+    assert [rules.beta for rules in named] == pytest.approx(k, rel=1e-12)
+    assert [(rules.cost, rules.value, rules.prior) for rules in named] == [(one, 1.0, 0.5) for one in k]
+    given = [protocol("sws2012", cost=one, value=1, prior=0.5).beta for one in k]
+    assert [rules.beta for rules in named] == given
 
 
 def test_the_config_allows_what_is_registered() -> None:
@@ -91,6 +108,10 @@ def test_costs_and_prior_make_beta() -> None:
 def test_sws2012_as_it_was_run() -> None:
     rules = protocol("sws2012", as_run=True)
     assert (rules.tolerance, rules.word_gap) == (1.0, 0.5)
+    rules = protocol("sws2012-african-dev-dev", as_run=True)
+    assert (rules.tolerance, rules.word_gap, rules.beta) == (1.0, 0.5, 15.32)
+    with pytest.raises(UserError, match="only sws2012"):
+        protocol("sws2012-indian-dev-dev", as_run=True)
     with pytest.raises(UserError, match="only sws2012"):
         protocol("sws2013", as_run=True)
 

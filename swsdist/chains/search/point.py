@@ -67,7 +67,10 @@ def population_for(inputs: Inputs) -> Values:
 def trial_settings(inputs: Inputs) -> Values:
     """What a task needs to make trials, JSON values; with the identity of what they depend on besides the config."""
     own, settings = inputs.own(SearchInputs), inputs.config.score
-    values: Values = {"score": settings.model_dump(mode="json"), "left_out": sorted(left_out_of(inputs))}
+    values: Values = {
+        "score": settings.model_dump(mode="json", exclude={"cnxe_prior"}),
+        "left_out": sorted(left_out_of(inputs)),
+    }
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
         try:

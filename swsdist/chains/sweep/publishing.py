@@ -149,13 +149,14 @@ def _values(given: Given, data: SweepData, found: Judged) -> str:
 # -- KST and STO ------------------------------------------------------------------------------------------------------
 
 
-def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | None:
+def study_of(plans: Plans, swept: Swept, alphas: Sequence[float], alpha: float | None) -> Study | None:
     """The study of Wang and Metze on the searches of a sweep; None where none was done.
 
     Args:
         plans: of the sweep.
         swept: what came of them.
         alphas: to look at.
+        alpha: to compare at; None: the best of each method.
     """
     found: list[Entry] = []
     oracles = {one.point.number for one in swept.results if one.point.oracle}
@@ -180,7 +181,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float]) -> Study | Non
         label = label if label not in [one.name for one in found] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
         found.append(Entry(label, group.config.system, scored, at.trials, at.beta, fit))
-    return study(found, alphas=list(alphas)) if found else None
+    return study(found, alphas=list(alphas), alpha=alpha) if found else None
 
 
 def alphas_of(given: Given, plans: Plans) -> list[float]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, field_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, field_validator
 
 from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
 from swsdist.config.files import absolute, folder_of, text_of
@@ -99,6 +99,7 @@ class SweepFile(Section):
     tests: Tests = Tests()
     oracle_kst: bool = False
     report: Literal["none", "kst"] = "none"
+    report_alpha: PositiveFloat | None = None
 
     @field_validator("objective", mode="before")
     @classmethod
@@ -195,6 +196,12 @@ def read_sweep(path: str | Path) -> Given:
             f"the objective {file.objective.measure} is not among the measures",
             where=str(lines.below("objective" if "objective" in file.model_fields_set else "measures")),
             remedy=f"add it to measures, or name another: {', '.join(file.measures)}",
+        )
+    if file.report_alpha is not None and file.report != "kst":
+        raise ConfigError(
+            "report_alpha is where report: kst compares, and there is no such report",
+            where=str(lines.below("report_alpha")),
+            remedy="set report: kst, or leave it out",
         )
     given = _points(file, lines.below("points"), name)
     _refuse_idle(given, file.set, lambda key: given.at("set", key))

@@ -55,6 +55,7 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         UserError, DataError: nothing sensible can be done.
     """
     given = read_sweep(path)
+    at = given.file.report_alpha
     notices = Notices()
     found: Study | None = None
     told: list[str] = []
@@ -62,7 +63,7 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         folder = _folder_of_lists(given, corpus, run, sets)
         demand_run_folder(folder)
         results, systems, alphas = sweep_lists(given, notices)
-        found = study(systems, alphas=alphas) if given.file.report == "kst" else None
+        found = study(systems, alphas=alphas, alpha=at) if given.file.report == "kst" else None
         did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = planned(given, corpus=corpus, run=run, sets=sets)
@@ -71,7 +72,7 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         folder, name = Folder(config.run, config.storage), config.system
         demand_run_folder(folder)
         swept = run_sweep(plans, given.file.objective.measure, progress)
-        found, told = study_of(plans, swept, alphas) if alphas else None, list(swept.notices)
+        found, told = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, did = swept.results, swept.did
     table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
     told += [str(notice) for notice in notices.found.values()]

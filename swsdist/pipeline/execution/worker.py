@@ -66,14 +66,16 @@ class Worker:
             finally:
                 context.listener, self._journal.part = None, None
         user, system = (after - before for after, before in zip(cpu_seconds(), cpu, strict=True))
+        wall = time.perf_counter() - clock
         cost = Cost(
             cpu_user=round(user, 6),
             cpu_system=round(system, 6),
-            wall=round(time.perf_counter() - clock, 6),
+            wall=round(wall, 6),
             peak_bytes=peak_bytes(),
             bytes_read=bytes_read() - read,
             bytes_written=sum(output.size for output in done.outputs),
             cells=done.cells,
+            gpu_s=round(wall * context.granted.gpus, 6),
         )
         receipt = Receipt(
             stage=task.stage,

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
 from swsdist.score.compare.significance import holm
-from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy, prior_of_beta
+from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -160,7 +160,7 @@ def compare_entropies(
     *,
     trials: int,
     queries: int,
-    beta: float,
+    prior: float,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -171,13 +171,12 @@ def compare_entropies(
         lists: system -> its aligned list, in parts that hold their queries whole.
         trials: N of each query.
         queries: of the set, with and without references.
-        beta: weight of false alarms, whose effective prior is taken.
+        prior: effective, in (0, 1).
         level, resamples, seed: of the intervals, which are percentiles; at most `MOST` draws are made.
 
     Raises:
         UserError: a list has no true occurrence, or more trials than there are; or the references differ.
     """
-    prior = prior_of_beta(beta)
     if resamples < 1:
         raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
     made = {name: ByQuery.of(parts, trials=trials, queries=queries) for name, parts in lists.items()}

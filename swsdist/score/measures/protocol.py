@@ -21,6 +21,10 @@ quesst      (1-P')/P', P' = 0.0741289   documents  --        QUESST     P = 0.00
 The 2012 note has its two limits the wrong way round: its command line, `-S 1 -F 0.5`, asks the program for a
 tolerance of 1 s and a word gap of 0.5 s. `sws2012` is what the note's text says, tolerance 0.5 s and word gap 1 s;
 `as_run` is what its command line did.
+
+Its tables 2 and 3 give beta, as `-k` with `-K 1 -p 0.5`, for each set of documents and each of queries: these are the
+protocols `sws2012-DATA-DOCUMENTS-QUERIES`, `sws2012-african-dev-eval` for example. The Indian data have the limits of
+2011. Of Indian development data and queries table 2 has 13.06, and the command line 13.065, which is taken.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from swsdist.errors import UserError
 from swsdist.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
+from swsdist.score.measures.cnxe import prior_of_beta
 
 if TYPE_CHECKING:
     from swsdist.config.model import Score
@@ -58,6 +63,7 @@ class Protocol:
         conventions: the program whose rules decide the rest.
         trials: what a trial is: a second or so of audio, a segment (KWSEval's `-g`), or a document.
         cost, value: C and V, which STDEval's occurrence-weighted "Value" needs apart.
+        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
     """
 
     name: str
@@ -69,6 +75,7 @@ class Protocol:
     trials: Literal["time", "segment", "document"] = "time"
     cost: float = 1.0
     value: float = 1.0
+    cnxe_prior: float | None = None
 
     @property
     def rules(self) -> Conventions:
@@ -89,6 +96,8 @@ class Protocol:
         weight = self.beta if point is None else point.beta
         parts = [f"beta {weight if weight == FROM_DATA else f'{weight:.4g}'}"]
         parts.append(f"tolerance {self.tolerance:g} s" if self.trials == "time" else f"trials are {self.trials}s")
+        if self.cnxe_prior is not None:
+            parts.append(f"prior of Cnxe {self.cnxe_prior:g}")
         if point is not None:
             parts += [f"{point.seconds:.1f} s of audio", f"{point.trials} trials a query"]
         return f"protocol {self.name}: {', '.join(parts)}"
@@ -103,6 +112,23 @@ STDEVAL = _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5))
 NIST_STD06 = _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5))
 SWS2011 = _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0))
 SWS2012 = Protocol("sws2012", FROM_DATA, 0.5, 1.0)
+
+#: Tolerance and word gap of the data of SWS 2011 and 2012.
+_INDIAN, _AFRICAN = (20.0, 20.0), (0.5, 1.0)
+
+
+def _of_2012(name: str, k: float, limits: tuple[float, float]) -> Protocol:
+    return _priced(f"sws2012-{name}", k, 1.0, 0.5, limits)
+
+
+INDIAN_DEV_DEV = _of_2012("indian-dev-dev", 13.065, _INDIAN)
+INDIAN_DEV_EVAL = _of_2012("indian-dev-eval", 14.49, _INDIAN)
+INDIAN_EVAL_DEV = _of_2012("indian-eval-dev", 12.32, _INDIAN)
+INDIAN_EVAL_EVAL = _of_2012("indian-eval-eval", 21.59, _INDIAN)
+AFRICAN_DEV_DEV = _of_2012("african-dev-dev", 15.32, _AFRICAN)
+AFRICAN_DEV_EVAL = _of_2012("african-dev-eval", 6.36, _AFRICAN)
+AFRICAN_EVAL_DEV = _of_2012("african-eval-dev", 11.96, _AFRICAN)
+AFRICAN_EVAL_EVAL = _of_2012("african-eval-eval", 19.96, _AFRICAN)
 SWS2013 = _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5))
 KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
 OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
@@ -110,7 +136,14 @@ QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="qu
 
 #: Those of this package; `protocol` also knows what others have registered.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {known.name: known for known in (STDEVAL, NIST_STD06, SWS2011, SWS2012, SWS2013, KWSEVAL, OPENKWS13, QUESST)}
+    {
+        known.name: known
+        for known in (
+            *(STDEVAL, NIST_STD06, SWS2011, SWS2012, SWS2013, KWSEVAL, OPENKWS13, QUESST),
+            *(INDIAN_DEV_DEV, INDIAN_DEV_EVAL, INDIAN_EVAL_DEV, INDIAN_EVAL_EVAL),
+            *(AFRICAN_DEV_DEV, AFRICAN_DEV_EVAL, AFRICAN_EVAL_DEV, AFRICAN_EVAL_EVAL),
+        )
+    }
 )
 
 
@@ -136,6 +169,7 @@ class Parts(TypedDict, total=False):
     cost: float | None
     value: float | None
     prior: float | None
+    cnxe_prior: float | None
     as_run: bool
 
 
@@ -149,6 +183,7 @@ def protocol(
     cost: float | None = None,
     value: float | None = None,
     prior: float | None = None,
+    cnxe_prior: float | None = None,
     trials: Literal["time", "segment", "document"] | None = None,
     as_run: bool = False,
 ) -> Protocol:
@@ -163,8 +198,9 @@ def protocol(
         cost: C of a false alarm, positive.
         value: V of a hit, positive.
         prior: P of a term, in (0, 1).
+        cnxe_prior: effective prior of Cnxe, in (0, 1), apart from beta.
         trials: what a trial is.
-        as_run: of `sws2012`, the limits of the note's command line.
+        as_run: of `sws2012`, and of its African data, the limits of the note's command line.
 
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
@@ -184,6 +220,7 @@ def protocol(
         ("cost", cost, cost is None or 0 < cost < math.inf, "finite and be greater than 0"),
         ("value", value, value is None or 0 < value < math.inf, "finite and be greater than 0"),
         ("prior", prior, prior is None or 0 < prior < 1, "between 0 and 1"),
+        ("cnxe_prior", cnxe_prior, cnxe_prior is None or 0 < cnxe_prior < 1, "between 0 and 1"),
     ):
         if not fits:
             raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
@@ -198,6 +235,7 @@ def protocol(
         "word_gap": word_gap,
         "trials": trials,
         "beta": beta,
+        "cnxe_prior": cnxe_prior,
     }
     if priced:
         # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
@@ -214,8 +252,12 @@ def protocol(
     elif beta is not None:
         changes |= {"cost": beta, "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
-        if name != "sws2012":
-            raise UserError("only sws2012 was run otherwise than it was meant", where=where, remedy="leave as_run away")
+        if not name.startswith("sws2012") or (known.tolerance, known.word_gap) != _AFRICAN:
+            raise UserError(
+                "only sws2012, and its African data, were run otherwise than it was meant",
+                where=where,
+                remedy="leave as_run away",
+            )
         changes |= {
             "tolerance": 1.0 if tolerance is None else tolerance,
             "word_gap": 0.5 if word_gap is None else word_gap,
@@ -238,6 +280,7 @@ def protocol_of(settings: Score) -> Protocol:
         tolerance=settings.tolerance,
         trials_per_second=settings.trials_per_second,
         trials=settings.trials,
+        cnxe_prior=settings.cnxe_prior,
     )
 
 
@@ -303,6 +346,7 @@ class OperatingPoint:
         documents: documents that were searched; None where not known, and measures of pairs are then not defined.
         cost, value: C and V.
         include_refless: Pfa is a mean over all queries (KWSEval's -inc).
+        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
     """
 
     protocol: str
@@ -317,11 +361,17 @@ class OperatingPoint:
     cost: float = 1.0
     value: float = 1.0
     include_refless: bool = False
+    cnxe_prior: float | None = None
 
     @property
     def rules(self) -> Conventions:
         """The conventions themselves."""
         return conventions_of(self.conventions)
+
+    @property
+    def effective_prior(self) -> float:
+        """At which cross entropies are taken."""
+        return prior_of_beta(self.beta) if self.cnxe_prior is None else self.cnxe_prior
 
     def as_json(self) -> dict[str, str | float | int | bool | None]:
         """Plain values by name."""
@@ -382,4 +432,5 @@ def operating_point(
         cost=cost,
         value=value,
         include_refless=include_refless,
+        cnxe_prior=rules.cnxe_prior,
     )

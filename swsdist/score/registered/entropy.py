@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swsdist.errors import UserError
-from swsdist.score.measures.cnxe import measure, prior_of_beta
+from swsdist.score.measures.cnxe import measure
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.events import CLASSES, EVENTS, trials_of
 from swsdist.score.parts.interface import Parts, Value
 
 
 class CrossEntropies:
-    """Over all trials of all queries; scores are taken for log-likelihood ratios, the prior is the one that beta implies."""
+    """Over all trials of all queries; scores are taken for log-likelihood ratios."""
 
     keys = ("effective_prior", "cnxe", "cnxe_min", "cnxe_gamma", "cnxe_delta", "cnxe_pav", "calibration_loss")
     parts = (EVENTS, CLASSES)
@@ -24,7 +24,7 @@ class CrossEntropies:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None where there is no target or no non-target, or more trials were submitted than there are."""
-        prior = prior_of_beta(point.beta)
+        prior = point.effective_prior
         try:
             found = measure(trials_of(parts, point), prior)
         except UserError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.factors import Factors
 from swsdist.report.data import Resources
-from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.summary import NOTHING, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
 MARKDOWN, LATEX = "system-description.md", "system-description.tex"
@@ -47,10 +47,13 @@ def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Ta
     used = f"Indexing and searching ran on {count} {nodes} of {kinds}. {NOTHING}: none, or not known"
     note = (
         f"CPU times are totals over all processors: {short(whole.audio_seconds / 3600)} h of audio, "
-        f"{short(whole.query_seconds)} s of query examples; PMU is the highest over nodes, GB = 1e9 bytes; PL with lambda "
-        f"{short(whole.pl_lambda)}. A row of a type is what the whole would have taken on nodes of that type alone, by its "
-        f"part of each stage's work. {NOTHING}: it had no part in that phase, or the figure is not known"
+        f"{short(whole.query_seconds)} s of query examples as they were given; PMU is the highest over nodes, GB = 1e9 "
+        f"bytes; PL with lambda {short(whole.pl_lambda)}. A row of a type is what the whole would have taken on nodes of "
+        f"that type alone, by its part of each stage's work. {NOTHING}: it had no part in that phase, or the figure is not "
+        "known"
     )
+    if held := [f"{name} {text} {why}" for name, why, text, value in gpu_figures(whole) if value]:
+        note += f". {'; '.join(held)}"
     return [
         Table("Computing hardware", _HARDWARE, hardware, f"{used}.", texts=(0, 2, 3, 7, 8)),
         Table("Processing resources (SWS 2013, section 4.3)", _COSTS, costs, f"{note}."),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.labelled import tell_of_labels
+from swsdist.chains.search.inputs.labelled import taught, tell_of_labels
 from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Exported, Measured
@@ -47,6 +47,8 @@ def notices(course: Course) -> list[str]:
             found.append(
                 f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
             )
+    if by := sorted({one.file for one in taught(own)}):
+        found.append(f"what it took to make labels that features were fitted by is not in ISF: {', '.join(by)}")
     if own.manifest is not None:
         here = made_with(own.manifest.libraries)
         for name, known in own.manifest.libraries.items():

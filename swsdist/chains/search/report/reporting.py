@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,14 +16,15 @@ from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.search.fit_transforms import FitTransforms
 from swsdist.chains.search.inputs.across import takes_theirs
 from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.quantise import Quantise
 from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import scored_rows
 from swsdist.chains.search.told import Bucket, Extracted, Fitted, Measured
 from swsdist.config import dump_config, without_secrets
+from swsdist.methods.first_pass.landmarks import codebook_file
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
@@ -41,16 +43,16 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
     own: SearchInputs = course.chain.own
     rejected = rejected_rows(course)
-    index = _index_receipts(course)
     before = _searched_before(course)
-    accounts = costs_of(course)
+    all_spent = spent(*before, course)
+    accounts = Costs(records(*(one.run for one in (*before, course))), all_spent.every())
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(records(one.run), [*_of_store(one), *_not_of_index(one)]) for one in before]
-    mine = Costs(records(course.run), _not_of_index(course)) if before else accounts
+    apart = [Costs(records(one.run), spent(one).every()) for one in before]
+    mine = Costs(records(course.run), spent(course).every()) if before else accounts
     repeated = math.fsum(one.repeated() for one in (*apart, mine))
-    resources = _resources(outcome, course, accounts, index, repeated)
+    resources = _resources(outcome, course, accounts, all_spent, repeated)
     return report.ReportData(
         name=course.run.root.rstrip("/").rpartition("/")[2],
         folder=course.run.root,
@@ -67,13 +69,13 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         looked_at=_looked_at(course),
         queries_from=_queries_from(course),
         warnings=tuple(course.notices()),
-        stages=_stages(course, index),
+        stages=_stages(course, all_spent),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
         accounts=accounts,
         types=by_type(
             accounts,
-            _phases(course),
+            _phases(course, all_spent.whole),
             query_s=resources.query_seconds,
             audio_s=resources.audio_seconds,
             weight=resources.pl_lambda,
@@ -84,13 +86,6 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         scores=scores,
         hits=best_hits(course),
     )
-
-
-def costs_of(course: Course) -> Costs:
-    """The costs of all that a run shows: of its own tasks, of the shards of its store, and of searches that came before."""
-    before = _searched_before(course)
-    receipts = [*_index_receipts(course), *(receipt for one in (course, *before) for receipt in _not_of_index(one))]
-    return Costs(records(*(one.run for one in (*before, course))), receipts)
 
 
 def _queries_from(course: Course) -> report.QueriesFrom | None:
@@ -145,17 +140,41 @@ def rejected_rows(course: Course) -> pa.Table:
     return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
 
 
-def _not_of_index(course: Course) -> list[Receipt]:
-    return [receipt for name, ended in course.ended.items() if name != "index" for receipt in ended.receipts]
+@dataclass(frozen=True)
+class Spent:
+    """Receipts of all that a run shows, by what they count as; nothing else says what ISF and SSF count.
+
+    Attributes:
+        index: of what was made of the documents before any query was asked for: shards of the store, models that were fitted,
+            indexes of first passes; whoever made it, and when.
+        search: of what was made for the queries.
+        score: of the rest, which is in no factor.
+        whole: whether `index` is all of it: one cannot tell where somebody else made a part of a store.
+    """
+
+    index: list[Receipt]
+    search: list[Receipt]
+    score: list[Receipt]
+    whole: bool
+
+    def every(self) -> list[Receipt]:
+        """Of all of them."""
+        return [*self.index, *self.search, *self.score]
 
 
-def _index_receipts(course: Course) -> list[Receipt]:
-    """Receipts of the shards that the stores are made of now, whoever made them and when; none if one cannot tell."""
-    own: SearchInputs = course.chain.own
-    found = [_of_store(one) for one in own.searches(course)]
-    if not all(found):
-        return []
-    return list({one.fingerprint: one for receipts in found for one in receipts}.values())
+def spent(*courses: Course) -> Spent:
+    """What some plans spent; what several of them have of one store counts once."""
+    index: dict[str, Receipt] = {}
+    rest: dict[str, list[Receipt]] = {"search": [], "score": []}
+    whole = True
+    for one in courses:
+        if any(step.name == "index" for step in one.chain.steps):
+            shards = _of_store(one)
+            whole = whole and bool(shards)
+            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_made_besides(one))}
+        for step in (step for step in one.steps if step.phase != "index" and step.name in one.ended):
+            rest[step.phase] += one.ended[step.name].receipts
+    return Spent(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
 def _of_store(course: Course) -> list[Receipt]:
@@ -175,53 +194,60 @@ def _of_store(course: Course) -> list[Receipt]:
     return list({made[name].fingerprint: made[name] for name in files}.values())
 
 
-def _fitting_receipts(course: Course) -> list[Receipt]:
-    """Receipts of the models that the stores' transforms were fitted to, whoever made them and when."""
-    mine: SearchInputs = course.chain.own
-    found: dict[str, Receipt] = {}
-    for one in mine.searches(course):
-        own: SearchInputs = one.chain.own
-        files = {each.file for each in own.fitted}
-        made = one.ledger.receipts(FitTransforms.name, own.store.root).values() if files else ()
-        found |= {receipt.fingerprint: receipt for receipt in made if receipt.told.get("model") in files}
-    return list(found.values())
+def _made_besides(course: Course) -> list[Receipt]:
+    """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
+    own: SearchInputs = course.chain.own
+    found: list[Receipt] = []
+    for step in (step for step in course.chain.steps if step.phase == "index" and step.name != "index"):
+        pinned = {each.file for each in own.fitted}
+        if step.stage.name == Quantise.name and own.manifest is not None:
+            pinned = {codebook_file(own.open_store(), course.config.search) or ""}
+        for receipt in course.ledger.receipts(step.stage.name, course.place(step)).values() if pinned else ():
+            if receipt.told.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
+                found.append(receipt)
+        found += course.ended[step.name].receipts if step.name in course.ended else ()
+    return found
 
 
-def _phases(course: Course) -> dict[str, str]:
-    """Phases of all stages, by the names that receipts have."""
-    found = {step.stage.name: step.phase for one in (*_searched_before(course), course) for step in one.steps}
-    return {**found, FitTransforms.name: "index"}
+def _phases(course: Course, whole: bool) -> dict[str, str]:
+    """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
+    steps = [step for one in (*_searched_before(course), course) for step in one.chain.steps]
+    return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:
     return math.fsum(receipt.cost.cpu for receipt in receipts)
 
 
+def _gpu(receipts: Iterable[Receipt]) -> float:
+    return math.fsum(receipt.cost.gpu_s for receipt in receipts)
+
+
 def _resources(
-    outcome: Outcome, course: Course, accounts: Costs, index: list[Receipt], repeated: float
+    outcome: Outcome, course: Course, accounts: Costs, all_spent: Spent, repeated: float
 ) -> report.Resources:
     own: SearchInputs = course.chain.own
-    by_phase: dict[str, list[Receipt]] = {"index": index, "search": [], "score": []}
     wall: dict[str, float] = {}
-    for one in _searched_before(course):
-        for step in (step for step in one.steps if step.phase == "search" and step.name in one.ended):
-            by_phase["search"] += one.ended[step.name].receipts
     for step in (step for step in course.steps if step.name in course.ended):
-        ended = course.ended[step.name]
-        if step.phase != "index":
-            by_phase[step.phase] += ended.receipts
-        wall[step.phase] = wall.get(step.phase, 0.0) + ended.wall
+        wall[step.phase] = wall.get(step.phase, 0.0) + course.ended[step.name].wall
+    queries = course.told("queries", Extracted)
+    searched = math.fsum(group.seconds for group in queries)
     manifest = own.manifest
     return report.Resources(
-        index_cpu_s=_cpu([*index, *_fitting_receipts(course)]) if index else None,
-        search_cpu_s=_cpu(by_phase["search"]),
-        score_cpu_s=_cpu(by_phase["score"]),
+        index_cpu_s=_cpu(all_spent.index) if all_spent.whole else None,
+        search_cpu_s=_cpu(all_spent.search),
+        score_cpu_s=_cpu(spent(course).score),
         warm_up_cpu_s=accounts.warm_up(),
         repeated_cpu_s=repeated,
-        query_seconds=math.fsum(group.seconds for group in course.told("queries", Extracted)),
+        query_seconds=searched + math.fsum(cut[2] + cut[3] for group in queries for cut in group.cuts),
+        searched_query_seconds=searched,
         audio_seconds=float(manifest.counts["seconds"]) if manifest is not None else 0.0,
         pmu_index_gb=accounts.pmu("index"),
         pmu_search_gb=accounts.pmu("search"),
+        index_gpu_s=_gpu(all_spent.index),
+        search_gpu_s=_gpu(all_spent.search),
+        gpu_index_gb=accounts.gpu_peak("index"),
+        gpu_search_gb=accounts.gpu_peak("search"),
         pl_lambda=course.config.report.pl_lambda,
         wall_s=time.time() - outcome.began,
         phase_wall_s=wall,
@@ -230,12 +256,12 @@ def _resources(
     )
 
 
-def _stages(course: Course, index: list[Receipt]) -> tuple[report.StageRow, ...]:
+def _stages(course: Course, all_spent: Spent) -> tuple[report.StageRow, ...]:
     rows = []
     for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
-        of_the_store = {"index": index, FitTransforms.name: _fitting_receipts(course)}
-        receipts = of_the_store.get(step.name) or ended.receipts
+        made = [one for one in all_spent.index if one.stage == step.stage.name and step.phase == "index"]
+        receipts = made or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
             report.StageRow(
@@ -248,6 +274,7 @@ def _stages(course: Course, index: list[Receipt]) -> tuple[report.StageRow, ...]
                 wall_s=ended.wall,
                 bytes=sum(receipt.cost.bytes_written for receipt in receipts),
                 peak_gb=max((receipt.cost.peak_bytes for receipt in receipts), default=0) / GB or None,
+                gpu_s=_gpu(receipts),
             )
         )
     return tuple(rows)
