@@ -78,6 +78,8 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     print(f"kind        {manifest.kind}, a tick of {manifest.tick * 1000:g} ms")
     for track in manifest.tracks:
         print(f"track       {track.name}: {track.dimension} {track.kind} a tick, {describe(track.recipe)}")
+    if manifest.progress is not None:
+        print(f"unfinished  {manifest.progress}; go on with `swsdist index CONFIG`")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
     if counts.get("heard_seconds"):
         part = counts["speech_seconds"] / counts["heard_seconds"]

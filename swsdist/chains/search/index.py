@@ -38,6 +38,7 @@ from swsdist.store.libraries import with_these
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
+from swsdist.store.unfinished import Unfinished
 from swsdist.store.writing import (
     documents_name,
     heard_recording,
@@ -121,7 +122,7 @@ class Index(Stage):
                     "commands": are_permitted(),
                 },
             )
-            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
+            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
             return made
 
         for k, chosen in enumerate(ranges):
@@ -194,6 +195,19 @@ class Index(Stage):
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store's new state, if it is new."""
+        self._commit(inputs, None)
+
+    def leave(self, inputs: Inputs) -> None:
+        """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
+        own = inputs.own(SearchInputs)
+        done = {receipt.fingerprint for receipt in inputs.mine.receipts}
+        left = sum(
+            work for name, (source, _, work) in own.planned.items() if name not in done and source is own.sources[0]
+        )
+        before = own.manifest.fingerprint if own.manifest is not None else None
+        self._commit(inputs, Unfinished(len(done), len(own.planned), left, before))
+
+    def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         own, ended = inputs.own(SearchInputs), inputs.mine
         old, wanted, state = own.manifest, own.wanted, own.held
         store = Store(own.store, old) if old is not None else None
@@ -221,8 +235,9 @@ class Index(Stage):
             [one.name, one.recipe] for one in old.tracks
         ]
         # Of plans that share a store, the first commits what the others find there.
-        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint])]
-        if old is not None and same and unchanged and not new and not old.provisional:
+        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint][:2])]
+        pending = own.interrupted or (old is not None and old.provisional)
+        if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {
             name: [store.documents(track=name).filter(pa.array(masks[name]))]
@@ -233,7 +248,7 @@ class Index(Stage):
         files = {shard: dict(known) for shard, known in state.files.items()}
         refusals = [still]
         for receipt in new:
-            source, shard = own.planned[receipt.fingerprint]
+            source, shard, _ = own.planned[receipt.fingerprint]
             refusals.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             outputs = {output.name: output for output in receipt.outputs}
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
@@ -248,6 +263,8 @@ class Index(Stage):
         live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
         for name, documents in live.items():
             if documents.num_rows == 0:
+                if unfinished:
+                    return  # there is nothing to be searched yet
                 first = bad.to_pylist()[0] if bad.num_rows else None
                 told = "".join(
                     f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
@@ -276,13 +293,27 @@ class Index(Stage):
         shift = frame_shift(own.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
         models |= named(own.fitted)
-        failed = bool(ended.failures)
+        provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
         libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
         inputs.commits()
-        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
+        state_now = commit(
+            own.store,
+            made,
+            shift,
+            used,
+            bad,
+            provisional=provisional,
+            models=models,
+            libraries=libraries,
+            unfinished=unfinished,
+        )
+        if unfinished:
+            own.interrupted = True
+            return
+        own.manifest, own.interrupted = state_now, False
         own.held = State(
             kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}
         )
