@@ -40,6 +40,7 @@ from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
+from swsdist.store.places import way_to
 from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
@@ -156,6 +157,7 @@ class Manifest:
         provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
         libraries: versions that its parts were made with, by name; of those that frames depend on. They are in no fingerprint.
         unfinished: its index was interrupted; the state is for searches, and going on begins at the one before it.
+        recordings: the way from the store to the folder that they are all in (`swsdist.store.places`).
     """
 
     fingerprint: str
@@ -171,6 +173,7 @@ class Manifest:
     libraries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     schema: str = field(default=SCHEMA)
     unfinished: Unfinished | None = None
+    recordings: str | None = None
 
     def track(self, name: str | None = None) -> Track:
         """A track by name; the first by default.
@@ -403,6 +406,7 @@ def commit(
         provisional=provisional,
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
         unfinished=unfinished,
+        recordings=way_to(folder, first["path"]),
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
         parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
@@ -427,10 +431,7 @@ def write_state(folder: Folder, manifest: Manifest) -> parquet.Output:
 
 
 def _text(manifest: Manifest) -> bytes:
-    values = asdict(manifest)
-    if manifest.unfinished is None:
-        del values["unfinished"]  # so that earlier versions read it
-    return json.dumps(values, indent=1, ensure_ascii=False).encode()
+    return json.dumps(asdict(manifest), indent=1, ensure_ascii=False).encode()
 
 
 def _publish(folder: Folder, manifest: Manifest) -> None:

@@ -15,6 +15,7 @@ from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
+from swsdist.chains.search.inputs.carried import carried
 from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import Compared, SearchInputs
 from swsdist.chains.search.inputs.pending import named
@@ -34,6 +35,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
+from swsdist.store.held import or_held
 from swsdist.store.libraries import with_these
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
@@ -93,10 +95,13 @@ class Index(Stage):
         state = own.load_state(anew=inputs.redo)
         wanted = own.wanted
         known, same = compared(wanted, state, dict(own.recipes))
+        store = None if own.manifest is None else Store(own.store, own.manifest)
+        own.moved, carry = carried(wanted, np.flatnonzero(~same), state, store, own.sources)
+        same[own.moved] = True
         new = np.flatnonzero(~same)
         fresh = int((~known).sum())
         gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-        own.compared = Compared(fresh, len(new) - fresh, gone)
+        own.compared = Compared(fresh, len(new) - fresh, gone, len(own.moved), len(carry))
         self._demand_permission(own, new, own.sources)
         lengths = wanted.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
@@ -105,6 +110,9 @@ class Index(Stage):
 
         def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
             rows = [row_for(source, row) for row in wanted]
+            for row in rows if carry else ():
+                held = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
+                row |= {} if held is None else {"held": held}
             # Marks of speech are a part of one track's documents: of the first that is made of audio.
             heard = source is listening
             made = inputs.task(
@@ -177,7 +185,7 @@ class Index(Stage):
                 payload["documents"],
                 extractor,
                 payload["partition"],
-                telling(reading, lambda seconds: context.report(seconds / max(task.work, 1e-3))),
+                telling(or_held(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
@@ -186,10 +194,10 @@ class Index(Stage):
             named = zip(self.tables, indexed.outputs, rows, strict=True)
             # All tracks of a pass share the list of what was rejected.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
-        first = made[0]
+        first, held = made[0], sum("held" in row for row in payload["documents"])
         return Done(
             tuple(parts),
-            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used)),
+            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used), held),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
 
@@ -222,6 +230,8 @@ class Index(Stage):
             else {}
         )
         _, current = held(wanted, found, dict(own.recipes))
+        current[own.moved] = True
+        same = same and not len(own.moved)
         masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():
             there = [shard for shard, files in state.files.items() if name in files]
@@ -240,10 +250,11 @@ class Index(Stage):
         if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {
-            name: [store.documents(track=name).filter(pa.array(masks[name]))]
+            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), own, source)]
             if store is not None and name in masks
             else [DOCUMENTS.empty_table()]
-            for name in own.tracks
+            for source in own.sources
+            for name in (track.name for track in source.tracks)
         }
         files = {shard: dict(known) for shard, known in state.files.items()}
         refusals = [still]
@@ -275,6 +286,7 @@ class Index(Stage):
                     where=inputs.config.corpus.documents,
                     remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
+        _tell_of_copies(own, next(iter(live.values())))
         used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
         made = [
             Made(
@@ -329,6 +341,34 @@ def _granted(task: Task, context: Context) -> Extractor | Given:
     extractor = planned(**task.payload["features"])
     use(extractor, context.granted)
     return extractor
+
+
+def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
+    """Recordings whose bytes are those of another one. Each is indexed: corpora of benchmarks have some on purpose."""
+    names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
+    if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
+        return
+    several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
+    equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
+    first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
+    own.noted.inform(
+        "recordings with the bytes of another one",
+        where=f"{copies[0]!r} of {first!r}",
+        remedy="each is indexed; drop them if that is not meant",
+        count=pc.sum(several["doc_id_count_distinct"]).as_py() - several.num_rows,
+    )
+
+
+def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
+    """Documents with the paths and identities that their recordings have now, if some were moved."""
+    if not len(own.moved):
+        return documents
+    at = pa.array(own.wanted.places(keys_of(documents["doc_id"], documents["channel"])))
+    now = {"path": own.wanted.table["path"].take(at), "identity": own.wanted.identities[source.fingerprint].take(at)}
+    for name, column in now.items():
+        k = documents.schema.get_field_index(name)
+        documents = documents.set_column(k, DOCUMENTS.field(name), column.cast(pa.string()))
+    return documents
 
 
 def _is_held(state: State, source: Source, shard: str) -> bool:

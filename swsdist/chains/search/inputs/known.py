@@ -52,11 +52,16 @@ if TYPE_CHECKING:
 
 
 class Compared(NamedTuple):
-    """The corpus beside what a store held of it: documents that are new, changed, gone; those that are rejected count too."""
+    """The corpus beside what a store held of it: documents that are new, changed, gone, moved; rejected ones count too.
+
+    Of the new and changed ones `held` have frames in the store, under another name.
+    """
 
     new: int
     changed: int
     gone: int
+    moved: int = 0
+    held: int = 0
 
 
 class SearchInputs(ChainInputs):
@@ -77,6 +82,7 @@ class SearchInputs(ChainInputs):
         self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
         self.files: dict[str, Callable[[], object]] = {}  # by name: what reads the calibration that a plan of it names
         self._looked: set[str] = set()
+        self.moved = np.empty(0, np.int64)  # places of documents that the store knows under another path
         #: By fingerprint of a task of this plan: its extractor, the shard that it is of, and its work, s.
         self.planned: dict[str, tuple[Source, str, float]] = {}
         self._population: tuple[str, pa.Table] | None = None  # with the state of the store that it is of
