@@ -85,6 +85,8 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         part = counts["speech_seconds"] / counts["heard_seconds"]
         print(f"speech      {counts['speech_seconds'] / 3600:.3f} h, {100 * part:.0f} %")
     print(f"rejected    {counts['rejected']:.0f}")
+    if counts["cut_off"]:
+        print(f"cut off     {counts['cut_off']:.0f}: of these what can be read is indexed")
     if counts["statistics_gone"]:
         print(
             f"statistics  {counts['statistics_gone']:.0f} of the documents that they were taken from are gone or changed"

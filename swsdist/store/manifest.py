@@ -47,7 +47,7 @@ from swsdist.store.unfinished import Unfinished, tasks_done
 from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/3"
+SCHEMA = "swsdist-store/4"
 
 #: What the names of a store's own files begin with, but for its manifest.
 PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
@@ -150,8 +150,8 @@ class Manifest:
         shards: those that hold a live document.
         rejected: table of documents that could not be used.
         models: pinned models by name; `statistics.TRACK` of each track.
-        counts: documents, frames, seconds, rejected; and `statistics_gone`, how many of the documents that the collection's
-            statistics were taken from are no longer there, or are others now.
+        counts: documents, frames, seconds, rejected, cut_off (their recording is); and `statistics_gone`, how many of the
+            documents that the collection's statistics were taken from are no longer there, or are others now.
         source: fingerprint of the state that it was made of; of a store of queries `groups:` and a fingerprint; else
             None.
         provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
@@ -400,6 +400,7 @@ def commit(
             "seconds": round(sum(map(float, np.sort(first["duration"].to_numpy()))), 6),
             **totals.speech([one.documents for one in tracks], tick),
             "rejected": rejected.num_rows,
+            "cut_off": first.num_rows - first["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
         },
         source=source,

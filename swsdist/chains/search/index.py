@@ -68,7 +68,7 @@ class Index(Stage):
     """
 
     name = "index"
-    version = 2
+    version = 3
     unit = "s"
     with_hours = "more"
     with_queries = "same"
