@@ -76,6 +76,7 @@ DOCUMENTS = pa.schema(
         pa.field("speech", pa.large_binary()),
         pa.field("recording", pa.string()),
         pa.field("start", pa.float64()),
+        pa.field("cut_off", pa.float64()),
     ]
 )
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 import soundfile
@@ -34,8 +34,18 @@ from numpy.typing import NDArray
 from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
-from swsdist.audio.formats.headers import Foreign, check_bytes, check_length, check_shape, not_opened, plain, truncated
+from swsdist.audio.formats.headers import (
+    CutOff,
+    Foreign,
+    check_bytes,
+    check_length,
+    check_shape,
+    not_opened,
+    plain,
+    truncated,
+)
 from swsdist.audio.formats.mpeg import is_mpeg, listening
+from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.failures import own_fault
@@ -45,18 +55,11 @@ from swsdist.io.traffic import read_again
 #: A place may end this many seconds after the recording's end.
 SLACK = 0.01
 
-#: An open recording.
-Sound: TypeAlias = soundfile.SoundFile | ffmpeg.Decoded
-
-# Frames decoded at once, and read before a place.
-_PIECE = 1 << 16
+# Read before a place.
 _PREROLL_SECONDS = 1.0
 
 # Bytes to fetch of a remote file to read its header.
 _HEADER = 1 << 17
-
-# Some encoders count the MPEG frame that only carries the Xing tag.
-_MP3_FRAME = 1152
 
 
 @dataclass(frozen=True)
@@ -90,14 +93,22 @@ def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
             if sound.told is None:
                 return _counted(path, storage)
             return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
-        frames = sound.frames if sound.frames != UNKNOWN else sum(map(len, _pieces(sound, path)))
+        frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
         return AudioInfo(frames, sound.samplerate, sound.channels)
 
 
 def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
     """The same by decoding all of it."""
     with _decoding(path, storage) as sound:
-        return AudioInfo(sum(len(piece) for piece in _pieces(sound, path)), sound.samplerate, sound.channels)
+        return AudioInfo(_count(sound, path), sound.samplerate, sound.channels)
+
+
+def _count(sound: Sound, path: str) -> int:
+    frames = 0
+    with suppress(CutOff):
+        for piece in pieces_of(sound, path):
+            frames += len(piece)
+    return frames
 
 
 def read_blocks(
@@ -126,22 +137,28 @@ def read_blocks(
 
     Raises:
         AudioError: the recording or the place cannot be used; maybe only after some blocks.
+        CutOff: after all blocks: the recording ends before it should.
     """
     size = max(1, round(block_seconds * rate))
     held: list[NDArray[np.float32]] = []
-    count = 0
-    for piece in _resampled(path, channel, rate, start, end, storage):
-        held.append(piece)
-        count += len(piece)
-        if count >= size:
-            joined = np.concatenate(held)
-            whole = count - count % size
-            for begin in range(0, whole, size):
-                yield joined[begin : begin + size]
-            held = [joined[whole:].copy()]
-            count -= whole
+    count, cut = 0, None
+    try:
+        for piece in _resampled(path, channel, rate, start, end, storage):
+            held.append(piece)
+            count += len(piece)
+            if count >= size:
+                joined = np.concatenate(held)
+                whole = count - count % size
+                for begin in range(0, whole, size):
+                    yield joined[begin : begin + size]
+                held = [joined[whole:].copy()]
+                count -= whole
+    except CutOff as error:
+        cut = error
     if count:
         yield np.concatenate(held)
+    if cut is not None:
+        raise cut
 
 
 def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
@@ -184,9 +201,15 @@ def _resampled(
             yield from pieces
             return
         stream = soxr.ResampleStream(sound.samplerate, rate, 1, dtype="float32", quality="HQ")
-        for piece in pieces:
-            yield stream.resample_chunk(piece)
+        cut = None
+        try:
+            for piece in pieces:
+                yield stream.resample_chunk(piece)
+        except CutOff as error:
+            cut = error
         yield stream.resample_chunk(np.zeros(0, np.float32), last=True)
+        if cut is not None:
+            raise cut
 
 
 def _place(path: str, sound: Sound, start: float | None, end: float | None) -> tuple[int, int | None]:
@@ -223,7 +246,7 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
                 sound.seek(position)
         except soundfile.LibsndfileError as error:
             raise truncated(path, f"there is nothing to be read at the place ({plain(error)})") from error
-    for piece in _pieces(sound, path, position):
+    for piece in pieces_of(sound, path, position):
         part = piece[max(0, first - position) : None if last is None else last - position, channel - 1]
         finite = np.isfinite(part)
         if not finite.all():
@@ -245,33 +268,6 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
         seconds = position / sound.samplerate
         shown = "the end" if last is None else f"{last / sound.samplerate:.3f} s"
         raise _outside(path, f"{first / sound.samplerate:.3f} s to {shown}", seconds)
-
-
-def _pieces(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
-    """Frames x channels from where the file stands to its end, checked against the length the header told."""
-    expected, mpeg = sound.frames, sound.format == "MP3"
-    while True:
-        try:
-            with listening(path, mpeg):
-                piece = _read(sound)
-        except soundfile.LibsndfileError as error:
-            raise truncated(path, f"its stream breaks off or is damaged ({plain(error)})") from error
-        if not len(piece):
-            break
-        position += len(piece)
-        yield piece
-    missing = expected - position
-    if expected != UNKNOWN and missing > (_MP3_FRAME if sound.format == "MP3" else 0):
-        raise truncated(
-            path, f"its header tells {expected / sound.samplerate:.3f} s, it has {position / sound.samplerate:.3f} s"
-        )
-
-
-def _read(sound: Sound) -> NDArray[np.float32]:
-    if isinstance(sound, ffmpeg.Decoded):
-        return sound.read(_PIECE)
-    piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True)
-    return piece
 
 
 @contextmanager
@@ -311,20 +307,22 @@ def _decoding(
 
 
 @contextmanager
-def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[soundfile.SoundFile]:
+def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
     file = Watched(raw)
-    head = check_bytes(path, raw)
+    head, cut = check_bytes(path, raw)
     try:
         # Not by its path: libsndfile takes an error in reading for the file's end.
         with listening(path, is_mpeg(head)):
             sound = Sequential(file)
     except soundfile.LibsndfileError as error:
         file.check()
-        raise not_opened(path, head, error) from error
+        raise (cut or not_opened(path, head, error)) from error
     with sound:
-        check_length(path, sound)
+        sound.cut = cut or check_length(path, sound)
         if sound.frames <= 0:
-            raise AudioError("it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it")
+            raise sound.cut or AudioError(
+                "it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it"
+            )
         told = 0 if sound.frames == UNKNOWN else sound.frames
         check_shape(path, sound.samplerate, sound.channels, told, file.size())
         try:

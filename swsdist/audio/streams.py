@@ -14,6 +14,8 @@ from typing import BinaryIO, Protocol, cast
 
 import soundfile
 
+from swsdist.audio.formats.headers import CutOff
+
 _PIECE = 1 << 20
 #: Frames that libsndfile tells of a stream whose header does not (FLAC from a pipe).
 UNKNOWN = 2**63 - 1
@@ -21,6 +23,11 @@ UNKNOWN = 2**63 - 1
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
     """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
+
+    def __init__(self, file: Watched) -> None:
+        super().__init__(file)
+        self.file = file
+        self.cut: CutOff | None = None  # what its first or last bytes say
 
     def seekable(self) -> bool:
         """It says that it is not."""
@@ -64,6 +71,10 @@ class Watched:
     def write(self, data: bytes) -> int:
         """It cannot."""
         raise OSError("open for reading only")
+
+    def at_end(self) -> bool:
+        """Whether all was read, without an error."""
+        return self._error is None and self.tell() >= self.size()
 
     def check(self) -> None:
         """Raise that error, if there was one."""

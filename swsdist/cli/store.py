@@ -79,11 +79,15 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     print(f"kind        {manifest.kind}, a tick of {manifest.tick * 1000:g} ms")
     for track in manifest.tracks:
         print(f"track       {track.name}: {track.dimension} {track.kind} a tick, {describe(track.recipe)}")
+    if manifest.progress is not None:
+        print(f"unfinished  {manifest.progress}; go on with `swsdist index CONFIG`")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
     if counts.get("heard_seconds"):
         part = counts["speech_seconds"] / counts["heard_seconds"]
         print(f"speech      {counts['speech_seconds'] / 3600:.3f} h, {100 * part:.0f} %")
     print(f"rejected    {counts['rejected']:.0f}")
+    if counts["cut_off"]:
+        print(f"cut off     {counts['cut_off']:.0f}: of these what can be read is indexed")
     if counts["statistics_gone"]:
         print(
             f"statistics  {counts['statistics_gone']:.0f} of the documents that they were taken from are gone or changed"

@@ -185,7 +185,8 @@ class Search(Section):
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query that is a cut by itself, which is too short for a mean; of a marked place: as documents",
+        description="whose statistics normalise a query that is a cut by itself, which is too short for a mean; a marked place "
+        "is normalised as documents are",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",

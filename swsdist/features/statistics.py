@@ -5,8 +5,8 @@ Those of a speaker, and of the whole collection, are merged from the documents' 
 not depend on how the store was cut, and are frozen when first indexed, so that a store can grow without every earlier
 result changing.
 
-A query that is a cut by itself is not normalised by its own: half a second has no mean worth the name. Either its speaker's statistics
-are used, where the store knows that speaker, or the collection's.
+A query that is a cut by itself is not normalised by its own: half a second has no mean worth the name. Either its
+speaker's statistics are used, where the store knows that speaker, or the collection's.
 """
 
 from __future__ import annotations

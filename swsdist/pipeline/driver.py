@@ -8,14 +8,14 @@ executor when the first task needs one, so a run with nothing left starts none.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 import numpy as np
 
 from swsdist.config import Config
-from swsdist.errors import IncompleteError, UserError
+from swsdist.errors import IncompleteError, SwsdistError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
@@ -181,13 +181,14 @@ def _run_step(
             _refuse(name, choice, count, planned)
             _demand_held(locks)
             _begin(first, courses, planned, machinery, progress, todo)
-            for needs, tasks in _by_needs(steps, courses, todo):
-                for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
-                    if isinstance(result, Receipt):
-                        machinery.ledger.note(task, result)
-                    else:
-                        failed[task.place, task.fingerprint.encode()] = result
-                    progress.task(first, result)
+            with _left(courses, steps, planned, locks):
+                for needs, tasks in _by_needs(steps, courses, todo):
+                    for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
+                        if isinstance(result, Receipt):
+                            machinery.ledger.note(task, result)
+                        else:
+                            failed[task.place, task.fingerprint.encode()] = result
+                        progress.task(first, result)
             _demand_held(locks)
             worked = True
         for key in going:
@@ -212,6 +213,34 @@ def _run_step(
             machinery.ledger.pack(stage, place)
         machinery.save_plans()
         progress.end(first, wall)
+
+
+@contextmanager
+def _left(
+    courses: Mapping[str, Course], steps: Mapping[str, Step], planned: Mapping[str, Round | None], locks: Sequence[Lock]
+) -> Iterator[None]:
+    """Tasks of a step are being done; if that is interrupted, or was before, stages commit what is done."""
+
+    def leave(before: bool) -> None:
+        for key, one in planned.items():
+            course, step = courses[key], steps[key]
+            if one is None or step.name in course.redo:
+                continue  # what is done again takes the place of the old as a whole
+            stage, inputs = step.stage, course.inputs(step)
+            rows = one.rows if before else course.ledger.rows(stage.name, one.place, one.names)
+            inputs.mine = Ended()
+            inputs.mine.receipts.extend(course.ledger.receipts(stage.name, one.place), rows[rows >= 0])
+            if len(inputs.mine.receipts):
+                _demand_held(locks)
+                stage.leave(inputs)
+
+    leave(before=True)  # who was killed could not
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        with suppress(SwsdistError, OSError):  # receipts tell what is done all the same
+            leave(before=False)
+        raise
 
 
 def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:

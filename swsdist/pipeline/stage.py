@@ -198,6 +198,9 @@ class Stage(ABC):
     def finish(self, inputs: Inputs) -> None:  # noqa: B027 (most stages have nothing to commit)
         """All its tasks have come to their end: commit what they made, after a call of `inputs.commits`."""
 
+    def leave(self, inputs: Inputs) -> None:  # noqa: B027 (what most stages made is of no use before all is there)
+        """Some of its tasks are done, those of `inputs.mine`, and the others may never be: commit what of it can be used."""
+
     def expected(self, inputs: Inputs) -> float | None:
         """How much work there may be, before it can be planned; None if that cannot be told."""
         return None

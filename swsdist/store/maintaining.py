@@ -244,7 +244,7 @@ def _maintained(folder: Folder) -> Store:
     """A store that may be written to.
 
     Raises:
-        UserError: it is one of queries: searches read the states of its groups.
+        UserError: it is one of queries: searches read the states of its groups; or its index has not come to its end.
     """
     store = Store(folder)
     if store.manifest.of_queries:
@@ -252,5 +252,11 @@ def _maintained(folder: Folder) -> Store:
             "this is a run's store of queries, which the run alone writes to",
             where=folder.path(),
             remedy="name the store of the documents; what is no longer needed here is removed with the run",
+        )
+    if store.manifest.unfinished is not None:
+        raise UserError(
+            f"its index was interrupted: {store.manifest.progress}",
+            where=folder.path(),
+            remedy="go on with `swsdist index CONFIG` first",
         )
     return store

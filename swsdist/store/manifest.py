@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,14 +38,16 @@ from swsdist.features.registry import recipe_fingerprint
 from swsdist.fingerprint import Naming, fingerprint
 from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
-from swsdist.store import parquet
+from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
+from swsdist.store.places import way_to
 from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
+from swsdist.store.unfinished import Unfinished, tasks_done
 from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/3"
+SCHEMA = "swsdist-store/4"
 
 #: What the names of a store's own files begin with, but for its manifest.
 PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
@@ -55,9 +57,6 @@ StoreKind = str
 
 #: What the source of a store of queries begins with: it is made of groups, which are states of it.
 GROUPS = "groups:"
-
-#: Documents whose keys are Python's at a time.
-_PIECE = 1 << 16
 
 #: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
@@ -151,12 +150,14 @@ class Manifest:
         shards: those that hold a live document.
         rejected: table of documents that could not be used.
         models: pinned models by name; `statistics.TRACK` of each track.
-        counts: documents, frames, seconds, rejected; and `statistics_gone`, how many of the documents that the collection's
-            statistics were taken from are no longer there, or are others now.
+        counts: documents, frames, seconds, rejected, cut_off (their recording is); and `statistics_gone`, how many of the
+            documents that the collection's statistics were taken from are no longer there, or are others now.
         source: fingerprint of the state that it was made of; of a store of queries `groups:` and a fingerprint; else
             None.
         provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
         libraries: versions that its parts were made with, by name; of those that frames depend on. They are in no fingerprint.
+        unfinished: its index was interrupted; the state is for searches, and going on begins at the one before it.
+        recordings: the way from the store to the folder that they are all in (`swsdist.store.places`).
     """
 
     fingerprint: str
@@ -171,6 +172,8 @@ class Manifest:
     provisional: bool = False
     libraries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     schema: str = field(default=SCHEMA)
+    unfinished: Unfinished | None = None
+    recordings: str | None = None
 
     def track(self, name: str | None = None) -> Track:
         """A track by name; the first by default.
@@ -206,7 +209,9 @@ class Manifest:
             for shard in values["shards"]
         )
         libraries = {name: tuple(known) for name, known in values.get("libraries", {}).items()}
-        return cls(**{**values, "tracks": tracks, "shards": shards, "libraries": libraries})
+        unfinished = Unfinished(**values["unfinished"]) if values.get("unfinished") else None
+        made = {"tracks": tracks, "shards": shards, "libraries": libraries, "unfinished": unfinished}
+        return cls(**{**values, **made})
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
@@ -220,6 +225,11 @@ class Manifest:
     def of_queries(self) -> bool:
         """Whether it is a store of queries, which its run alone writes to."""
         return (self.source or "").startswith(GROUPS)
+
+    @property
+    def progress(self) -> str | None:
+        """How far its index is, for people; None: it is whole."""
+        return None if self.unfinished is None else self.unfinished.told(self.counts["seconds"])
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -302,6 +312,12 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
             where=folder.path(name),
             remedy="run the config again, on the store as it is now",
         )
+    if manifest is None and (done := tasks_done(folder)):
+        raise StoreError(
+            f"indexing was killed before it could be searched: {done} of its tasks are done",
+            where=folder.path(),
+            remedy="go on with `swsdist index CONFIG`: what was computed is kept",
+        )
     if manifest is None:
         raise StoreError(
             "there is no feature store here",
@@ -343,6 +359,7 @@ def commit(
     source: str | None = None,
     kind: StoreKind = "frames",
     libraries: Mapping[str, Sequence[str]] | None = None,
+    unfinished: Unfinished | None = None,
 ) -> Manifest:
     """Make this the state of the store.
 
@@ -357,6 +374,7 @@ def commit(
         source: fingerprint of the state that the store is made of.
         kind: what the shards hold.
         libraries: versions that its parts were made with; by default those that are here.
+        unfinished: it is of an index that was interrupted.
     """
     tracks, shards = [made] if isinstance(made, Made) else list(made), tuple(shards)
     fitted = {
@@ -365,7 +383,7 @@ def commit(
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
     recipes = [[one.name, recipe_fingerprint(one.recipe)] for one in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
-    naming = Naming(SCHEMA, kind, recipes, cut).listings(_keys(one.documents) for one in tracks)
+    naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(one.documents) for one in tracks)
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = tracks[0].documents
     manifest = Manifest(
@@ -380,42 +398,22 @@ def commit(
             "documents": first.num_rows,
             "frames": pc.sum(first["frames"]).as_py() or 0,
             "seconds": round(sum(map(float, np.sort(first["duration"].to_numpy()))), 6),
-            **_speech([one.documents for one in tracks], tick),
+            **totals.speech([one.documents for one in tracks], tick),
             "rejected": rejected.num_rows,
+            "cut_off": first.num_rows - first["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
         },
         source=source,
         provisional=provisional,
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
+        unfinished=unfinished,
+        recordings=way_to(folder, first["path"]),
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
         parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
-
-
-def _keys(documents: pa.Table) -> Iterator[list[list[object]]]:
-    """What tells the documents of a track from others, sorted, some at a time."""
-    table = documents.select(["doc_id", "channel", "identity", "shard"]).combine_chunks()
-    order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
-    for first in range(0, len(order), _PIECE):
-        some = table.take(order.slice(first, _PIECE))
-        yield list(map(list, zip(*(column.to_pylist() for column in some.columns), strict=True)))
-
-
-def _speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
-    """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
-    heard = speech = 0
-    for documents in tracks:
-        for batch in documents.select(["frames", "speech"]).to_batches(_PIECE):
-            marked = batch.filter(pc.is_valid(batch["speech"]))
-            bits = b"".join(marked["speech"].to_pylist())
-            heard += pc.sum(marked["frames"]).as_py() or 0
-            speech += int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
-        if heard:
-            break
-    return {"heard_seconds": round(heard * tick, 6), "speech_seconds": round(speech * tick, 6)}
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

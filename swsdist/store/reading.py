@@ -21,6 +21,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File, Manifest, require, state_name
+from swsdist.store.places import found_again
 
 
 class Block(NamedTuple):
@@ -33,7 +34,7 @@ class Block(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """Where a recording lies, and how long it is (s); of one that documents are places in, up to the last of them."""
+    """Where a recording lies now, and how long it is (s); of one that documents are places in, up to the last of them."""
 
     path: str
     duration: float
@@ -101,10 +102,13 @@ class Store:
             names: of recordings; by default all.
         """
         documents = self.documents(columns=["doc_id", "channel", "path", "duration", "recording", "start"])
+        everywhere = documents["path"]
         known = pc.coalesce(documents["recording"], documents["doc_id"])
         documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", known)
         if names is not None:
             documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
+        paths = found_again(self.folder, self.manifest.recordings, documents["path"], everywhere)
+        documents = documents.set_column(documents.schema.get_field_index("path"), "path", paths)
         found: dict[tuple[str, int], Recording] = {}
         for row in documents.to_pylist():
             key, end = (row["doc_id"], row["channel"]), (row["start"] or 0.0) + row["duration"]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import Foreign
+from swsdist.audio.formats.headers import CutOff, Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
@@ -44,12 +44,14 @@ class Read(NamedTuple):
         speech: bool (frames,), whether there is speech in a frame; None where nothing was heard.
         recording: what an example of a query is a place in, where that normalises it.
         statistics: of that recording, of each track.
+        cut_off: of a recording that is cut off, how long it should be, s; 0 where that is not known. None: it is whole.
     """
 
     seconds: float
     speech: NDArray[np.bool_] | None = None
     recording: str | None = None
     statistics: Sequence[Statistics] | None = None
+    cut_off: float | None = None
 
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
@@ -237,6 +239,7 @@ def _write_document(
         "speech": None if read.told.speech is None else packed(read.told.speech),
         "recording": document.get("recording") or read.told.recording,
         "start": document.get("start"),
+        "cut_off": read.told.cut_off,
     }
     return row, list(read.told.statistics or statistics)
 
@@ -276,30 +279,36 @@ def heard_recording(
 def whole_recording(
     document: dict[str, Any], extractor: Extractor | Given, folder: Folder, listener: Listener | None = None
 ) -> Generator[NDArray[np.float32], None, Read]:
-    """The `Reading` of a document: a channel of a recording, from its beginning to its end; or the place that it is."""
+    """The `Reading` of a document: a channel of a recording, from its beginning to its end, or to where it is cut off; or the
+    place that it is."""
     if isinstance(extractor, Given):
         return Read((yield from given_frames(document, extractor, folder)))
     extractor = spoken_by(extractor, document["speaker"])
-    samples = 0
+    samples, cut_off = 0, None
     start, end = _place(document, folder) if document.get("start") is not None else (None, None)
 
     def counted() -> Iterator[NDArray[np.float32]]:
-        nonlocal samples
-        for block in read_blocks(
-            document["path"],
-            channel=document["channel"],
-            rate=extractor.sample_rate,
-            start=start,
-            end=end,
-            storage=folder.storage,
-        ):
-            samples += len(block)
-            if listener is not None:
-                listener.add(block)
-            yield block
+        nonlocal samples, cut_off
+        try:
+            for block in read_blocks(
+                document["path"],
+                channel=document["channel"],
+                rate=extractor.sample_rate,
+                start=start,
+                end=end,
+                storage=folder.storage,
+            ):
+                samples += len(block)
+                if listener is not None:
+                    listener.add(block)
+                yield block
+        except CutOff as error:
+            if start is not None or not samples:
+                raise
+            cut_off = error.told or 0.0
 
     yield from in_blocks(extractor, counted())
-    return Read(samples / extractor.sample_rate)
+    return Read(samples / extractor.sample_rate, cut_off=cut_off)
 
 
 def telling(reading: Reading, told: Callable[[float], None]) -> Reading:

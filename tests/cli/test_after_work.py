@@ -26,7 +26,7 @@ def archive(corpus: Path, tmp_path: Path) -> Path:
     for path in sorted((corpus / "corpus" / "audio").glob("*.flac"))[:4]:
         shutil.copy2(path, tmp_path / "audio")
     whole = (tmp_path / "audio" / "d001.flac").read_bytes()
-    (tmp_path / "audio" / "cut.flac").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "audio" / "cut.flac").write_bytes(whole[:1000])  # nothing can be read of it
     (tmp_path / "audio" / "no.wav").write_text("hello")
     (tmp_path / "config.yaml").write_text(CONFIG)
     return tmp_path
@@ -51,7 +51,8 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     shutil.copy(archive / "audio" / "d001.flac", archive / "audio" / "d009.flac")
     after = swsdist("index", "config.yaml", cwd=archive).out
     assert "4 documents, " in after
-    assert "; 1 new, 1 changed, 2 gone, 1 rejected" in after
+    assert "; 1 new, 0 changed, 2 gone, 1 moved (1 renamed or copied: their frames were there), 1 rejected" in after
+    assert "1 recordings with the bytes of another one (first: 'd009' of 'd001')" in after
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 import soundfile
 import soxr
 
-from swsdist.audio import reader
+from swsdist.audio import pieces, reader
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import REASONS
+from swsdist.audio.formats.headers import REASONS, CutOff
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.errors import AudioError
 from swsdist.io.filesystem import Folder
@@ -113,7 +113,7 @@ def test_rates_and_cuts(tmp_path, kind, rate, monkeypatch):
     decoded = read(path, rate=rate)
     assert np.array_equal(found, soxr.resample(decoded, rate, 16000, quality="HQ") if rate != 16000 else decoded)
     for block_seconds, piece in ((0.37, 1 << 16), (100.0, 777), (1.0, 4000)):
-        monkeypatch.setattr(reader, "_PIECE", piece)
+        monkeypatch.setattr(pieces, "_PIECE", piece)
         blocks = list(read_blocks(path, rate=16000, block_seconds=block_seconds))
         assert np.array_equal(np.concatenate(blocks), found)
         assert {len(block) for block in blocks[:-1]} <= {round(block_seconds * 16000)}
@@ -166,12 +166,60 @@ def test_truncated_mp3(tmp_path):
         assert reason(cut(path, keep)) == "truncated"
 
 
-def test_truncation_shows_in_the_header_where_it_can(tmp_path):
-    for kind in ("wav16", "sphere", "vorbis", "w64"):
-        path = write(tmp_path, kind, sweep(2, 16000))
-        with pytest.raises(AudioError) as caught:
-            probe(cut(path, Path(path).stat().st_size - 100))
-        assert caught.value.reason == "truncated"
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_is_before_a_cut_is_read(tmp_path, kind):
+    """All of it, then the cut is told, with the length that there should be, if anything tells it."""
+    path = write(tmp_path, kind, sweep(20, 16000))
+    whole, blocks = read(path), []
+    path = cut(path, Path(path).stat().st_size * 6 // 10)
+    with pytest.raises(CutOff) as caught:
+        blocks += read_blocks(path, rate=16000)
+    found = np.concatenate(blocks)
+    assert 0.5 * len(whole) < len(found) < 0.65 * len(whole)
+    settled = len(found) - 1600  # a lossy coder's last block has no next one to go over into
+    assert np.abs(found[:settled] - whole[:settled]).max() < 1e-6
+    assert caught.value.told is None or abs(caught.value.told - 20) < 0.2
+    assert (caught.value.told is None) == (kind in ("vorbis", "opus"))
+    assert probe(path).channels == 1
+    assert len(read(path, start=0.5, end=1.5)) == 16000  # a place before the cut is as good as any
+    resampled = []
+    with pytest.raises(CutOff):
+        resampled += read_blocks(path, rate=8000)
+    assert abs(sum(map(len, resampled)) - len(found) / 2) <= 1
+
+
+@pytest.mark.parametrize("kind", ["flac", "mp3", "vorbis"])
+def test_damage_in_the_middle_is_no_cut(tmp_path, kind):
+    """What comes after it would stand at a wrong time."""
+    path = Path(write(tmp_path, kind, sweep(20, 16000)))
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 3000] = np.random.default_rng(0).bytes(3000)
+    path.write_bytes(data)
+    with pytest.raises(AudioError) as caught:
+        read(str(path))
+    assert caught.value.reason == "truncated"
+    assert not isinstance(caught.value, CutOff)
+
+
+def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):
+    for kind in ("flac", "mp3", "vorbis", "wav16"):
+        data = Path(write(tmp_path, kind, sweep(20, 16000))).read_bytes()
+        middle = len(data) // 2
+
+        class Failing(io.BytesIO):
+            reads = 0
+
+            def read(self, size: int | None = -1, middle: int = middle) -> bytes:
+                self.reads += 1
+                if self.reads > 20 and self.tell() > middle:
+                    raise OSError("connection lost")
+                return super().read(size)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(reader, "open_path", lambda *_, data=data: Failing(data))
+            with pytest.raises(OSError, match="connection lost"):
+                read("s3://bucket/a.wav")
 
 
 def test_streams_that_do_not_tell_their_length(tmp_path):

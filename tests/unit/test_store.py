@@ -110,6 +110,7 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
         "heard_seconds": 15.0,
         "speech_seconds": 15.0,  # of so low a rate all is taken for speech
         "rejected": 0,
+        "cut_off": 0,
         "statistics_gone": 0,
     }
     assert list(check(store)) == []
@@ -281,8 +282,8 @@ def test_no_store(tmp_path: Path) -> None:
         b"[]",
         b"null",
         b"{}",
-        b'{"schema": "swsdist-store/3"}',
-        b'{"schema": "swsdist-store/3", "shards": 3}',
+        b'{"schema": "swsdist-store/4"}',
+        b'{"schema": "swsdist-store/4", "shards": 3}',
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
@@ -295,7 +296,7 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
-    with pytest.raises(StoreError, match="schema swsdist-store/2, this version reads swsdist-store/3"):
+    with pytest.raises(StoreError, match="schema swsdist-store/2, this version reads swsdist-store/4"):
         Store(store.folder)
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import ENDED
-from swsdist.audio.formats.headers import truncated
+from swsdist.audio.formats.headers import CutOff
 from swsdist.errors import AudioError, StorageError
 from swsdist.io.failures import passing_words
 from swsdist.io.traffic import open_counted
@@ -196,6 +196,7 @@ class Decoded:
         format: `FFMPEG`.
         frames: what libsndfile says of a stream that does not tell its length.
         told: if `brief`, its length in s, by its container or its packets; None where neither tells.
+        cut: at the end, whether the recording is cut off there.
 
     Raises:
         AudioError: ffmpeg cannot be started, or finds no sound in the file.
@@ -231,6 +232,7 @@ class Decoded:
         self._listener.start()
         self._given = 0
         self.told: float | None = None
+        self.cut: CutOff | None = None
         try:
             self.samplerate, self.channels = self._header()
             if brief:
@@ -337,7 +339,8 @@ class Decoded:
         return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3])
 
     def _end(self, last: int) -> None:
-        """Raises AudioError if the end of the stream is not that of the recording; `last` frames are not counted yet."""
+        """Raises AudioError if the stream breaks off; `cut` tells if its end is not the recording's. `last` frames are not
+        counted yet."""
         code = self._ended()
         if code:
             self._demand_own_fault()
@@ -348,12 +351,14 @@ class Decoded:
                 remedy="copy it again from where it came; or pass over what is damaged: ffmpeg -i INPUT OUTPUT.flac",
             )
         if any("ended prematurely" in line for line in self._wrong):
-            raise truncated(self._path, "its stream breaks off (ffmpeg: the file ended prematurely)")
+            self.cut = CutOff(
+                "its stream breaks off (ffmpeg: the file ended prematurely)", where=self._path, told=self._told()
+            )
         seconds = (self._given + last) / self.samplerate
         pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._said)
         told = self._told()
         if told is not None and not pictures and seconds < told - _SHORTFALL:
-            raise truncated(self._path, f"its header tells {told:.2f} s, it has {seconds:.2f} s")
+            self.cut = CutOff(f"its header tells {told:.2f} s, it has {seconds:.2f} s", where=self._path, told=told)
 
     def _demand_own_fault(self) -> None:
         """Raise what ended the program, or kept it from reading, where that is not in the file.

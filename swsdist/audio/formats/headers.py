@@ -11,6 +11,7 @@ from typing import Protocol
 
 import soundfile
 
+from swsdist.audio.formats.mpeg import is_mpeg
 from swsdist.errors import AudioError
 
 #: Why a recording cannot be used.
@@ -21,7 +22,7 @@ REASONS = {
     "not-audio": "no audio format was recognised",
     "unsupported": "audio of a kind that libsndfile does not decode, nor ffmpeg, where it is installed",
     "absurd": "its header tells what no recording has: a rate, a number of channels, or a length that the file cannot hold",
-    "truncated": "the file ends before its header says, or its stream breaks off",
+    "truncated": "nothing of it can be read up to where it is cut off, or its stream is damaged",
     "no-samples": "the recording lasts 0 s",
     "not-finite": "a sample is NaN or infinite",
     "no-such-channel": "the recording has fewer channels",
@@ -64,6 +65,19 @@ class Foreign(AudioError):
     """A kind of recording that libsndfile does not decode, but ffmpeg may."""
 
 
+class CutOff(AudioError):
+    """A recording ends before it should: it was cut, or is damaged there. All that is before was read.
+
+    Args:
+        message, where: as of all.
+        told: seconds that its header tells; None where it tells none.
+    """
+
+    def __init__(self, message: str, *, where: str, told: float | None = None) -> None:
+        super().__init__(message, where=where, reason="truncated", remedy="copy it again from where it came")
+        self.told = told
+
+
 class Seekable(Protocol):
     """The part of a binary file that is needed here."""
 
@@ -72,23 +86,26 @@ class Seekable(Protocol):
     def seek(self, offset: int, whence: int = 0, /) -> int: ...
 
 
-def check_bytes(path: str, file: Seekable) -> bytes:
-    """Refuse a file for its first and last bytes; give back the first 4096, and leave the file at its begin.
+def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOff | None]:
+    """Refuse a file for its first bytes; give back the first 4096, and whether it is cut off, and leave it at its begin.
 
     Raises:
-        AudioError: `empty`, `unsupported` or `truncated`.
+        AudioError: `empty` or `unsupported`.
     """
     head = file.read(4096)
     size = file.seek(0, 2)
     if size == 0:
         raise AudioError("the file is empty", where=path, reason="empty", remedy="copy it again, or drop it")
     _check_head(path, head)
+    cut = None
     if head.startswith(b"NIST_1A"):
-        _check_sphere(path, head, size)
-    if head.startswith(b"OggS"):
-        _check_ogg_end(path, file, size)
+        cut = _check_sphere(path, head, size)
+    elif head.startswith(b"OggS"):
+        cut = _check_ogg_end(path, file, size)
+    elif is_mpeg(head):
+        cut = _check_xing(path, file, head, size)
     file.seek(0)
-    return head
+    return head, cut
 
 
 def _check_head(path: str, head: bytes) -> None:
@@ -103,7 +120,7 @@ def _check_head(path: str, head: bytes) -> None:
         )
 
 
-def _check_sphere(path: str, head: bytes, size: int) -> None:
+def _check_sphere(path: str, head: bytes, size: int) -> CutOff | None:
     """NIST SPHERE: compressions that libsndfile lacks, and more samples told than the file holds.
 
     The header is text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`.
@@ -116,13 +133,26 @@ def _check_sphere(path: str, head: bytes, size: int) -> None:
     try:
         header = int(text.split("\n", 2)[1])
         need = header + int(told["sample_count"]) * int(told["channel_count"]) * int(told["sample_n_bytes"])
-    except (KeyError, ValueError, IndexError):
-        return  # libsndfile says what it thinks of such a header
-    if size < need:
-        raise truncated(path, f"its header tells {need} bytes, it has {size}")
+        seconds = int(told["sample_count"]) / int(told["sample_rate"])
+    except (KeyError, ValueError, IndexError, ZeroDivisionError):
+        return None  # libsndfile says what it thinks of such a header
+    return CutOff(f"its header tells {need} bytes, it has {size}", where=path, told=seconds) if size < need else None
 
 
-def _check_ogg_end(path: str, file: Seekable, size: int) -> None:
+def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOff | None:
+    """The first frame of an MP3 may tell how many bytes there are, from it on (Xing's tag, or Info); before it an ID3 tag may
+    stand, whose length is in its bytes 6 to 9, seven bits in each."""
+    first = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
+    first = first if head.startswith(b"ID3") else 0
+    file.seek(first)
+    found = re.search(rb"(?:Xing|Info)(.{4})(.{4})(.{4})", file.read(256), re.DOTALL)
+    if found is None or int.from_bytes(found[1], "big") & 3 != 3:
+        return None
+    need = first + int.from_bytes(found[3], "big")
+    return CutOff(f"its header tells {need} bytes, it has {size}", where=path) if size < need else None
+
+
+def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOff | None:
     """The last page of an Ogg file must be whole and carry the end-of-stream flag (RFC 3533, section 6)."""
     start = max(0, size - (1 << 17))  # a page has at most 65307 bytes
     file.seek(start)
@@ -131,24 +161,23 @@ def _check_ogg_end(path: str, file: Seekable, size: int) -> None:
     # Byte 5 is the flags, byte 26 the number of segments, whose lengths follow, and then the segments.
     segments = page[27 : 27 + page[26]] if len(page) > 26 else b""
     if not segments or len(page) < 27 + page[26] + sum(segments) or not page[5] & 4:
-        raise truncated(path, "its last page is not the end of the stream")
+        return CutOff("its last page is not the end of the stream", where=path)
+    return None
 
 
-def check_length(path: str, sound: soundfile.SoundFile) -> None:
-    """Refuse a PCM file that is shorter than it says: libsndfile's log has both lengths.
-
-    Raises:
-        AudioError: `truncated`.
-    """
+def check_length(path: str, sound: soundfile.SoundFile) -> CutOff | None:
+    """Whether a PCM file is shorter than it says: libsndfile's log has both lengths."""
     chunk = {"AIFF": "SSND", "AU": "Data Size", "W64": "riff", "RF64": "Riff size"}.get(sound.format, "data")
     found = re.search(rf"^\s*{chunk}\s*: (\d+) \(should be (\d+)\)", sound.extra_info, re.MULTILINE)
     if not found:
-        return
+        return None
     told, there = int(found[1]), int(found[2])
     # A program that writes into a pipe cannot know the length, and tells the greatest: 2 GiB (sox, arecord) or 4 GiB.
     endless = sound.format not in ("W64", "RF64") and (abs(told - (1 << 31)) <= 4096 or told >= (1 << 32) - 4096)
-    if there < told and not endless:
-        raise truncated(path, f"its header tells {told} bytes, it has {there}")
+    if there >= told or endless:
+        return None
+    seconds = sound.frames / sound.samplerate * told / max(there, 1)
+    return CutOff(f"its header tells {told} bytes, it has {there}", where=path, told=seconds)
 
 
 def check_shape(path: str, rate: int, channels: int, frames: int = 0, size: int = 0) -> None:

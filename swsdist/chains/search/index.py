@@ -15,6 +15,7 @@ from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
+from swsdist.chains.search.inputs.carried import carried
 from swsdist.chains.search.inputs.given import row_for
 from swsdist.chains.search.inputs.known import Compared, SearchInputs
 from swsdist.chains.search.inputs.pending import named
@@ -34,10 +35,12 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
+from swsdist.store.held import or_held
 from swsdist.store.libraries import with_these
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
+from swsdist.store.unfinished import Unfinished
 from swsdist.store.writing import (
     documents_name,
     heard_recording,
@@ -65,7 +68,7 @@ class Index(Stage):
     """
 
     name = "index"
-    version = 2
+    version = 3
     unit = "s"
     with_hours = "more"
     with_queries = "same"
@@ -92,10 +95,13 @@ class Index(Stage):
         state = own.load_state(anew=inputs.redo)
         wanted = own.wanted
         known, same = compared(wanted, state, dict(own.recipes))
+        store = None if own.manifest is None else Store(own.store, own.manifest)
+        own.moved, carry = carried(wanted, np.flatnonzero(~same), state, store, own.sources)
+        same[own.moved] = True
         new = np.flatnonzero(~same)
         fresh = int((~known).sum())
         gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-        own.compared = Compared(fresh, len(new) - fresh, gone)
+        own.compared = Compared(fresh, len(new) - fresh, gone, len(own.moved), len(carry))
         self._demand_permission(own, new, own.sources)
         lengths = wanted.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
@@ -104,6 +110,9 @@ class Index(Stage):
 
         def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
             rows = [row_for(source, row) for row in wanted]
+            for row in rows if carry else ():
+                held = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
+                row |= {} if held is None else {"held": held}
             # Marks of speech are a part of one track's documents: of the first that is made of audio.
             heard = source is listening
             made = inputs.task(
@@ -121,7 +130,7 @@ class Index(Stage):
                     "commands": are_permitted(),
                 },
             )
-            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint)
+            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
             return made
 
         for k, chosen in enumerate(ranges):
@@ -176,7 +185,7 @@ class Index(Stage):
                 payload["documents"],
                 extractor,
                 payload["partition"],
-                telling(reading, lambda seconds: context.report(seconds / max(task.work, 1e-3))),
+                telling(or_held(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
@@ -185,15 +194,28 @@ class Index(Stage):
             named = zip(self.tables, indexed.outputs, rows, strict=True)
             # All tracks of a pass share the list of what was rejected.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
-        first = made[0]
+        first, held = made[0], sum("held" in row for row in payload["documents"])
         return Done(
             tuple(parts),
-            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used)),
+            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used), held),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store's new state, if it is new."""
+        self._commit(inputs, None)
+
+    def leave(self, inputs: Inputs) -> None:
+        """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
+        own = inputs.own(SearchInputs)
+        done = {receipt.fingerprint for receipt in inputs.mine.receipts}
+        left = sum(
+            work for name, (source, _, work) in own.planned.items() if name not in done and source is own.sources[0]
+        )
+        before = own.manifest.fingerprint if own.manifest is not None else None
+        self._commit(inputs, Unfinished(len(done), len(own.planned), left, before))
+
+    def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         own, ended = inputs.own(SearchInputs), inputs.mine
         old, wanted, state = own.manifest, own.wanted, own.held
         store = Store(own.store, old) if old is not None else None
@@ -208,6 +230,8 @@ class Index(Stage):
             else {}
         )
         _, current = held(wanted, found, dict(own.recipes))
+        current[own.moved] = True
+        same = same and not len(own.moved)
         masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():
             there = [shard for shard, files in state.files.items() if name in files]
@@ -221,19 +245,21 @@ class Index(Stage):
             [one.name, one.recipe] for one in old.tracks
         ]
         # Of plans that share a store, the first commits what the others find there.
-        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint])]
-        if old is not None and same and unchanged and not new and not old.provisional:
+        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint][:2])]
+        pending = own.interrupted or (old is not None and old.provisional)
+        if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {
-            name: [store.documents(track=name).filter(pa.array(masks[name]))]
+            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), own, source)]
             if store is not None and name in masks
             else [DOCUMENTS.empty_table()]
-            for name in own.tracks
+            for source in own.sources
+            for name in (track.name for track in source.tracks)
         }
         files = {shard: dict(known) for shard, known in state.files.items()}
         refusals = [still]
         for receipt in new:
-            source, shard = own.planned[receipt.fingerprint]
+            source, shard, _ = own.planned[receipt.fingerprint]
             refusals.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
             outputs = {output.name: output for output in receipt.outputs}
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
@@ -248,6 +274,8 @@ class Index(Stage):
         live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
         for name, documents in live.items():
             if documents.num_rows == 0:
+                if unfinished:
+                    return  # there is nothing to be searched yet
                 first = bad.to_pylist()[0] if bad.num_rows else None
                 told = "".join(
                     f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
@@ -258,6 +286,7 @@ class Index(Stage):
                     where=inputs.config.corpus.documents,
                     remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
+        _tell_of_copies(own, next(iter(live.values())))
         used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
         made = [
             Made(
@@ -276,13 +305,27 @@ class Index(Stage):
         shift = frame_shift(own.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
         models |= named(own.fitted)
-        failed = bool(ended.failures)
+        provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
         libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
         inputs.commits()
-        own.manifest = commit(own.store, made, shift, used, bad, provisional=failed, models=models, libraries=libraries)
+        state_now = commit(
+            own.store,
+            made,
+            shift,
+            used,
+            bad,
+            provisional=provisional,
+            models=models,
+            libraries=libraries,
+            unfinished=unfinished,
+        )
+        if unfinished:
+            own.interrupted = True
+            return
+        own.manifest, own.interrupted = state_now, False
         own.held = State(
             kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}
         )
@@ -298,6 +341,34 @@ def _granted(task: Task, context: Context) -> Extractor | Given:
     extractor = planned(**task.payload["features"])
     use(extractor, context.granted)
     return extractor
+
+
+def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
+    """Recordings whose bytes are those of another one. Each is indexed: corpora of benchmarks have some on purpose."""
+    names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
+    if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
+        return
+    several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
+    equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
+    first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
+    own.noted.inform(
+        "recordings with the bytes of another one",
+        where=f"{copies[0]!r} of {first!r}",
+        remedy="each is indexed; drop them if that is not meant",
+        count=pc.sum(several["doc_id_count_distinct"]).as_py() - several.num_rows,
+    )
+
+
+def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
+    """Documents with the paths and identities that their recordings have now, if some were moved."""
+    if not len(own.moved):
+        return documents
+    at = pa.array(own.wanted.places(keys_of(documents["doc_id"], documents["channel"])))
+    now = {"path": own.wanted.table["path"].take(at), "identity": own.wanted.identities[source.fingerprint].take(at)}
+    for name, column in now.items():
+        k = documents.schema.get_field_index(name)
+        documents = documents.set_column(k, DOCUMENTS.field(name), column.cast(pa.string()))
+    return documents
 
 
 def _is_held(state: State, source: Source, shard: str) -> bool:

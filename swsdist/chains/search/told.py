@@ -11,12 +11,14 @@ class Indexed(NamedTuple):
     Attributes:
         documents, frames, seconds: as they say.
         ffmpeg: its versions, where it decoded something.
+        held: documents whose frames were copied: the store had them under another name.
     """
 
     documents: int
     frames: int
     seconds: float
     ffmpeg: list[str] = []
+    held: int = 0
 
 
 class Extracted(NamedTuple):

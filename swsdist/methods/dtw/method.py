@@ -59,7 +59,7 @@ class Dtw:
     def plan(self, store: Store) -> Iterator[Unit]:
         """A unit a shard; all shards together where a first pass lets all documents compete."""
         settings, shards = self._settings, store.manifest.shards
-        columns = ["doc_id", "channel", "path", "identity", "speaker"]
+        columns = ["doc_id", "channel", "sha256", "speaker"]  # wherever the recording lies
         tracks = Tracks(store)
         table = tracks.documents(columns=[*columns, "shard"], codes=["shard"])
         used = settings.queries_by, settings.documents_by

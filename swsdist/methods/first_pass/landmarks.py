@@ -38,7 +38,7 @@ def codebook_file(store: Store, search: Search) -> str | None:
 def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, str]:
     """Of each shard, the fingerprint of what its prepared frames depend on: its documents in their order, and statistics."""
     tracks, by_shard = Tracks(store), dict[str, list[object]]()
-    columns = ["doc_id", "channel", "path", "identity", "speaker", "shard"]
+    columns = ["doc_id", "channel", "sha256", "speaker", "shard"]
     for row in tracks.documents(columns=columns).to_pylist():
         by_shard.setdefault(row.pop("shard"), []).append(list(row.values()))
     common = [

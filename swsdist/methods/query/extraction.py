@@ -2,8 +2,8 @@
 
 What is made of a document is made of an example by the same code (`store.writing.write_tracks`), under the same recipe.
 
-A place is computed with the audio around it, as far as the extractor looks, and then cut: the frames at its edges are those
-of running speech. A file that is a cut by itself has nothing around it, and the extractor repeats its edges.
+A place is computed with the audio around it, as far as the extractor looks, and then cut: frames at its edges are those of
+running speech. A file that is a cut by itself has nothing around it, and the extractor repeats its edges.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.hearing import hear
-from swsdist.methods.query.own_recording import around
+from swsdist.methods.query.own_recording import normalised_by_own
 from swsdist.registries import RECURRENCES
 from swsdist.store.given import given_example
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
@@ -176,13 +176,8 @@ def write_group(
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
         if isinstance(source.extractor, Given):
             left = [_with_frames(row, source.fingerprint) for row in left]
-        first = sum(len(one.tracks) for one in sources[:k])
-        left = [
-            {**row, "statistics": known[first : first + len(source.tracks)]}
-            if (known := row["example"].get("statistics")) is not None
-            else row
-            for row in left
-        ]
+        before = sum(len(one.tracks) for one in sources[:k])
+        left = [_with_statistics(row, before, before + len(source.tracks)) for row in left]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
         made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
         for row in made[0].rejected.to_pylist():
@@ -275,6 +270,11 @@ def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
     }
 
 
+def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[str, Any]:
+    known = document["example"].get("statistics")
+    return document if known is None else {**document, "statistics": known[first:stop]}
+
+
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
     """How examples are read; some queries have several. What is cut off is put into `cuts`; None: nothing is."""
     places: dict[tuple[str, int], tuple[float | None, float | None]] = {}
@@ -297,7 +297,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         if isinstance(extractor, Given):
             frames = _bounded(given_example(document, extractor, folder), row, search, average)
             yield from regrouped([frames])
-            return _with_own_statistics(Read(_duration(row, frames, extractor)), document, extractor, folder)
+            return normalised_by_own(Read(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise AudioError(
                 f"the query is text, and the method {search.method} takes spoken ones",
@@ -309,23 +309,9 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         row = trimmed(row, extractor.sample_rate, folder)
         frames = _bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
-        return _with_own_statistics(Read(_duration(row, frames, extractor)), document, extractor, folder)
+        return normalised_by_own(Read(_duration(row, frames, extractor)), document, extractor, folder)
 
     return read
-
-
-def _with_own_statistics(read: Read, document: dict[str, Any], extractor: Extractor | Given, folder: Folder) -> Read:
-    """The same with the statistics of the recording that an example is a place in, where these normalise it."""
-    known = document.get("statistics")
-    if known is None:
-        return read
-    if known:
-        found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
-    elif isinstance(extractor, Given) or (taken := around(document["example"], extractor, folder)) is None:
-        return read
-    else:
-        found = taken
-    return read._replace(recording=document["path"] or document["doc_id"], statistics=found)
 
 
 def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Given) -> float:
@@ -436,8 +422,7 @@ def prepared(
 
     distance = distance_of(search, dimension)
     collection = statistics["collection", ""]
-    by_speaker = search.queries_by == "speaker"
-    made = []
+    by_speaker, made = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
         known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection

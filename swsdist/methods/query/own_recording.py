@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Extractor, spoken_by, tracks_of
+from swsdist.features.interface import Extractor, Given, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.reading import Store
+from swsdist.store.writing import Read
 
 #: Seconds to both sides of a place of which statistics are taken, where the store has none; and how many make a mean.
 _AROUND, _LEAST = 300.0, 10.0
@@ -98,7 +101,31 @@ def _of(
     return found if len(found) == len(tracks) else []  # a track may lack it
 
 
-def around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:
+def normalised_by_own(read: Read, document: dict[str, Any], extractor: Extractor | Given, folder: Folder) -> Read:
+    """What was read, with the statistics of the recording that it is a place in, where these normalise it.
+
+    Args:
+        read: of the place.
+        document: `example`, a row of QUERIES; `statistics` of the extractor's tracks, as `with_statistics` gives them.
+        extractor: of the store.
+        folder: gives the storage options.
+
+    Raises:
+        AudioError: the recording cannot be read.
+    """
+    known = document.get("statistics")
+    if known is None:
+        return read
+    if known:
+        found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
+    elif isinstance(extractor, Given) or (taken := _around(document["example"], extractor, folder)) is None:
+        return read
+    else:
+        found = taken
+    return read._replace(recording=document["path"] or document["doc_id"], statistics=found)
+
+
+def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:
     """Statistics of each track of an extractor, of the minutes around a place; None where a recording is too short for that.
 
     Raises:
@@ -119,8 +146,8 @@ def around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[St
         end=end,
         storage=folder.storage,
     )
-    for frames in in_blocks(extractor, samples):
-        total = [
-            one + Statistics.of(frames[:, track.first : track.stop]) for one, track in zip(total, tracks, strict=True)
-        ]
+    with suppress(CutOff):  # what can be read of it is enough
+        for frames in in_blocks(extractor, samples):
+            parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
+            total = [one + part for one, part in zip(total, parts, strict=True)]
     return total

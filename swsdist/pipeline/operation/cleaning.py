@@ -179,6 +179,8 @@ def _of_store(
     if now.of_queries:
         return  # searches read the states of its groups
     states = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
+    if now.unfinished is not None and now.unfinished.before is not None:
+        states.add(now.unfinished.before)  # its index goes on from that one
     earlier = (manifest.load(store, manifest.state_name(state)) for state in states)  # digests of the run are of these
     used = {name for one in (now, *earlier) if one is not None for name in _stems(one)}
     listing = store.listing()

@@ -52,11 +52,16 @@ if TYPE_CHECKING:
 
 
 class Compared(NamedTuple):
-    """The corpus beside what a store held of it: documents that are new, changed, gone; those that are rejected count too."""
+    """The corpus beside what a store held of it: documents that are new, changed, gone, moved; rejected ones count too.
+
+    Of the new and changed ones `held` have frames in the store, under another name.
+    """
 
     new: int
     changed: int
     gone: int
+    moved: int = 0
+    held: int = 0
 
 
 class SearchInputs(ChainInputs):
@@ -67,6 +72,7 @@ class SearchInputs(ChainInputs):
         self.store = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.held = State()
+        self.interrupted = False  # an index was: `manifest` is the state that it goes on from
         #: `keys_of` what the store held, or had rejected, when its state was read.
         self.known_before: pa.Array = pa.array([], pa.large_string())
         self.compared: Compared | None = None  # by `index`, when it plans
@@ -76,8 +82,9 @@ class SearchInputs(ChainInputs):
         self.folds: set[int] = set()  # of queries, by which steps of its plans are crossfit
         self.files: dict[str, Callable[[], object]] = {}  # by name: what reads the calibration that a plan of it names
         self._looked: set[str] = set()
-        #: By fingerprint of a task of this plan: its extractor, and the shard that it is of.
-        self.planned: dict[str, tuple[Source, str]] = {}
+        self.moved = np.empty(0, np.int64)  # places of documents that the store knows under another path
+        #: By fingerprint of a task of this plan: its extractor, the shard that it is of, and its work, s.
+        self.planned: dict[str, tuple[Source, str, float]] = {}
         self._population: tuple[str, pa.Table] | None = None  # with the state of the store that it is of
 
     @classmethod
@@ -366,6 +373,10 @@ class SearchInputs(ChainInputs):
         """
         manifest, listing = load(self.store), self.listing
         self.manifest, self.held = None, State()
+        self.interrupted = manifest is not None and manifest.unfinished is not None
+        if manifest is not None and manifest.unfinished is not None:
+            before = manifest.unfinished.before
+            manifest = load(self.store, state_name(before)) if before is not None else None
         if manifest is None:
             return self.held
         if manifest.of_queries:

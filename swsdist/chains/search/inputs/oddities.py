@@ -30,20 +30,31 @@ from swsdist.io.tables import place
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.types import CORPUS
+from swsdist.types import CORPUS, DOCUMENTS
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
 
 #: How long documents are (s), as was measured.
-MEASURED = pa.schema([CORPUS.field(name) for name in ("doc_id", "channel", "duration")])
+MEASURED = pa.schema([*(CORPUS.field(name) for name in ("doc_id", "channel", "duration")), DOCUMENTS.field("cut_off")])
 
 #: A reference may end so much beyond its recording (s).
 _BEYOND = 0.5
 
 
 def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
-    """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts."""
+    """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts, and recordings that are cut off."""
+    cut = measured.filter(pc.is_valid(measured["cut_off"]))
+    measured = measured.filter(pc.is_null(measured["cut_off"]))
+    if cut.num_rows:
+        first = cut.slice(0, 1).to_pylist()[0]
+        whole = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
+        notices.add(
+            "recordings are cut off: their readable part is indexed",
+            where=f"{first['doc_id']}, {first['duration']:.1f} of {whole}",
+            remedy="copy them again from where they came",
+            count=pc.count_distinct(cut["doc_id"]).as_py(),
+        )
     said = documents["duration"].to_numpy()  # NaN where it does not say
     at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
     found = np.append(measured["duration"].to_numpy(), np.nan)[at]

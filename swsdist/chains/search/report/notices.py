@@ -117,5 +117,7 @@ def summary(course: Course) -> list[str]:
         refused = own.open_store().rejected()
         fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.known_before) < 0).sum())
         line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
+        line += f", {found.moved} moved" if found.moved else ""
+        line += f" ({found.held} renamed or copied: their frames were there)" if found.held else ""
     asked = [str(notice) for notice in own.noted.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]

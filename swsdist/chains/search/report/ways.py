@@ -13,6 +13,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
 from swsdist.registries import CHAINS
+from swsdist.store.manifest import load
 
 
 class Way(NamedTuple):
@@ -23,7 +24,7 @@ class Way(NamedTuple):
         options: keys of the config's section `search`.
         trim: whether recorded queries are cut to their speech.
         judge: what makes a hit likely.
-        warnings: what could not be taken over.
+        warnings: what could not be taken over, and what of the store is not there yet.
     """
 
     store: str
@@ -44,6 +45,15 @@ def way_of(target: str, changed: bool) -> Way:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores.
     """
+    way = _way_of(target, changed)
+    now = load(Folder(way.store))
+    if now is None or now.progress is None:
+        return way
+    told = f"{now.progress}, and no more is searched; go on with `swsdist index CONFIG`"
+    return way._replace(warnings=(*way.warnings, told))
+
+
+def _way_of(target: str, changed: bool) -> Way:
     run = Folder(target.rstrip("/"))
     if run.exists("manifest.json") or not run.exists("plan.json"):
         return Way(target, {}, True, by_score())

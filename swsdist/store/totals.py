@@ -1,0 +1,35 @@
+"""What tables of documents come to: their keys, in order, and how much speech is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Documents whose keys are Python's at a time.
+_PIECE = 1 << 16
+
+
+def keys(documents: pa.Table) -> Iterator[list[list[object]]]:
+    """What tells the documents of a track from others, sorted, some at a time."""
+    table = documents.select(["doc_id", "channel", "identity", "shard"]).combine_chunks()
+    order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+    for first in range(0, len(order), _PIECE):
+        some = table.take(order.slice(first, _PIECE))
+        yield list(map(list, zip(*(column.to_pylist() for column in some.columns), strict=True)))
+
+
+def speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
+    """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
+    heard = speech = 0
+    for documents in tracks:
+        for batch in documents.select(["frames", "speech"]).to_batches(_PIECE):
+            marked = batch.filter(pc.is_valid(batch["speech"]))
+            bits = b"".join(marked["speech"].to_pylist())
+            heard += pc.sum(marked["frames"]).as_py() or 0
+            speech += int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
+        if heard:
+            break
+    return {"heard_seconds": round(heard * tick, 6), "speech_seconds": round(speech * tick, 6)}

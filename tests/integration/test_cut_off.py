@@ -1,0 +1,138 @@
+"""Recordings that are cut off at the end: what is before is indexed, and it is told."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from commands import in_this_process
+
+from swsdist.audio.formats import ffmpeg
+from swsdist.config import config_from_dict
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice, Course
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.store.digest import of_store
+from swsdist.store.reading import Store
+
+SECONDS, RATE = 20, 16000
+
+
+class Scene:
+    """A folder of recordings, and its stores."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.sounds = root, root / "sounds"
+        self.sounds.mkdir()
+        self.samples = np.random.default_rng(3).normal(scale=0.1, size=(SECONDS * RATE, 2)).astype(np.float32)
+
+    def record(self, name: str, part: float = 1.0) -> None:
+        path = self.sounds / name
+        soundfile.write(path, self.samples, RATE)
+        data = path.read_bytes()
+        path.write_bytes(data[: round(part * len(data))])
+
+    def index(self, run: str = "run", **config: Any) -> Course:
+        values: dict[str, Any] = {
+            "run": str(self.root / run),
+            "corpus": {"documents": str(self.sounds)},
+            "executor": {"kind": "serial"},
+            **config,
+        }
+        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        assert outcome.failures == []
+        return outcome.course
+
+    def rows(self, run: str = "run") -> dict[tuple[str, int], tuple[float, float | None]]:
+        table = self.store(run).documents(columns=["doc_id", "channel", "duration", "cut_off"]).to_pylist()
+        return {(row["doc_id"], row["channel"]): (row["duration"], row["cut_off"]) for row in table}
+
+    def store(self, run: str = "run") -> Store:
+        return Store(Folder(str(self.root / run / "store")))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.flac", "a.wav", "a.mp3", "a.ogg"])
+def test_what_is_before_the_cut_is_indexed(scene: Scene, name: str) -> None:
+    scene.record(name)
+    scene.index("whole")
+    scene.record(name, 0.6)
+    course = scene.index()
+    told = {"a.ogg": 0.0}.get(name, SECONDS)
+    rows = scene.rows()
+    assert rows.keys() == {("a", 1), ("a", 2)}  # each channel
+    for duration, cut_off in rows.values():
+        assert 0.5 * SECONDS < duration < 0.65 * SECONDS
+        assert cut_off == pytest.approx(told, abs=0.1)
+    found, whole = scene.store().features("a", 2), scene.store("whole").features("a", 2)
+    settled = len(found) - 10
+    assert np.abs(found[:settled] - whole[:settled]).max() < 1e-3
+    (notice,) = course.notices()
+    length = "an unknown length" if name == "a.ogg" else "20.0 s"
+    shown = f"1 recordings are cut off: their readable part is indexed (first: a, {rows['a', 1][0]:.1f} of {length})"
+    assert notice == f"{shown}; copy them again from where they came"
+    assert course.rejected().num_rows == 0
+    assert scene.index().ended["index"].done == 0
+
+
+def test_the_same_in_any_shards(scene: Scene) -> None:
+    for k, name in enumerate(("a.flac", "b.wav", "c.mp3", "d.ogg")):
+        scene.record(name, 0.5 + 0.1 * k)
+    scene.index("one", index={"shards": 1})
+    scene.index("many", index={"shards": 8})
+    assert of_store(scene.store("one")) == of_store(scene.store("many"))
+    assert scene.rows("one") == scene.rows("many")
+
+
+def test_it_is_told_later_too(scene: Scene) -> None:
+    scene.record("a.flac", 0.6)
+    scene.record("b.flac")
+    scene.index()
+    shutil.move(scene.sounds / "a.flac", scene.sounds / "z.flac")  # its frames are copied, and the flag
+    assert [notice for notice in scene.index().notices() if "(first: z, " in notice and "cut off" in notice]
+    assert (
+        "cut off     2: of these what can be read is indexed"
+        in in_this_process("store", "info", str(scene.root / "run" / "store")).out
+    )
+
+
+def test_of_which_nothing_can_be_read_is_rejected(scene: Scene) -> None:
+    scene.record("a.flac", 0.001)
+    scene.record("b.flac")
+    course = scene.index(force=True)
+    assert [(row["id"], row["reason"]) for row in course.rejected().to_pylist()] == [("a", "truncated")] * 2
+
+
+def test_a_table_that_tells_the_whole_length_is_not_wrong(scene: Scene) -> None:
+    scene.record("a.flac", 0.6)
+    (scene.root / "docs.csv").write_text(f"doc_id,path,duration\na,sounds/a.flac,{SECONDS}\n")
+    course = scene.index(corpus={"documents": str(scene.root / "docs.csv")})
+    (notice,) = course.notices()
+    assert "cut off" in notice
+
+
+def test_what_ffmpeg_reads(scene: Scene) -> None:
+    import subprocess
+
+    program = ffmpeg.program()
+    if program is None:
+        pytest.skip("there is no ffmpeg")
+    scene.record("a.wav")
+    path = scene.sounds / "a.webm"
+    subprocess.run([program, "-v", "error", "-i", scene.sounds / "a.wav", "-c:a", "libvorbis", path], check=True)
+    (scene.sounds / "a.wav").unlink()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
+    (notice,) = scene.index().notices()
+    duration, cut_off = scene.rows()["a", 2]
+    assert 0.5 * SECONDS < duration < 0.65 * SECONDS
+    assert cut_off == pytest.approx(SECONDS, abs=0.1)
+    assert "cut off" in notice
