@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 
+import nbformat
 import pytest
 from markdown_pages import DOCS, rows, sections
+from notebook_pages import NOTEBOOKS
 
 import swsdist
 from swsdist import registries
@@ -37,6 +40,23 @@ def test_signatures(cell: str) -> None:
     signature = inspect.signature(getattr(swsdist, name))
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
     assert f"({shown})" == str(inspect.Signature(plain)).replace("'", '"')
+
+
+def test_notebooks_use_what_is_named() -> None:
+    named = {*_first_cells("Lists, figures and tables"), *(f"swsdist.{name}" for name in swsdist.__all__)}
+    used = set()
+    for path in NOTEBOOKS:
+        code = "\n".join(cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code")
+        for one in ast.walk(ast.parse(code)):
+            if isinstance(one, ast.ImportFrom) and (one.module or "").split(".")[0] == "swsdist":
+                used |= {f"{one.module}.{alias.name}" for alias in one.names}
+    assert len(used) > 10
+    assert used <= named
+
+
+@pytest.mark.parametrize("cell", _first_cells("Lists, figures and tables"))
+def test_what_is_named_exists(cell: str) -> None:
+    assert _named(cell) is not None
 
 
 def test_interfaces_exist() -> None:
