@@ -5,6 +5,7 @@ Everything here is reachable as `swsdist.run`, `swsdist.search`, ...; heavy libr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,7 +332,9 @@ def search(
 
     opened = open_store(store) if isinstance(store, str) else store
     with reading(opened) as now:
-        found = search_store(now if isinstance(store, str) else store, queries, options or {}, top, trim)
+        found = search_store(
+            now if isinstance(store, str) else store, queries, options or {}, top, trim, warn=warnings.warn
+        )
     frame: pd.DataFrame = found.to_pandas()
     return frame
 

@@ -77,6 +77,7 @@ DOCUMENTS = pa.schema(
         pa.field("recording", pa.string()),
         pa.field("start", pa.float64()),
         pa.field("cut_off", pa.float64()),
+        pa.field("bandwidth", pa.float64()),
     ]
 )
 
@@ -115,6 +116,7 @@ EXAMPLES = pa.schema(
         # Of the recording that it is a place in, where that normalises it.
         pa.field("mean", pa.list_(pa.float64())),
         pa.field("variance", pa.list_(pa.float64())),
+        pa.field("bandwidth", pa.float64()),
     ]
 )
 

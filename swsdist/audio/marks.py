@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
+from swsdist.audio.bandwidth import Bandwidth
 from swsdist.audio.speech import HOP, WINDOW, levels
 
 #: Raised, and `swsdist.store.manifest.SCHEMA` too, whenever the same samples give other marks: they are a part of a store.
@@ -37,6 +38,7 @@ class Listener:
         self._hop, self._length = round(HOP * rate), round(WINDOW * rate)
         self._rest = np.empty(0, np.float32)
         self._parts: list[list[NDArray[np.int16]]] = []
+        self._bandwidth = Bandwidth(rate)
 
     def add(self, samples: NDArray[np.float32]) -> None:
         """The next samples, float32 (n,), full scale 1."""
@@ -46,9 +48,16 @@ class Listener:
         frames = max(0, 1 + (len(held) - self._length) // self._hop)
         if frames:
             last = (frames - 1) * self._hop + self._length
+            heard = levels(held[:last], self._rate)
+            self._bandwidth.add(heard)
             # 16 bits hold 8000 dB.
-            self._parts.append([part.astype(np.int16) for part in levels(held[:last], self._rate)])
+            self._parts.append([part.astype(np.int16) for part in (heard.power, heard.hum, heard.flatness)])
         self._rest = held[frames * self._hop :]
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Hz, as `Bandwidth.hz`."""
+        return self._bandwidth.hz
 
     def marks(self, frames: int, hop: int, frame_length: int) -> NDArray[np.bool_]:
         """Whether there is speech in each frame of an extractor, bool (frames,).

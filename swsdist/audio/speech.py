@@ -22,6 +22,7 @@ VERSION = 2
 HOP, WINDOW = 0.010, 0.025  # s
 _LOW, _HIGH = 200.0, 4000.0  # Hz
 LEAST_RATE = 2000  # Hz; below it there is too little of the band to tell a voice
+FIRST_BAND = 3000  # Hz; from here on the power of each kHz is taken by itself
 _DB = 4  # steps of a dB
 _QUIET, _LOUD = 10, 97  # percentiles
 #: A frame is strong above the louder of: so far below the loud ones; this part of the way up from the quiet ones (256ths).
@@ -50,11 +51,13 @@ class Levels(NamedTuple):
         power: in the band, of full scale.
         hum: power in the band over that of the whole spectrum.
         flatness: geometric over arithmetic mean of the band's lines.
+        bands: power in each kHz from 3 kHz to half the rate, (frames, bands).
     """
 
     power: NDArray[np.int32]
     hum: NDArray[np.int32]
     flatness: NDArray[np.int32]
+    bands: NDArray[np.int32]
 
 
 class Place(NamedTuple):
@@ -75,10 +78,11 @@ def levels(samples: NDArray[np.float32], rate: int) -> Levels:
     hop, length = round(HOP * rate), round(WINDOW * rate)
     if len(samples) < length:
         none = np.empty(0, np.int32)
-        return Levels(none, none, none)
+        return Levels(none, none, none, np.empty((0, 0), np.int32))
     size = 1 << (length - 1).bit_length()
     frequencies = np.arange(size // 2 + 1) * rate / size
     band = (frequencies >= _LOW) & (frequencies <= _HIGH)
+    edges = np.searchsorted(frequencies, np.arange(FIRST_BAND, rate / 2 - 999, 1000.0))
     window = np.hanning(length)
     scale = 2.0 / (size * float((window**2).sum()))
     stretches = np.lib.stride_tricks.sliding_window_view(samples, length)[::hop]
@@ -91,7 +95,8 @@ def levels(samples: NDArray[np.float32], rate: int) -> Levels:
         inside = lines[:, band]
         power = inside.sum(axis=1)
         flatness = np.exp(np.log(inside).mean(axis=1)) / inside.mean(axis=1)
-        parts.append(tuple(map(_steps, (power, power / lines.sum(axis=1), flatness))))
+        above = np.add.reduceat(lines, edges, axis=1) if len(edges) else lines[:, :0]
+        parts.append(tuple(map(_steps, (power, power / lines.sum(axis=1), flatness, above))))
     return Levels(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 

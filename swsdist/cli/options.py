@@ -27,6 +27,15 @@ class _File(click.Path):
 
 #: A config, a corpus file or a sweep.
 FILE = _File(exists=True, dir_okay=False)
+#: The same, or a folder of recordings.
+FILE_OR_FOLDER = _File(exists=True)
+#: What is made of a folder of recordings without a config.
+FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
+
+
+def is_folder(path: str) -> bool:
+    """Whether an argument that may name a config or a folder of recordings names a folder."""
+    return not is_config(path)
 
 
 def is_config(path: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import FILE, allow_commands, is_config
+from swsdist.cli.options import FILE, FILE_OR_FOLDER, FOLDER_CONFIG, allow_commands, is_config, is_folder
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=FILE)
+_CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
 _SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
 _CORPUS = click.option(
     "--corpus",
@@ -37,7 +39,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     """A command that runs a config's stages up to one."""
 
     @click.command(name, help=text)
-    @_CONFIG
+    @(_CONFIG_OR_FOLDER if until == "index" else _CONFIG)
     @_CORPUS
     @_RUN
     @_SET
@@ -105,7 +107,11 @@ def run(
     )
 
 
-index = _stages_command("index", "index", "Make or extend the feature store of CONFIG.")
+index = _stages_command(
+    "index",
+    "index",
+    "Make or extend the feature store of CONFIG; or of a folder of recordings, in FOLDER-swsdist, without any config.",
+)
 reduce = _stages_command("reduce", "normalise", "Merge candidates to detections and normalise their scores.")
 export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
 
@@ -203,16 +209,27 @@ def go(
     """Run the chosen stages of a config, show how it went, and give the exit code."""
     from swsdist import api
     from swsdist.config import load_config
+    from swsdist.io.filesystem import is_remote
     from swsdist.pipeline.course import Choice
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
-    loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
+    of_folder = until == "index" and corpus is None and is_folder(config)
+    if of_folder:
+        source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
+        run_folder = run_folder or f"{source.rsplit('/', 1)[-1]}-swsdist"
+        loaded = load_config(FOLDER_CONFIG, [*sets, *flags], corpus={"documents": source}, run=run_folder)
+    else:
+        loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)
     choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
         return _dry(loaded, choice)
     from swsdist.cli.progress import progress
 
+    if of_folder:
+        code = _tell(api.run(loaded, choice=choice, progress=progress()))
+        print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
+        return code
     if events is None:
         return _tell(api.run(loaded, choice=choice, progress=progress()))
     from swsdist.cli.eventing import events_to

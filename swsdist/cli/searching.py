@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--calibration",
     metavar="FILE|RUN",
-    help="Say `likely` by what decided there; by default in the run that is searched, else by the query's own scores.",
+    help="Call hits likely, or strong, by what was measured there; by default in the run that is searched.",
 )
 @click.option(
     "--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config, or search.KEY of a store."
@@ -146,7 +146,7 @@ def search(
         judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
     with searching(store) as watched:
         # The same sound on all channels is one hit.
-        found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told)
+        found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told, warn)
     answers, found = _answers(store, asked, found, judge, top)
     for warning in (*way.warnings, *judge.warnings, *_themselves(answers)):
         warn(warning)
@@ -162,7 +162,7 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, f"{judge.said}{note}")))
+        print("\n".join(lines(answers, judge.word, f"{judge.said}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
@@ -170,7 +170,7 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, f"{judge.said}{note}")], table)
+        write_tables([hits_table(answers, judge.word, f"{judge.said}{note}")], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
@@ -212,14 +212,14 @@ def _listed() -> list[str]:
 
 
 def _with_words(found: pa.Table, judge: Judge, store: Store) -> pa.Table:
-    """For programs what the table says too: whether a hit is likely, and where its recording lies."""
+    """For programs what the table says too: what a hit is called, and where its recording lies."""
     import pyarrow as pa
 
     recordings = store.recordings(found["doc_id"].to_pylist())
     keys = zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)
     paths = [recordings[key].path if key in recordings else None for key in keys]
-    likely = pa.array(judge.likely(found), pa.bool_())
-    return found.append_column("likely", likely).append_column("path", pa.array(paths, pa.string()))
+    words = pa.array(judge.words(found), pa.string())
+    return found.append_column("word", words).append_column("path", pa.array(paths, pa.string()))
 
 
 def _answers(
@@ -232,7 +232,7 @@ def _answers(
 
     paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
     rows = found.to_pylist()
-    best = answers(rows, judge.likely(found), asked, paths, top)
+    best = answers(rows, judge.words(found), asked, paths, top)
     shown = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
         for answer in best
@@ -329,6 +329,8 @@ def _write_page(
         sound = path if single(path, storage) is None else ""  # frames have none
         asked.append(Asked(answer.query_id, sound, 1, start, end, searched))
     counts = store.manifest.counts
-    about = Searched(store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.said, dict(options))
+    about = Searched(
+        store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.word, judge.said, dict(options)
+    )
     page.write_text(render_answers(answers, asked, about, storage), encoding="utf-8")
     print(f"page: {page}", file=sys.stderr)

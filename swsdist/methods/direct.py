@@ -28,7 +28,7 @@ from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
-from swsdist.methods.query import own_recording
+from swsdist.methods.query import bands, own_recording
 from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
@@ -104,6 +104,7 @@ def search_store(
     top: int,
     trim: bool = True,
     told: Callable[[Cut], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> pa.Table:
     """Detections of a few queries, best first within each query.
 
@@ -114,6 +115,7 @@ def search_store(
         top: detections kept per query.
         trim: cut off what is not speech at both ends of a recorded query; one without speech is an error.
         told: is told what was cut off.
+        warn: is told what is odd.
 
     Returns:
         DETECTIONS without `decision` and `system`; scores are q-normed.
@@ -130,6 +132,10 @@ def search_store(
     if told is not None:
         for cut in extracted.cuts:
             told(cut)
+    if warn is not None:
+        documents, highest = store.documents(columns=["doc_id", "bandwidth"]), bands.reach(_extractors(store))
+        for one in bands.apart(extracted.examples, documents, highest):
+            warn(f"{one.documents} of {documents.num_rows} documents have another band than {one}; {bands.REMEDY}")
     method = Dtw(settings)
     prepared = method.prepare(extracted.examples, store)
 

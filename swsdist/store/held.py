@@ -47,14 +47,14 @@ def or_held(reading: Reading) -> Reading:
 
 def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, Read]:
     store = Store.at(folder.root, held["state"], storage=folder.storage)
-    columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off"]
+    columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off", "bandwidth"]
     table = store.documents(held["shard"], columns, held["tracks"][0])
     mine = pc.and_(pc.equal(table["doc_id"], held["doc_id"]), pc.equal(table["channel"], channel))
     (row,) = table.filter(mine).to_pylist()
     for blocks in zip(*(_blocks(store, held, channel, track) for track in held["tracks"]), strict=True):
         yield blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
     speech = None if row["speech"] is None else unpacked(row["speech"], row["frames"])
-    return Read(row["duration"], speech, cut_off=row["cut_off"])
+    return Read(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
 
 
 def _blocks(store: Store, held: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:

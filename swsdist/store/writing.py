@@ -45,6 +45,7 @@ class Read(NamedTuple):
         recording: what an example of a query is a place in, where that normalises it.
         statistics: of that recording, of each track.
         cut_off: of a recording that is cut off, how long it should be, s; 0 where that is not known. None: it is whole.
+        bandwidth: Hz (`audio.bandwidth`); None where nothing was heard.
     """
 
     seconds: float
@@ -52,6 +53,7 @@ class Read(NamedTuple):
     recording: str | None = None
     statistics: Sequence[Statistics] | None = None
     cut_off: float | None = None
+    bandwidth: float | None = None
 
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
@@ -240,6 +242,7 @@ def _write_document(
         "recording": document.get("recording") or read.told.recording,
         "start": document.get("start"),
         "cut_off": read.told.cut_off,
+        "bandwidth": read.told.bandwidth,
     }
     return row, list(read.told.statistics or statistics)
 
@@ -273,7 +276,8 @@ def heard_recording(
     for block in read:
         frames += len(block)
         yield block
-    return read.told._replace(speech=listener.marks(frames, extractor.hop, extractor.frame_length))
+    marks = listener.marks(frames, extractor.hop, extractor.frame_length)
+    return read.told._replace(speech=marks, bandwidth=listener.bandwidth)
 
 
 def whole_recording(

@@ -227,7 +227,7 @@ def test_search_in_a_store(swsdist, place: Path) -> None:
 
 
 def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
-    """Its folder stands for its store; it is searched as the run did, and the run's threshold says what is likely."""
+    """Its folder stands for its store; it is searched as the run did, and the run's threshold says what is strong."""
     word, other = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
     shown = swsdist("search", "run", "--query", word, "--query", other, "--top", "4", cwd=place).out
     lines = shown.splitlines()
@@ -239,7 +239,7 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     least = sum(thresholds) / len(thresholds)
     assert f"a score of {least:.3f} decided in that run" in shown
     for _, said, score, *_ in rows:
-        assert said == ("likely" if float(score) >= least else "unsure")
+        assert said == ("strong" if float(score) >= least else "weak")
     csv = ("--query", word, "--csv")
     assert swsdist("search", "run", *csv, cwd=place).out == swsdist("search", "run/store", *csv, cwd=place).out
     swsdist("run", "config.yaml", "--run", tmp_path / "squared", "--set", "search.distance=cosine-squared", cwd=place)
@@ -247,8 +247,8 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     assert squared == swsdist("search", "run/store", *csv, "--set", "search.distance=cosine-squared", cwd=place).out
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)
     columns = package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
-    assert [list(row) for row in values] == [[*columns, "likely", "path"]] * 2
-    assert all(Path(row["path"]).is_file() and isinstance(row["likely"], bool) for row in values)
+    assert [list(row) for row in values] == [[*columns, "word", "path"]] * 2
+    assert all(Path(row["path"]).is_file() and row["word"] in ("strong", "weak") for row in values)
     swsdist("search", "run", "--query", word, "--csv", "--json", cwd=place, code=2)
 
 
@@ -293,7 +293,7 @@ def test_hits_are_shown_whole_and_once() -> None:
         {**one, "channel": 2},
         {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
     ]
-    first, head, best, rest, _, note = lines(answers(rows, [True, True, False]), "a score of 4")
+    first, head, best, rest, _, note = lines(answers(rows, ["likely", "likely", "unsure"]), "likely", "a score of 4")
     assert first == "q: 2 hits shown, 1 likely"
     assert head.split() == ["score", "place", "channel", "document"]
     assert best.split() == ["1", "likely", "5.250", "0:01.00", "-", "0:01.50", "1", "+", "2", name]

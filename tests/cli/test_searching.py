@@ -68,8 +68,8 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
 def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
     evil = '<script>alert("x")</script>/"&amp;'
     row = {"query_id": evil, "doc_id": evil, "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers([row], [True], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
-    about = pages.Searched(evil, 1.0, 1, evil, {"distance": evil})
+    found = answers([row], ["strong"], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
+    about = pages.Searched(evil, 1.0, 1, "strong", evil, {"distance": evil})
     text = pages.render_answers(found, [pages.Asked(evil, str(place / WORD))], about)
     page = Elements(text)
     assert len(list(page.all("script"))) == 1
@@ -86,9 +86,9 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
         for query in ("q1", "q2")
         for k in range(3)
     ]
-    found = answers(rows, [True] * 6, paths={(row["doc_id"], 1): recording for row in rows})
+    found = answers(rows, ["strong"] * 6, paths={(row["doc_id"], 1): recording for row in rows})
     asked = [pages.Asked(query, str(place / WORD)) for query in ("q1", "q2")]
-    text = pages.render_answers(found, asked, pages.Searched("s", 1.0, 1, "so", {}))
+    text = pages.render_answers(found, asked, pages.Searched("s", 1.0, 1, "strong", "so", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
     assert "3 clips are not on this page" in text
@@ -96,8 +96,10 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
 
 def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers([row], [True], paths={("d", 1): "gone.wav"})
-    text = pages.render_answers(found, [pages.Asked("q", "gone too.wav")], pages.Searched("s", 1.0, 1, "so", {}))
+    found = answers([row], ["strong"], paths={("d", 1): "gone.wav"})
+    text = pages.render_answers(
+        found, [pages.Asked("q", "gone too.wav")], pages.Searched("s", 1.0, 1, "strong", "so", {})
+    )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text
 
@@ -144,8 +146,8 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     by_run = swsdist(*ask, "--calibration", "run", cwd=place)
     by_file = swsdist(*ask, "--calibration", calibration, cwd=place)
     least = np.mean(json.loads(calibration.read_text())["thresholds"])
-    assert f"likely: a score of {least:.3f} decided in run" in by_run.out
-    assert f"likely: a score of {least:.3f} was fitted in {calibration}" in by_file.out
+    assert f"strong: a score of {least:.3f} decided in run" in by_run.out
+    assert f"strong: a score of {least:.3f} was fitted in {calibration}" in by_file.out
     assert by_run.out.splitlines()[:-1] == by_file.out.splitlines()[:-1]
     assert "a score of 4" in swsdist(*ask, cwd=place).out
     other = swsdist(*ask, "--calibration", "run", "--set", "search.distance=cosine-squared", cwd=place)
@@ -168,10 +170,10 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     rows = [line.split() for line in shown.splitlines() if line[:3].strip().isdigit()]
     for row in rows:
         probability = 1 / (1 + np.exp(-(slope * float(row[2]) + offset)))
-        assert (row[1] == "likely") == (probability >= limit)
-    assert f"likely: a probability of {limit:.3f} decided in {tmp_path}/log" in shown
+        assert (row[1] == "strong") == (probability >= limit)
+    assert f"strong: a probability of {limit:.3f} decided in {tmp_path}/log" in shown
     mine = swsdist("search", tmp_path / "log", "--query", WORD, "--top", "3", cwd=place).out
-    assert f"likely: a probability of {limit:.3f} decided in that run" in mine
+    assert f"strong: a probability of {limit:.3f} decided in that run" in mine
 
 
 def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
@@ -182,10 +184,10 @@ def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None
     values = json.loads(file.read_text())
     limit = np.log(values["beta"])
     shown = swsdist("search", tmp_path / "a", "--query", WORD, "--top", "3", cwd=place).out
-    assert f"likely: a log-likelihood ratio of {limit:.3f} decided in that run" in shown
+    assert f"strong: a log-likelihood ratio of {limit:.3f} decided in that run" in shown
     slope, offset = (np.mean([model[key] for model in values["steps"][0]["models"]]) for key in ("score", "offset"))
     for row in (line.split() for line in shown.splitlines() if line[:3].strip().isdigit()):
-        assert (row[1] == "likely") == (slope * float(row[2]) + offset >= limit)
+        assert (row[1] == "strong") == (slope * float(row[2]) + offset >= limit)
     sides = ("--set", "calibrate.options={llr: {covariates: [duration]}}")
     swsdist("run", "config.yaml", "--run", tmp_path / "b", *steps, *sides, cwd=place)
     told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "b", cwd=place, code=2).err
@@ -245,7 +247,7 @@ def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_pat
     soundfile.write(long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
     ended = swsdist("search", "run", "--query", long, "--no-trim", cwd=place)
     assert f"warning: nothing was found of {long}: the longest document lasts" in ended.err
-    assert f"{long}: 0 hits shown, 0 likely" in ended.out
+    assert f"{long}: 0 hits shown, 0 strong" in ended.out
 
 
 @pytest.mark.parametrize("option", [("--html", "x.html"), ("--clips", "x"), ("--csv",), ("--calibration", "run")])

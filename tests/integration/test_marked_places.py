@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,25 @@ def test_a_recording_that_is_not_indexed(scene: Any) -> None:
         best = swsdist.search(store, query, top=3).iloc[0]
         assert best.doc_id == name
         assert best.cost <= NEXT_TO_NOTHING
+
+
+def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
+    """Of documents when they are indexed, of a query when it is searched; not where features end below what all have."""
+    wide = scene.run("corpus.references=null", choice=Choice(until="index"))
+    (told,) = (one for one in wide.outcome.course.notices() if "band" in one)
+    assert told.startswith(
+        "2 documents have a narrower band than others (first: telephone: up to 4 kHz, others up to 8 kHz)"
+    )
+    store = swsdist.open_store(str(scene.folder / "run" / "store"))
+    hz = {row["doc_id"]: row["bandwidth"] for row in store.documents(columns=["doc_id", "bandwidth"]).to_pylist()}
+    assert (hz["telephone"], hz["coarse"], hz["wide"]) == (4000.0, 6000.0, 8000.0)
+    query = f"{scene.folder}/telephone.wav:0.5-1.1"
+    with pytest.warns(UserWarning, match=r"documents have another band than .*telephone.wav:0.5-1.1: up to 4 kHz"):
+        swsdist.search(store, query, top=3)
+    narrow = scene.run(
+        "corpus.references=null", "features.options.fmax=3700", choice=Choice(until="index"), run="narrow"
+    )
+    assert not [one for one in narrow.outcome.course.notices() if "band" in one]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        swsdist.search(str(scene.folder / "narrow" / "store"), query, top=3)

@@ -21,8 +21,9 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.recurrences import registry as recurrences
-from swsdist.methods.query import extraction as queries
-from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
+from swsdist.methods.query import example_frames as queries
+from swsdist.methods.query.example_frames import example_frames
+from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, extract, groups, prepared
 from swsdist.methods.query.template import template
 from swsdist.registries import RECURRENCES
 from swsdist.types import EXAMPLES, QUERIES

@@ -58,6 +58,9 @@ def _example(row: dict[str, Any]) -> int:
 #: What of an example its frames do not depend on.
 _WITHOUT = ("term", "doc_id", "items", "expected")
 
+#: Of examples, what their frames do not tell: it is in the digest of what is found.
+_OF_RECORDING = ["mean", "variance", "bandwidth"]
+
 #: Where the store of queries lies in a run folder.
 STORE = "queries"
 
@@ -242,12 +245,10 @@ class Queries(Stage):
         inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """Of the examples, whatever the groups; statistics of their recordings are those of the documents."""
+        """Of the examples, whatever the groups."""
         folder = Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        tables = (
-            examples_of(Store(folder, require(folder, name))).drop_columns(["mean", "variance"]) for name in states
-        )
+        tables = (examples_of(Store(folder, require(folder, name))).drop_columns(_OF_RECORDING) for name in states)
         return {"queries": by_key(tables, "query_id")} if states else {}
 
 
@@ -288,6 +289,14 @@ def seconds_in(course: Course) -> dict[tuple[str, int], float]:
         for group in _groups_in(search):
             found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return found
+
+
+def bandwidths_in(course: Course) -> pa.Table:
+    """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
+    names = ["doc_id", "bandwidth"]
+    found = [group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(course)]
+    schema = pa.schema([EXAMPLES.field("query_id"), EXAMPLES.field("bandwidth")])
+    return pa.concat_tables([schema.empty_table(), *found])
 
 
 def _groups_in(course: Course) -> Iterator[Store]:

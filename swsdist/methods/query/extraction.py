@@ -17,19 +17,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.reader import read_blocks
+from swsdist.audio.bandwidth import bandwidth_of
 from swsdist.config.search import Search
 from swsdist.errors import AudioError
-from swsdist.features.blocks import in_blocks, regrouped
+from swsdist.features.blocks import regrouped
 from swsdist.features.interface import (
     Extractor,
     Given,
-    frame_count,
     frame_shift,
     frames_seconds,
     kind_of,
-    spoken_by,
-    surroundings,
     tracks_of,
 )
 from swsdist.features.registry import recipe, recipe_fingerprint
@@ -38,12 +35,11 @@ from swsdist.features.statistics import Statistics
 from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
-from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
+from swsdist.methods.query.example_frames import bounded, example_frames
 from swsdist.methods.query.hearing import hear
 from swsdist.methods.query.own_recording import normalised_by_own
-from swsdist.registries import RECURRENCES
 from swsdist.store.given import given_example
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
@@ -54,9 +50,6 @@ from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512
-
-#: Frames of an example that is averaged with others: a table of two such has 2^24 places.
-LONGEST_AVERAGED = 1 << 12
 
 
 class Cut(NamedTuple):
@@ -236,6 +229,7 @@ def examples_of(store: Store) -> pa.Table:
                     "frames": sum(map(len, blocks)),
                     "speaker": row["speaker"],
                     "features": b"".join(np.ascontiguousarray(block, "<f4").tobytes() for block in blocks),
+                    "bandwidth": row["bandwidth"],
                     **({name: row[name] for name in ("mean", "variance")} if row["recording"] else {}),
                 }
             )
@@ -295,7 +289,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         row = document["example"]
         average = search.examples == "template" and several[row["query_id"]] > 1
         if isinstance(extractor, Given):
-            frames = _bounded(given_example(document, extractor, folder), row, search, average)
+            frames = bounded(given_example(document, extractor, folder), row, search, average)
             yield from regrouped([frames])
             return normalised_by_own(Read(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
@@ -307,9 +301,10 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
                 "(doc_id), or search with a method for text",
             )
         row = trimmed(row, extractor.sample_rate, folder)
-        frames = _bounded(example_frames(row, extractor, folder), row, search, average)
+        frames = bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
-        return normalised_by_own(Read(_duration(row, frames, extractor)), document, extractor, folder)
+        hz = bandwidth_of(row, extractor.sample_rate, folder.storage)
+        return normalised_by_own(Read(_duration(row, frames, extractor), bandwidth=hz), document, extractor, folder)
 
     return read
 
@@ -318,85 +313,6 @@ def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extra
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
     return frames_seconds(extractor, len(frames))
-
-
-def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:
-    """Frames of one example, float32 (frames, dimension).
-
-    Raises:
-        AudioError: the recording or the place cannot be used.
-    """
-    extractor = spoken_by(extractor, row["speaker"])
-    rate, shift = extractor.sample_rate, frame_shift(extractor)
-    start, end = row["start"], row["end"]
-    context = surroundings(extractor)
-    around = context * shift
-    # Context to the left is a whole number of frames, so that the place begins on a frame.
-    before = 0 if start is None else min(context, int(start / shift + 1e-6))
-    parts = read_blocks(
-        row["path"],
-        channel=row["channel"],
-        rate=rate,
-        start=None if start is None else max(0.0, start - before * shift),  # that may be -2e-16
-        end=None,
-        storage=folder.storage,
-    )
-    if end is None:
-        frames = np.concatenate(list(in_blocks(extractor, parts)))[before:]
-        if len(frames) == 0:
-            raise _too_short(row, extractor)
-        return frames
-    # Checked against the recording before the context is added to it.
-    inside = sum(
-        len(block)
-        for block in read_blocks(
-            row["path"], channel=row["channel"], rate=rate, start=start or 0.0, end=end, storage=folder.storage
-        )
-    )
-    count = frame_count(extractor, inside)
-    if count == 0:
-        raise _too_short(row, extractor)
-    need = round((before * shift + end - (start or 0.0) + around) * rate) + extractor.frame_length
-    samples = np.concatenate(list(_first(parts, need)))
-    return np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count]
-
-
-def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
-    return AudioError(
-        f"the place is shorter than one frame ({extractor.frame_length / extractor.sample_rate:g} s)",
-        where=row["path"],
-        reason="too-short",
-        remedy="give a longer place",
-    )
-
-
-def _bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
-    options = search.of_recurrence()
-    longest = RECURRENCES[search.recurrence].longest(options)
-    use, remedy = "searched", "cut it into shorter queries"
-    if longest != LONGEST_QUERY:
-        use += f" with search.recurrence: {search.recurrence}"
-        use += "".join(f" and {name}: {value}" for name, value in options.items())
-        remedy += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
-    if average and longest > LONGEST_AVERAGED:
-        longest, use, remedy = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
-    if len(frames) > longest:
-        raise AudioError(
-            f"the query has {len(frames)} frames, {longest} are the most that can be {use}",
-            where=row["path"],
-            reason="too-long",
-            remedy=remedy,
-        )
-    return frames
-
-
-def _first(blocks: Any, samples: int) -> Any:
-    """The first so many samples of a stream."""
-    for block in blocks:
-        yield block[:samples]
-        samples -= len(block)
-        if samples <= 0:
-            return
 
 
 def prepared(

@@ -43,7 +43,7 @@ def template(examples: Sequence[Frames], distance: Distance, where: str | None =
 
     Args:
         examples: float64 (frames, dimension) each, normalised; at least one, in any order, of at most
-            `extraction.LONGEST_AVERAGED` frames where they are several.
+            `example_frames.LONGEST_AVERAGED` frames where they are several.
         distance: of the search.
         where: whose they are, for errors.
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-#: Without a fitted threshold a hit is likely from so many standard deviations above the mean of its query's candidates.
-LIKELY = 4.0
+#: What a hit is called by its score. `likely` promises something (`promise`), `strong` does not.
+Word = Literal["likely", "strong", "unsure", "weak"]
+#: What those are called that are not.
+OTHERWISE: dict[Word, Word] = {"likely": "unsure", "strong": "weak"}
+#: Without a threshold that was fitted a hit is strong so many standard deviations above the mean of its query's candidates.
+STRONG = 4.0
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class Found:
 
     Attributes:
         channels: of the recording, that have the same sound there.
-        likely: whether its score reaches the threshold.
+        word: what it is called.
         path: of the recording, local or a url; None or empty where there is none.
     """
 
@@ -26,13 +30,8 @@ class Found:
     start: float
     end: float
     score: float
-    likely: bool
+    word: Word
     path: str | None = None
-
-    @property
-    def word(self) -> str:
-        """`likely` or `unsure`."""
-        return "likely" if self.likely else "unsure"
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,14 @@ class Answer:
     hits: tuple[Found, ...]
 
     @property
-    def likely(self) -> int:
-        """How many hits are likely."""
-        return sum(hit.likely for hit in self.hits)
+    def good(self) -> int:
+        """How many hits are likely, or strong."""
+        return sum(hit.word in OTHERWISE for hit in self.hits)
 
 
 def answers(
     rows: Sequence[Mapping[str, Any]],
-    likely: Sequence[bool],
+    words: Sequence[Word],
     query_ids: Sequence[str] = (),
     paths: Mapping[tuple[str, int], str] | None = None,
     most: int | None = None,
@@ -59,15 +58,15 @@ def answers(
 
     Args:
         rows: DETECTIONS, best first within each query.
-        likely: of each row.
+        words: what each row is called.
         query_ids: of all queries, found or not; by default those of the rows.
         paths: of recordings, by document and channel.
         most: hits of each query, the best; the same sound on several channels is one. By default all.
     """
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")
-    for row, sure in zip(rows, likely, strict=True):
-        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "likely": sure, "path": None})
+    for row, word in zip(rows, words, strict=True):
+        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "word": word, "path": None})
         hit["channels"] += (row["channel"],)
         hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
     hits = [Found(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from swsdist.report.answers.hits import Answer
+from swsdist.report.answers.hits import Answer, Word
 from swsdist.report.summary import clock
 from swsdist.report.tables import Table
 from swsdist.text import shown
 
 
-def hits_table(answers: Sequence[Answer], said: str) -> Table:
+def hits_table(answers: Sequence[Answer], word: Word, said: str) -> Table:
     """Hits of all queries, a row each.
 
     Args:
         answers: of all queries.
-        said: what makes a hit likely, in words.
+        word: what the good ones are called.
+        said: what makes a hit that, in words.
     """
     columns = ("query", "document", "channel", "", "rank", "score", "begin", "end")
     ranked = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
@@ -33,23 +34,24 @@ def hits_table(answers: Sequence[Answer], said: str) -> Table:
             "start": hit.start,
             "end": hit.end,
             "score": hit.score,
-            "likely": hit.likely,
+            "word": hit.word,
         }
         for rank, hit in ranked
     ]
-    return Table("Hits", columns, rows, f"Likely: {said}.", texts=range(4), plain=plain)
+    return Table("Hits", columns, rows, f"{word.capitalize()}: {said}.", texts=range(4), plain=plain)
 
 
-def lines(answers: Sequence[Answer], said: str) -> Iterator[str]:
+def lines(answers: Sequence[Answer], word: Word, said: str) -> Iterator[str]:
     """Hits of each query; columns as wide as they must be.
 
     Args:
         answers: of all queries.
-        said: what makes a hit likely, in words.
+        word: what the good ones are called.
+        said: what makes a hit that, in words.
     """
     several = any(hit.channels != (1,) for answer in answers for hit in answer.hits)
     for answer in answers:
-        yield f"{shown(answer.query_id)}: {len(answer.hits)} hits shown, {answer.likely} likely"
+        yield f"{shown(answer.query_id)}: {len(answer.hits)} hits shown, {answer.good} {word}"
         cells = [
             (
                 str(rank),
@@ -67,4 +69,4 @@ def lines(answers: Sequence[Answer], said: str) -> Iterator[str]:
             padded = (one.rjust(widths[k]) if k in (0, 2, 3) else one.ljust(widths[k]) for k, one in enumerate(row))
             yield ("  " + "  ".join(padded)).rstrip()
         yield ""
-    yield f"likely: {said}"
+    yield f"{word}: {said}"

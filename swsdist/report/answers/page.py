@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from swsdist.errors import AudioError
-from swsdist.report.answers.hits import Answer, Found
+from swsdist.report.answers.hits import Answer, Found, Word
 from swsdist.report.answers.sounds import Sound, sound_of
 from swsdist.report.summary import rendered
 
@@ -48,13 +48,15 @@ class Searched:
         store: its folder.
         hours: of audio.
         documents: how many.
-        said: what makes a hit likely, in words.
+        word: what good hits are called.
+        said: what makes a hit that, in words.
         settings: how it was searched, where it is not the default.
     """
 
     store: str
     hours: float
     documents: int
+    word: Word
     said: str
     settings: Mapping[str, object]
 
@@ -96,7 +98,7 @@ def render_answers(
         left_out=sounds.left_out,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         total=sum(len(answer.hits) for answer in answers),
-        likely=sum(answer.likely for answer in answers),
+        good=sum(answer.good for answer in answers),
     )
 
 

@@ -1,4 +1,6 @@
-"""What makes a hit of a search without a run likely: the score that decided in a run, or one of the query's own scores."""
+"""What a hit of a search without a run is called, by its score: `likely` where a run with references has measured that four
+fifths of such hits are right (`report.answers.promise`); else `strong`, above what decided in a run, or stands far out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from swsdist.calibrate.logistic import STEPS_SCHEMA
@@ -21,9 +22,12 @@ from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
+from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
 from swsdist.registries import CALIBRATION
-from swsdist.report.answers.hits import LIKELY
+from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
+from swsdist.report.answers.promise import measured, promised
+from swsdist.types import TRIALS
 
 #: Steps that make a score of a score; others look at a whole list, as `llr` does with side information.
 _OF_ONE = {"logistic", "power", "llr", "at-prior"}
@@ -33,25 +37,26 @@ _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
 @dataclass(frozen=True)
 class Judge:
-    """What makes a hit likely.
+    """What makes a hit likely, or strong.
 
     Attributes:
-        threshold: least final score of a likely hit.
+        threshold: least final score of such a hit.
         said: the same in words.
+        word: what it is called.
         steps: that make final scores of q-normed ones; None: these are final.
         warnings: what is odd about it.
     """
 
     threshold: float
     said: str
+    word: Word = "strong"
     steps: Procedure | None = None
     warnings: tuple[str, ...] = ()
 
-    def likely(self, found: pa.Table) -> list[bool]:
-        """Of each hit of DETECTIONS, with q-normed scores."""
+    def words(self, found: pa.Table) -> list[Word]:
+        """What each hit of DETECTIONS is called, with q-normed scores."""
         scores = (found if self.steps is None else self.steps.scores(found))["score"].to_numpy()
-        said: list[bool] = np.greater_equal(scores, self.threshold).tolist()
-        return said
+        return [self.word if score >= self.threshold else OTHERWISE[self.word] for score in scores.tolist()]
 
 
 def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]]) -> set[str]:
@@ -61,8 +66,8 @@ def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]])
 
 
 def by_score() -> Judge:
-    """By the query's own scores: nothing was fitted."""
-    return Judge(LIKELY, f"a score of {LIKELY:g}")
+    """By the query's own scores: nothing was fitted, and nobody knows how many are right."""
+    return Judge(STRONG, f"a score of {STRONG:g}; how many of such hits are right was not measured here")
 
 
 def of_run(course: Course) -> Judge | None:
@@ -74,12 +79,29 @@ def of_run(course: Course) -> Judge | None:
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
-        return Judge(least, f"a score of {least:.3f} decided in that run")
+        return _by_measured(Judge(least, f"a score of {least:.3f} decided in that run"), course)
     (part,) = course.parts("fit", "calibration")
     try:
-        return _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
+        judge = _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
     except FileNotFoundError:
         return None
+    return None if judge is None else _by_measured(judge, course)
+
+
+def _by_measured(judge: Judge, course: Course) -> Judge:
+    """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
+    trials = pa.concat_tables([TRIALS.empty_table(), *course.read("align.final", "trials")])
+    if course.config.calibrate.fit == "oracle" or not trials.num_rows:
+        return judge  # scores know what is right
+    found = promised(trials)
+    if found.is_kept:
+        said = (
+            f"a score of {found.threshold:.3f}; in that run {found.right:.0%} of such hits were right, by thresholds of other "
+            f"queries, and {found.called:.0%} of the right ones among each query's first ten were called so"
+        )
+        return replace(judge, threshold=found.threshold, said=said, word="likely")
+    there = measured(trials, judge.threshold)
+    return replace(judge, said=f"{judge.said}; {there.right:.0%} of such hits were right in it")
 
 
 def named(
@@ -114,12 +136,14 @@ def named(
         mine["features"] = _features_now(known["features"], list(recipes))
     other = other_scores(mine, known)
     odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
-    fitted = _of_steps(data, where, f"{made} {path}")
-    if fitted is not None:
-        return replace(fitted, warnings=odd)
-    least = Calibration.from_json(data, where).thresholds[0]
-    assert least is not None  # from_json refuses a file without one
-    return Judge(least, f"a score of {least:.3f} {made} {path}", warnings=odd)
+    judge = _of_steps(data, where, f"{made} {path}")
+    if judge is None:
+        least = Calibration.from_json(data, where).thresholds[0]
+        assert least is not None  # from_json refuses a file without one
+        judge = Judge(least, f"a score of {least:.3f} {made} {path}")
+    if made == "decided in" and not odd:  # it is a run, and was searched alike
+        judge = _by_measured(judge, recorded(Folder(path.rstrip("/"), storage or {})))
+    return replace(judge, warnings=odd)
 
 
 def _trained_on(data: bytes) -> dict[str, str]:
@@ -175,4 +199,4 @@ def _of_steps(data: bytes, where: str, made: str) -> Judge | None:
     (least,) = steps.thresholds
     assert least is not None
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return Judge(least, f"a {kind} of {least:.3f} {made}", steps)
+    return Judge(least, f"a {kind} of {least:.3f} {made}", steps=steps)

@@ -10,9 +10,10 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.labelled import taught, tell_of_labels
 from swsdist.chains.search.inputs.wanted import keys_of, places_in
-from swsdist.chains.search.queries import seconds_in
+from swsdist.chains.search.queries import bandwidths_in, seconds_in
 from swsdist.chains.search.told import Exported, Measured
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
+from swsdist.methods.query import bands
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.task import Values
 from swsdist.store.libraries import made_with
@@ -25,6 +26,7 @@ def notices(course: Course) -> list[str]:
     own.look()
     again = own.look_again(seconds_in(course))
     tell_of_labels(own, again)
+    _tell_of_bands(course, again)
     settings = course.config.calibrate
     by_talker = [name for name, entry in settings.entries().items() if "talker" in entry.columns]
     if by_talker and not any(own.documents["speaker"].to_pylist()):
@@ -70,6 +72,32 @@ def notices(course: Course) -> list[str]:
             f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
         )
     return found
+
+
+def _tell_of_bands(course: Course, notices: Notices) -> None:
+    own: SearchInputs = course.chain.own
+    highest = bands.reach(source.extractor for source in own.sources)
+    if own.manifest is None or not highest:
+        return
+    documents = own.open_store().documents(columns=["doc_id", "bandwidth"])
+    if (found := bands.narrow(documents, highest)) is not None:
+        notices.add(
+            "documents have a narrower band than others",
+            where=str(found),
+            remedy=bands.REMEDY,
+            count=found.documents,
+        )
+    if "queries" in course.ended:
+        of = documents.num_rows
+        several = bands.apart(bandwidths_in(course), documents, highest)
+        odd = [found for found in several if found.documents > of / 2]
+        if odd:
+            notices.add(
+                "query examples have another band than most documents",
+                where=str(odd[0]),
+                remedy=bands.REMEDY,
+                count=len(odd),
+            )
 
 
 def barrier(course: Course, step: str, *, force: bool) -> Notices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swsdist.chains.search.report.judging import Judge, by_score, of_run
 from swsdist.entries import joins
@@ -13,7 +13,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
 from swsdist.registries import CHAINS
-from swsdist.store.manifest import load
+from swsdist.store.manifest import Manifest, load
 
 
 class Way(NamedTuple):
@@ -53,10 +53,28 @@ def way_of(target: str, changed: bool) -> Way:
     return way._replace(warnings=(*way.warnings, told))
 
 
+def _usual(manifest: Manifest | None) -> dict[str, object]:
+    """The best way to search a store that nobody has searched: MFCC and the posteriors of a mixture of them, where it has both
+    (`swsdist/config/folder.yaml`).
+    """
+    tracks = () if manifest is None else manifest.tracks
+    recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
+    last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
+    plain = [name for name, recipe in recipes.items() if recipe["name"] == "mfcc" and not last[name]]
+    mixed = [
+        name
+        for name, transforms in last.items()
+        if transforms and (transforms[0]["name"], transforms[0]["options"].get("values")) == ("gmm", "logits")
+    ]
+    if len(plain) != 1 or len(mixed) != 1:
+        return {}
+    return {"distance": "cosine-squared", "streams": [{"track": name} for name in (*plain, *mixed)]}
+
+
 def _way_of(target: str, changed: bool) -> Way:
     run = Folder(target.rstrip("/"))
     if run.exists("manifest.json") or not run.exists("plan.json"):
-        return Way(target, {}, True, by_score())
+        return Way(target, _usual(load(run)), True, by_score())
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     if fused := next((config for config in configs.values() if joins(CHAINS, config.chain)), None):
         raise UserError(

@@ -1,0 +1,75 @@
+"""Queries and documents whose sound reaches up to different frequencies, as far as features look: they are told.
+
+A band that one lacks is in the features of the other, and they are unlike there whatever was said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.features.interface import Extractor, Given
+from swsdist.features.registry import recipe
+
+#: Bandwidths differ from so many Hz on.
+_APART = 1500.0
+
+#: What helps.
+REMEDY = "set the option fmax of the features below what all have (3700 for telephone speech), and index again"
+
+
+class Apart(NamedTuple):
+    """How many are of another band, the first of them, and both bandwidths (Hz)."""
+
+    documents: int
+    first: str
+    hz: float
+    other: float
+
+    def __str__(self) -> str:
+        return f"{self.first}: up to {self.hz / 1000:g} kHz, others up to {self.other / 1000:g} kHz"
+
+
+def reach(extractors: Iterable[Extractor | Given]) -> float:
+    """Hz, up to which features look; 0 where all are given."""
+    return max(
+        (float(_options(one).get("fmax") or one.sample_rate / 2) for one in extractors if isinstance(one, Extractor)),
+        default=0.0,
+    )
+
+
+def _options(extractor: Extractor) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(recipe(extractor)["options"]))
+    return found
+
+
+def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:
+    """Bandwidths as the features see them; NaN where nobody knows."""
+    hz: NDArray[np.float64] = np.minimum(table["bandwidth"].to_numpy(zero_copy_only=False).astype(np.float64), highest)
+    return hz
+
+
+def narrow(documents: pa.Table, highest: float) -> Apart | None:
+    """Documents (`doc_id`, `bandwidth`) of a narrower band than the widest."""
+    hz = _seen(documents, highest)
+    if not np.isfinite(hz).any():
+        return None
+    widest = float(np.nanmax(hz))
+    odd = np.flatnonzero(hz <= widest - _APART)
+    if not len(odd):
+        return None
+    return Apart(len(odd), documents["doc_id"][int(odd[0])].as_py(), float(hz[odd[0]]), widest)
+
+
+def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[Apart]:
+    """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
+    hz = _seen(documents, highest)
+    for name, mine in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
+        odd = np.flatnonzero(np.abs(hz - mine) >= _APART)
+        if len(odd):
+            yield Apart(len(odd), name, mine, float(hz[odd[0]]))

@@ -1,0 +1,54 @@
+"""How high a recording's sound reaches: of what is left of it, not of its rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soxr
+
+from swsdist.audio.bandwidth import Bandwidth
+from swsdist.audio.speech import levels
+
+RATE = 16000
+
+
+def heard(samples: np.ndarray, rate: int = RATE, pieces: int = 1) -> float | None:
+    found = Bandwidth(rate)
+    for part in np.array_split(samples.astype(np.float32), pieces):
+        found.add(levels(part, rate))
+    return found.hz
+
+
+@pytest.fixture(scope="module")
+def speech() -> np.ndarray:
+    """White noise in bursts: a spectrum up to half the rate, and pauses."""
+    random = np.random.default_rng(1)
+    return np.concatenate(
+        [part for _ in range(20) for part in (random.normal(0, 0.1, 3200), random.normal(0, 1e-5, 3200))]
+    )
+
+
+@pytest.mark.parametrize(("rate", "hz"), [(8000, 4000.0), (10000, 5000.0), (12000, 6000.0)])
+def test_what_came_through_a_lower_rate(speech: np.ndarray, rate: int, hz: float) -> None:
+    through = soxr.resample(soxr.resample(speech, RATE, rate), rate, RATE)
+    coded = np.round(through * 32767) / 32767  # with the noise of 16 bits
+    assert heard(through) == heard(coded) == hz
+    assert heard(speech) == RATE / 2
+    assert heard(0.01 * coded) == hz  # however loud it is
+
+
+def test_a_hiss_does_not_hide_it(speech: np.ndarray) -> None:
+    through = soxr.resample(soxr.resample(speech, RATE, 8000), 8000, RATE)
+    hiss = np.random.default_rng(2).normal(0, np.sqrt((through**2).mean()) * 10 ** (-50 / 20), len(through))
+    assert heard(through + hiss) == 4000.0
+
+
+def test_pieces_and_rates(speech: np.ndarray) -> None:
+    assert heard(speech, pieces=7) == heard(speech)
+    assert heard(soxr.resample(speech, RATE, 8000), 8000) == 4000.0
+    assert heard(soxr.resample(speech, RATE, 6000), 6000) == 3000.0
+
+
+def test_nothing_to_be_heard() -> None:
+    assert heard(np.zeros(RATE)) is None
+    assert heard(np.zeros(10)) is None
