@@ -11,12 +11,14 @@ class Indexed(NamedTuple):
     Attributes:
         documents, frames, seconds: as they say.
         ffmpeg: its versions, where it decoded something.
+        libraries: versions of those that its frames depend on, where it was done.
     """
 
     documents: int
     frames: int
     seconds: float
     ffmpeg: list[str] = []
+    libraries: dict[str, str] = {}
 
 
 class Extracted(NamedTuple):
@@ -26,6 +28,7 @@ class Extracted(NamedTuple):
         examples, query_ids, frames, seconds: as they say.
         cuts: query, example, and s that were cut off before and after its speech.
         ffmpeg: its versions, where it decoded something.
+        libraries: versions of those that its frames depend on, where it was done.
     """
 
     examples: int
@@ -34,6 +37,7 @@ class Extracted(NamedTuple):
     seconds: float
     cuts: list[list[Any]] = []
     ffmpeg: list[str] = []
+    libraries: dict[str, str] = {}
 
 
 class Searched(NamedTuple):
