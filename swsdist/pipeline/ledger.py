@@ -248,12 +248,14 @@ class Ledger:
                 self._remove("", [*known.loose, *(one for one in known.packs if one != pack_name(stage))])
         self.forget()
 
-    def outputs(self) -> set[str]:
-        """Names of what tasks have made in the run folder, as its receipts tell, there or not."""
+    def outputs(self, tasks: Collection[str] | None = None) -> set[str]:
+        """Names of what these tasks, or all, have made in the run folder, as its receipts tell, there or not."""
+        names = None if tasks is None else names_of(sorted(tasks))
         found: set[str] = set()
         for stage in self._stages():
             receipts = self.receipts(stage)
-            table = receipts.table().select(["outputs"]).take(pa.array(receipts.standing()))
+            rows = receipts.standing() if names is None else receipts.find(names)
+            table = receipts.table().select(["outputs"]).take(pa.array(rows[rows >= 0]))
             found.update(outputs_of(table)[1].field("name").to_pylist())
         return found
 

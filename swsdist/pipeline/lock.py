@@ -67,6 +67,7 @@ class Lock:
 
     Attributes:
         replaced: the dead holder whose lock this one took over; None if there was none.
+        writable: whether anything can be written to the folder.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Lock:
         self._told = told
         self._dead = dead
         self.replaced: dict[str, Any] | None = None
+        self.writable = True
         self._identity: str | None = None  # of the file, where writes can be made to depend on it
         pid = os.getpid()
         self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
@@ -174,8 +176,8 @@ class Lock:
         return bool((read(self._folder) or {}).get("token") == self._mine["token"])
 
     def check(self) -> None:
-        """Raises LockedError if the folder was lost to another process."""
-        if not self.held():
+        """Raises LockedError if the folder was lost to another process; one that cannot be written to was never held."""
+        if self.writable and not self.held():
             raise LockedError(
                 "the lock was lost: another process took it over, or removed it",
                 where=self._folder.path(),
@@ -247,6 +249,7 @@ def locked(
     except StorageError as error:
         if error.cause not in ("read-only", "permission"):
             raise
+        lock.writable = False
         yield lock
         return
     try:

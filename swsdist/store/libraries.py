@@ -26,15 +26,23 @@ def made_with(more: Iterable[str] = ()) -> dict[str, str]:
 
 
 def with_these(
-    libraries: Mapping[str, Sequence[str]], ffmpeg: Iterable[str] = (), more: Iterable[str] = ()
+    libraries: Mapping[str, Sequence[str]],
+    parts: Iterable[Mapping[str, str]] = (),
+    ffmpeg: Iterable[str] = (),
+    more: Iterable[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Versions that a store's parts were made with, and those that are here, where parts were made now.
+    """Versions that a store's parts were made with.
 
     Args:
         libraries: known before.
+        parts: of each that was made now, `made_with` where that was; by default here.
         ffmpeg: versions of ffmpeg that decoded something now; it is named where it ever did.
         more: names of others that frames depend on.
     """
-    made = {name: tuple(sorted({*libraries.get(name, ()), here})) for name, here in made_with(more).items()}
+    some = list(parts) or [made_with(more)]
+    names = dict.fromkeys([*(name for one in some for name in one), *(name for name in more if name in libraries)])
+    made = {
+        name: tuple(sorted({*libraries.get(name, ()), *(one[name] for one in some if name in one)})) for name in names
+    }
     decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
     return {**made, "ffmpeg": decoders} if decoders else made

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import soundfile
 
+from swsdist.chains.search.index import Index
+from swsdist.chains.search.queries import Queries
 from swsdist.errors import ImplausibleError
 from swsdist.io.filesystem import Folder
 from swsdist.store import libraries
@@ -146,6 +148,24 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     (warning,) = warnings(scene)
     assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
     assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))}, and 9.9 is here" in warning
+
+
+def test_a_store_names_what_its_workers_had(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what the driver has, which made no frame."""
+    real = libraries.versions()
+    for stage in (Index, Queries):
+        whole = stage.run
+
+        def elsewhere(self: Any, task: Any, context: Any, whole: Any = whole) -> Any:
+            with monkeypatch.context() as there:
+                there.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
+                return whole(self, task, context)
+
+        monkeypatch.setattr(stage, "run", elsewhere)
+    (warning,) = warnings(scene)
+    assert f"were made with soxr 9.9, and {real['soxr']} is here" in warning
+    for store in (scene.folder / "run").rglob("manifest.json"):
+        assert load(Folder(str(store.parent))).libraries["soxr"] == ("9.9",)
 
 
 def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_path: Path) -> None:

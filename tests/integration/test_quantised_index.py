@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from test_several_tracks import TWO, WITH_STREAMS, store_of
 
+from swsdist.io.filesystem import Folder
 from swsdist.methods.first_pass import search as searching
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store.maintaining import check, compact, refit
 
 PROPOSER = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
@@ -55,6 +57,7 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
     compact(store_of(scene).folder, 1.0)
     assert steps(scene.run(QUANTISED))["quantise"] == (1, 0)
     assert scene.digest() == digest
+    clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
     assert len(list((scene.folder / "run" / "store" / "postings").glob("*"))) == 1
     # A new one is made when it is asked for.
     refit(store_of(scene).folder)

@@ -36,7 +36,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import digest, parquet
 from swsdist.store.held import or_held
-from swsdist.store.libraries import with_these
+from swsdist.store.libraries import made_with, with_these
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
@@ -197,7 +197,14 @@ class Index(Stage):
         first, held = made[0], sum("held" in row for row in payload["documents"])
         return Done(
             tuple(parts),
-            Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used), held),
+            Indexed(
+                first.documents.num_rows,
+                frames[0],
+                first.seconds,
+                sorted(used),
+                made_with(libraries_of(extractor)),
+                held,
+            ),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
 
@@ -307,9 +314,13 @@ class Index(Stage):
         models |= named(own.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
-        decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
+        said = [one.tells(Indexed) for one in new]
+        parts, decoders = (
+            [one.libraries for one in said if one.libraries],
+            [name for one in said for name in one.ffmpeg],
+        )
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
-        libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
+        libraries = with_these(libraries, parts, decoders, used_by) if new or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store,

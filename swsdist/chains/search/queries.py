@@ -34,7 +34,7 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registries import METHODS, RECURRENCES
-from swsdist.store.libraries import with_these
+from swsdist.store.libraries import made_with, with_these
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -186,6 +186,7 @@ class Queries(Stage):
             sum(examples["duration"].to_pylist()),
             [list(cut) for cut in group.cuts],
             sorted(used),
+            made_with(name for source in sources for name in libraries_of(source.extractor)),
         )
         state = write_state(folder, group.manifest)
         parts = [Part("groups", state.name, state.size, state.sha256)]
@@ -238,9 +239,13 @@ class Queries(Stage):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        decoders = {known for receipt in inputs.mine.receipts for known in receipt.tells(Extracted).ffmpeg}
+        told = [receipt.tells(Extracted) for receipt in inputs.mine.receipts]
+        parts, decoders = (
+            [one.libraries for one in told if one.libraries],
+            {name for one in told for name in one.ffmpeg},
+        )
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
-        libraries = with_these({}, decoders, used_by)
+        libraries = with_these({}, parts, decoders, used_by)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 

@@ -11,6 +11,7 @@ class Indexed(NamedTuple):
     Attributes:
         documents, frames, seconds: as they say.
         ffmpeg: its versions, where it decoded something.
+        libraries: versions of those that its frames depend on, where it was done.
         held: documents whose frames were copied: the store had them under another name.
     """
 
@@ -18,6 +19,7 @@ class Indexed(NamedTuple):
     frames: int
     seconds: float
     ffmpeg: list[str] = []
+    libraries: dict[str, str] = {}
     held: int = 0
 
 
@@ -28,6 +30,7 @@ class Extracted(NamedTuple):
         examples, query_ids, frames, seconds: as they say.
         cuts: query, example, and s that were cut off before and after its speech.
         ffmpeg: its versions, where it decoded something.
+        libraries: versions of those that its frames depend on, where it was done.
     """
 
     examples: int
@@ -36,6 +39,7 @@ class Extracted(NamedTuple):
     seconds: float
     cuts: list[list[Any]] = []
     ffmpeg: list[str] = []
+    libraries: dict[str, str] = {}
 
 
 class Searched(NamedTuple):

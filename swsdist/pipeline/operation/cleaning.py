@@ -189,16 +189,17 @@ def _of_store(
         for name, info in listing.items()
         if name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
     ]
-    ended = run.changed(PLAN) if _have_ended(plans) else 0.0
     made = Ledger(store).outputs() if rest else set()
     states_there = (manifest.load(store, name) for name in listing if made and name.startswith("manifest-"))
     named = {name for one in states_there if one is not None for name in _stems(one)}
-    stays = {
-        one.name
-        for one in rest
-        if one.name in made and one.name.partition(".")[0] not in named and store.changed(one.name) > ended
-    }
-    rest = [one for one in rest if one.name not in stays]
+    waiting = {one.name for one in rest if one.name in made and one.name.partition(".")[0] not in named}
+    if waiting and _have_ended(plans):  # what its plans name is in use, postings say; others' work is of later
+        own = Ledger(store).outputs(_named(plans)) & waiting
+        rest = [one for one in rest if one.name not in own]
+        ended = run.changed(PLAN)
+        waiting = {one.name for one in rest if one.name in waiting and store.changed(one.name) > ended}
+    stays = [one for one in rest if one.name in waiting]
+    rest = [one for one in rest if one.name not in waiting]
     if stays:
         why = f"{len(stays)} files that no state of it names stay: a run that was cut off made them, and may go on with them"
         kept.append(Kept(store, why))
