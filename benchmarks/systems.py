@@ -69,17 +69,19 @@ _HEAD = "| system | what it is | language | MTWV | ATWV | p(Miss) | p(FA) | pair
 _HALVES = "| system | what it is | half | MTWV | ATWV | p(Miss) | p(FA) | the paper's MTWV | ATWV |"
 
 
-def run_of(name: str, examples: str, folder: Path, sets: list[str], of: str = "") -> Path:
-    """The folder of a system's run, which is done if it is not there; `of` tells apart what `sets` changes."""
-    run = str(folder / f"{Path(name).name}-{of or examples}")
+def run_of(name: str, examples: str, folder: Path, sets: list[str], half: str = "") -> Path:
+    """The folder of a system's run, which is done if it is not there; of half of the documents, which `sets` names."""
+    run = str(folder / f"{Path(name).name}-{half or examples}")
     path, of_corpus, how = ROOT / "configs" / f"{name}.yaml", *EXAMPLES[examples]
     asked = [of_corpus, *sets]
     config = load_config(path, asked, corpus=str(_CORPUS), run=run)
     if config.chain == "fuse":  # the examples' way is that of its systems
         parts: Any = config.options["systems"]
+        # Two lists of 1000 have more detections than half an hour has trials.
+        each = [how, *(["reduce.nbest.least=500"] if half else [])]
         config = load_config(
             path,
-            [*asked, f"options.systems={json.dumps([{**one, 'set': [how]} for one in parts])}"],
+            [*asked, f"options.systems={json.dumps([{**one, 'set': each} for one in parts])}"],
             corpus=str(_CORPUS),
             run=run,
         )

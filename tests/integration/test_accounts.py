@@ -116,7 +116,7 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
     # A benchmark makes a store of its own.
     config = load_config(scene.config, [*CONFIGS[made], f"run={scene.folder / 'benched'}"])
     benched = measure(config, 0, Point(1, 1, 0), [], swsdist.run, keep=True)
-    assert benched.figures["isf"] == _isfs(scene, "benched")["stages"]
+    assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
 
 
 def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:

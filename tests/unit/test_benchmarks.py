@@ -179,3 +179,42 @@ def test_the_systems_table_has_the_head_that_its_command_prints() -> None:
     assert (ROOT / "README.md").read_text().count(head) == 2
     steps = " | ".join(["steps", *calibration_steps._COLUMNS])
     assert f"| {steps} |" in (docs / "concepts/calibration-steps.md").read_text()
+
+
+def test_halves_of_the_documents_have_their_references(tmp_path: Path) -> None:
+    from benchmarks.corpora import Corpus
+    from benchmarks.systems import halves
+
+    (tmp_path / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{k},d{k}.wav\n" for k in range(40)))
+    (tmp_path / "refs.csv").write_text(
+        "query_id,doc_id,start,end\n" + "".join(f"q,d{k},0,1\n" for k in range(0, 40, 2))
+    )
+    corpus = Corpus("made up", tmp_path / "docs.csv", tmp_path / "queries.csv", tmp_path / "refs.csv")
+    seen: list[set[str]] = []
+    for sets in halves(corpus, tmp_path / "runs").values():
+        found = dict(one.removeprefix("corpus.").split("=") for one in sets)
+        with Path(found["documents"]).open(newline="") as file:
+            documents = {row["doc_id"]: row["path"] for row in csv.DictReader(file)}
+        with Path(found["references"]).open(newline="") as file:
+            referred = [row["doc_id"] for row in csv.DictReader(file)]
+        assert 10 <= len(documents) <= 30
+        assert documents["d0" if "d0" in documents else min(documents)].startswith(str(tmp_path))
+        assert set(referred) == {name for name in documents if int(name[1:]) % 2 == 0}
+        seen.append(set(documents))
+    assert not seen[0] & seen[1]
+    assert len(seen[0] | seen[1]) == 40
+
+
+def test_the_table_of_halves_has_the_head_that_its_command_prints() -> None:
+    from benchmarks import systems
+
+    page = (ROOT / "docs/how-to/run-the-papers-systems.md").read_text()
+    assert page.count(systems._HALVES) == 1
+    for name, paper in systems.PAPER.items():
+        rows = [
+            line
+            for line in page.splitlines()
+            if line.startswith(f"| {name.rpartition('/')[2]} |") and "| test |" in line
+        ]
+        theirs = [f"{value:.4f}" for value in paper.get("test", ())] or ["", ""]
+        assert [cell.strip() for cell in rows[0].split("|")[8:10]] == theirs
