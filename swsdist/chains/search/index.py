@@ -309,7 +309,8 @@ class Index(Stage):
         libraries = {} if old is None else old.libraries
         decoders = [known for one in new for known in one.tells(Indexed).ffmpeg]
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
-        libraries = with_these(libraries, decoders, used_by) if new or not libraries else libraries
+        computed = any(one.tells(Indexed).held < one.tells(Indexed).documents for one in new)  # and not only copied
+        libraries = with_these(libraries, decoders, used_by) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store,

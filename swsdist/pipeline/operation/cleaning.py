@@ -149,7 +149,7 @@ def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[F
     if not all(
         plan.order and plan.order[-1] in plan.steps and plan.steps[plan.order[-1]].ended for plan in plans.values()
     ):
-        kept.append(Kept(run, "the run has not come to its end, and may go on with any of its tables"))
+        kept.append(Kept(run, "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"))
         return
     named = {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
     for part in ("tables", "receipts"):
