@@ -20,6 +20,7 @@ code  meaning
 from __future__ import annotations
 
 from swsdist.redaction import redacted
+from swsdist.text import shown
 
 
 class SwsdistError(Exception):
@@ -40,7 +41,8 @@ class SwsdistError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.message}" if self.where else self.message
+        # A name may hold a line break.
+        text = f"{shown(self.where)}: {self.message}" if self.where else self.message
         return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
 
     def __reduce__(self) -> tuple[object, ...]:

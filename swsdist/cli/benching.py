@@ -222,9 +222,7 @@ def _show(told: Forecast) -> None:
     ]
     if told.took is not None:
         hours, wall, by = told.took
-        lines.append(
-            f"it is told from {short(hours)} hours that took {span(wall)} with {by} worker{'' if by == 1 else 's'}"
-        )
+        lines.append(f"extrapolated from {short(hours)} h, {span(wall)}, {by} worker{'' if by == 1 else 's'}")
     if told.run.failures:
         lines.append(f"failures of nodes: {told.run.failures}; work lost: {span(told.run.lost)}")
     if told.run.failed:

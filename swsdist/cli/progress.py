@@ -16,8 +16,8 @@ from swsdist.report.summary import span
 _EVERY = 5.0
 #: Seconds between two lines of what is no run.
 _SEARCH_EVERY = 30.0
-#: Part of a stage from which its pace is told: before, it is mostly the time that workers took to start.
-_TELLING = 0.01
+#: Part of a stage, and seconds since its first news, from which its pace is told: before, nothing can be foreseen from it.
+_TELLING, _WATCHED = 0.01, 5.0
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -41,7 +41,11 @@ class _Pace:
         self.tasks = self.failed = 0
         self._ended = 0.0
         self._running: dict[str, float] = {}
-        self.began = time.monotonic()
+        self._first: tuple[float, float] | None = None  # when the first news came, and what was done by then
+
+    def _heard(self) -> None:
+        if self._first is None:
+            self._first = time.monotonic(), self.done
 
     @property
     def done(self) -> float:
@@ -51,6 +55,7 @@ class _Pace:
     def part(self, task: Task, part: float) -> None:
         """A part of a task that runs is done."""
         self._running[task.fingerprint] = part * task.work
+        self._heard()
 
     def add(self, outcome: Receipt | Failure) -> None:
         """A task has ended."""
@@ -59,11 +64,14 @@ class _Pace:
         self.failed += isinstance(outcome, Failure)
         self._running.pop(task.fingerprint, None)
         self._ended += task.work
+        self._heard()
 
     def text(self) -> str:
         """Hours, tasks, pace, time to go."""
-        elapsed = time.monotonic() - self.began
-        part = self.done / self.work
+        # From the first news on: before, workers start, compile and load, which they do once.
+        since, before = self._first or (time.monotonic(), 0.0)
+        elapsed, made = time.monotonic() - since, (self.done - before) / self.work
+        part, known = self.done / self.work, elapsed >= _WATCHED and made >= _TELLING
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
             words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")
@@ -71,10 +79,10 @@ class _Pace:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if part >= _TELLING and self.audio:
-            words.append(f"{self.hours * part / max(elapsed, 1e-3):.3g} h/s")
-        if _TELLING <= part < 1:
-            words.append(f"ETA {span(elapsed * (1 - part) / part)}")
+        if known and self.audio:
+            words.append(f"{self.hours * made / elapsed:.3g} h/s")
+        if known and part < 1:
+            words.append(f"ETA {span(elapsed * (1 - part) / made)}")
         return ", ".join(words)
 
 

@@ -20,7 +20,7 @@ PLACEHOLDERS: Mapping[str, object] = {
 _TEMPLATE_HEAD = """\
 # What `swsdist run` does. A line `#key: value` shows a default: take the # away to change it. Paths are relative to
 # this file's folder; s3:// is allowed. ${NAME} is taken from the environment, ${NAME:-other} where it may be unset.
-# Keys marked (effort) change how the work is cut or where it runs, never what comes out.
+# Keys marked (execution-only) change how the work is cut or where it runs, never what comes out.
 """
 
 _REFERENCE_HEAD = """\
@@ -42,7 +42,7 @@ A run is told what to do by one YAML file: `swsdist run my.yaml`. `swsdist init`
   working directory.
 - A section that is left out, or left empty, has its defaults. `null` stands for "not given".
 
-A key marked **effort** changes how the work is cut or where it runs, never what comes out: change it, and what is
+A key marked **execution-only** changes how the work is cut or where it runs, never what comes out: change it, and what is
 already computed is still good.
 """
 
@@ -56,7 +56,7 @@ def template(values: Mapping[str, object] = PLACEHOLDERS) -> str:
     lines = [_TEMPLATE_HEAD.rstrip()]
     for key in keys():
         indent = "  " * (len(key.place) - 1)
-        mark = "(effort) " if key.effort else ""
+        mark = "(execution-only) " if key.effort else ""
         choices = f" [{allowed(key.field)}]" if words(key.field) else ""
         if len(key.place) == 1:
             lines.append("")
@@ -100,7 +100,7 @@ def _meaning(key: Key) -> str:
 
 
 def _row(key: Key) -> str:
-    name = f"`{key.place[-1]}`{' **effort**' if key.effort else ''}"
+    name = f"`{key.place[-1]}`{' **execution-only**' if key.effort else ''}"
     kind, default = ("section", "below") if key.section else (f"`{allowed(key.field)}`", f"`{_default(key)}`")
     cells = [name, kind, "must be given" if key.field.is_required() else default, _meaning(key)]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -113,7 +113,7 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
         UserError: both are given, or the protocol takes beta from the references.
     """
     if ecf is not None and total_seconds is not None:
-        raise UserError("the amount of audio is not clear", remedy="give an ECF, or the seconds, not both")
+        raise UserError("the searched audio is told twice", remedy="give --ecf or --seconds, not both")
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds

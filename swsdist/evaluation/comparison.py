@@ -194,7 +194,10 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         known = {getattr(one, what): one.name for one in systems if getattr(one, what) is not None}
         if len(known) > 1:
             shown = ", ".join(f"{name} has {value}" for value, name in known.items())
-            raise UserError(f"the systems were scored with different {what}: {shown}", remedy="score them alike")
+            raise UserError(
+                f"the systems were scored with different {what}: {shown}",
+                remedy="re-score both with the same references, audio and protocol",
+            )
     blocks: list[Measured] = []
     tables: dict[str, dict[str, pa.Table]] = {}
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
@@ -238,7 +241,7 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
         raise UserError(
             "the systems were scored for different numbers of queries, or at different priors of Cnxe",
             where=first.name,
-            remedy="score them alike",
+            remedy="re-score both with the same references, audio and protocol",
         )
     return compare_entropies(
         lists,

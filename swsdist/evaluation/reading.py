@@ -66,7 +66,7 @@ def read_task(
             remedy="give one of: an RTTM, a CTM, or a table of references",
         )
     if (ecf is None) == (total_seconds is None):
-        raise UserError("the amount of audio is not clear", remedy="give an ECF, or the seconds that were searched")
+        raise UserError("it is not told how much audio was searched", remedy="give either --ecf or --seconds")
     if terms is None and references is None:
         raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
     conventions = rules.rules
@@ -134,7 +134,7 @@ def make_task(
         listed = in_schema(terms, TERMS, "terms")
     for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
-            raise TableError(f"{many} rows stand there twice", where=what, remedy="drop them, or rename one")
+            raise TableError(f"{many} rows are duplicates", where=what, remedy="drop them, or rename one")
     true = references_of_terms(true, listed, "references", notices)
     return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 

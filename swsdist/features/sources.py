@@ -106,7 +106,7 @@ def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
     for source in found:
         if recipes.count(source.fingerprint) > 1:
             raise UserError(
-                f"the extractor {source.name} stands there twice with the same options",
+                f"the extractor {source.name} is a duplicate: the same options",
                 where="features",
                 remedy="give each another `what`, which says what they are"
                 if isinstance(source.extractor, Given)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,8 +35,10 @@ from swsdist.io.corpora.kinds import KALDI, kind_of
 from swsdist.io.corpora.nist import ecf_documents
 from swsdist.io.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
-from swsdist.io.notices import Notices
+from swsdist.io.notices import Notices, sample
 from swsdist.io.tables import place, read_table
+from swsdist.io.wrong_rows import unknown
+from swsdist.text import shown
 from swsdist.types import CORPUS
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
@@ -127,14 +130,12 @@ def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object
     """
     table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
-    unknown = pc.invert(pc.is_in(table["doc_id"], pa.array(sorted(_names(documents)), pa.string())))
-    row = pc.index(unknown, True).as_py()
-    if row >= 0:
-        raise TableError(
-            f"there is no document {table['doc_id'][row].as_py()!r}",
-            where=place(source, row, storage),
-            remedy="look at its spelling, add it to the documents, or drop the row",
-        )
+    there = _names(documents)
+    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]
+    if strange:
+        names = [repr(table["doc_id"][row].as_py()) for row in strange]
+        remedy = "look at the spelling, add them to the documents, or drop the rows"
+        raise unknown("document", names, strange, source, there, storage, remedy)
 
     def speaker(row: Mapping[str, Any]) -> str | None:
         if row["speaker"]:
@@ -166,15 +167,17 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
         TableError: a row names no document.
         UserError: a name of the list is no document, or there is no such table.
     """
-    listed = isinstance(part, str)
     names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
     known = _names(documents)
-    for row, name in enumerate(names):
-        if name not in known:
-            kind, where = (TableError, place(str(part), row, storage)) if listed else (UserError, "corpus.parts")
-            raise kind(
-                f"there is no document {name!r}", where=where, remedy="look at its spelling, or take it out of the part"
-            )
+    strange = [row for row, name in enumerate(names) if name not in known]
+    remedy = "look at the spelling, or take them out of the part"
+    if strange and isinstance(part, str):
+        raise unknown("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
+    if strange:
+        first = sample(names[row] for row in strange)
+        raise UserError(
+            f"there is no document {first}", where="corpus.parts", remedy=f"{remedy}; there are {sample(known)}"
+        )
     chosen = pa.array(names, pa.string())
     kept = pc.is_in(documents["doc_id"], chosen)
     return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
@@ -325,7 +328,12 @@ def recordings(
             )
         for name in several[1:] if not prefer else ():
             names[name] = name
-    return {doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)}
+    # A line break in a name would break listings and tables, in which a row is a line.
+    plain = {doc_id: shown(doc_id) for doc_id in names}
+    times = Counter(plain.values())
+    return {
+        plain[doc_id] if times[plain[doc_id]] == 1 else doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)
+    }
 
 
 def endings_read() -> str:

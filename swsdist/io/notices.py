@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from swsdist.errors import ImplausibleError, OddError
+from swsdist.text import shown
 
 #: Part of the documents, and of the examples of queries, that may be rejected; and how many may be of few.
 REJECTED, FEW = 0.1, 2
@@ -60,7 +61,7 @@ class Notice:
     doubted: bool = False
 
     def __str__(self) -> str:
-        return f"{self.count} {self.message} (first: {self.first}); {self.remedy}"
+        return f"{self.count} {self.message} (first: {shown(self.first)}); {self.remedy}"
 
 
 @dataclass

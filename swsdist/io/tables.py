@@ -424,13 +424,15 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
     shown = ", ".join(f"{name} {_shown(group[name])}" for name in key)
     earlier = source.place(first).removeprefix(f"{source.path}, ")
     raise TableError(
-        f"{shown} stands there twice, first in {earlier}", where=source.place(second), remedy="drop or rename one"
+        f"{shown} is a duplicate, first in {earlier}", where=source.place(second), remedy="drop or rename one"
     )
 
 
 def _refuse(source: _Source, values: pa.ChunkedArray, name: str, bad: pa.ChunkedArray, what: str, remedy: str) -> None:
-    row = pc.index(pc.fill_null(bad, False), True).as_py()
-    if row >= 0:
-        value = values[row].as_py()
+    rows = np.flatnonzero(pc.fill_null(bad, False).to_numpy()).tolist()
+    if rows:
+        value = values[rows[0]].as_py()
         shown = "" if value in (None, "") else f" {_shown(value)}"
-        raise TableError(f"{name}{shown} {what}", where=source.place(row), remedy=remedy)
+        more = ", ".join(source.place(row).removeprefix(f"{source.path}, ") for row in rows[1:3])
+        also = f"; so in {len(rows) - 1} other rows ({more}{', ...' if len(rows) > 3 else ''})" if more else ""
+        raise TableError(f"{name}{shown} {what}{also}", where=source.place(rows[0]), remedy=remedy)

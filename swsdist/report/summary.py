@@ -39,7 +39,7 @@ UNKNOWN_COSTS = {
 
 CALIBRATIONS: dict[Calibration, str] = {
     "none": "not calibrated",
-    "crossfit": "crossfit, each query decided by the others",
+    "crossfit": "crossfit, thresholds by cross-validation over queries",
     "oracle": "ORACLE, fitted on what is scored, so optimistic",
     "file": "fitted on other data",
     "own": "by the last step's own threshold, nothing fitted",
@@ -209,9 +209,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows += _measure_rows(data)
     alone = data.looked_at == ("own query",)
     rows.append(
-        SummaryRow(
-            "decisions", "independent" if alone else "dependent", f"what they look at: {', '.join(data.looked_at)}"
-        )
+        SummaryRow("decisions", "independent" if alone else "dependent", f"they depend on: {', '.join(data.looked_at)}")
     )
     rows += [
         _cost("ISF", cost.isf, short(cost.isf), "CPU s per s of audio"),

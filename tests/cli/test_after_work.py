@@ -40,6 +40,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "nothing left to do" in again
     assert "report.html" not in again  # there is none yet
     status = swsdist("status", "run", cwd=archive).out
+    assert status.startswith("incomplete\n")
     assert "index is done, and the config names no queries to search (corpus.queries)" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err

@@ -153,5 +153,5 @@ def test_text_alone_cannot_be_searched(own: Path, swsdist: Command) -> None:
     (own / "terms.xml").write_text("<kwlist><kw kwid='k1'><kwtext>one two</kwtext></kw></kwlist>")
     sets = ("--set", "corpus.queries=terms.xml", "--set", "corpus.references=null", "--set", "calibrate.fit=none")
     (bad,) = lines(swsdist("check", "config.yaml", *sets, cwd=own, code=2).out, "BAD")
-    assert "1 are text, and the method dtw takes spoken ones" in bad
+    assert "1 query is text only, and the method dtw takes spoken ones" in bad
     assert "corpus.spoken" in bad

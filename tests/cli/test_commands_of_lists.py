@@ -53,7 +53,7 @@ def test_check_reads_lists_and_tells_what_belongs_elsewhere(corpus: Path, tmp_pa
     sets += [f"--set=corpus.spoken={corpus}/corpus/queries.csv", "--set=score.protocol=kwseval"]
     out = swsdist("check", "config.yaml", *sets, cwd=corpus).out
     assert "places in 3 recordings" in out
-    assert "1 are text" in out
+    assert "1 query is text only" in out
     wrong = swsdist("check", "config.yaml", f"--set=corpus.queries={lists}/ecf.xml", cwd=corpus, code=2).out
     assert "corpus.queries names an ECF (<ecf>); remedy: An ECF (<ecf>) belongs to corpus.documents" in wrong
 

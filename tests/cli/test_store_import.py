@@ -132,7 +132,7 @@ def test_check_of_a_config(swsdist: Command, place: Path, frames: Path) -> None:
     (frames / "config.yaml").write_text(config)
     out = swsdist("check", "config.yaml", cwd=frames).out
     assert "8 have no recording" in out
-    assert "2, 2 examples; nothing is cut off" in out
+    assert "2, 2 examples; not trimmed" in out
     assert "external: frames of 8 of 8 documents" in out
     assert "external: frames of 2 of 2 examples of queries" in out
     assert "odd" not in out

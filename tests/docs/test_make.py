@@ -17,8 +17,13 @@ BIN = str(Path(sys.executable).parent)
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Of its own, not below the `make test` that this may run in."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    """Of its own, not below the `make test` that this may run in, which exports the variables it was given."""
+    told = ("BIN", "VENV", "DEMO", "PYTEST", "WORKERS")
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MAKE", "MFLAGS")) and name not in told
+    }
     return subprocess.run(
         ["make", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False
     )

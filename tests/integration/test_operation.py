@@ -308,7 +308,9 @@ def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
     scene.go(*SHARDS, command="search")
     found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
     assert found == []
-    assert [one.why for one in kept] == ["the run has not come to its end, and may go on with any of its tables"]
+    assert [one.why for one in kept] == [
+        "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"
+    ]
 
 
 def test_clean_removes_what_dead_processes_left(scene: Any) -> None:

@@ -118,8 +118,10 @@ def test_a_journal_says_how_far_its_task_is(tmp_path: Path) -> None:
     assert last_part(Folder("s3://bucket/run"), journal.name) is None
 
 
-def test_the_bar_counts_hours() -> None:
+def test_the_bar_counts_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of tasks that run and of tasks that have ended, whatever their order; another attempt begins anew."""
+    clock = 1000.0
+    monkeypatch.setattr("swsdist.cli.progress.time", SimpleNamespace(monotonic=lambda: clock))
     step: Any = SimpleNamespace(stage=SimpleNamespace(unit="cells"))
     small, large = (Task("search", name, "", work, {}) for name, work in (("a", 30.0), ("b", 70.0)))
     pace = _Pace(step, 2, 0, 100.0, 10.0)
@@ -127,7 +129,9 @@ def test_the_bar_counts_hours() -> None:
     assert pace.text() == "0.06 of 10 h of audio, 0/2 tasks", "what so little says of the rest is mostly wrong"
     pace.part(small, 0.0)
     pace.part(large, 0.5)
-    assert "ETA" in pace.text()
+    assert "ETA" not in pace.text(), "so short a time says nothing either"
+    clock += 70.0
+    assert pace.text().endswith("0.0491 h/s, ETA 2 min 12 s"), "since the first news"
     assert pace.done == 35
     assert "3.5 of 10 h of audio, 0/2 tasks" in pace.text()
     pace.part(large, 0.1)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import soundfile
 
 from swsdist.audio.clips import MARKER
-from swsdist.errors import TableError, UserError
+from swsdist.errors import AudioError, TableError, UserError
 from swsdist.io.corpora.queries import read_queries
 from swsdist.io.corpora.references import read_references
 from swsdist.io.corpus import part_of, read_documents
@@ -209,7 +210,7 @@ def test_queries_from_files_and_from_documents(tmp_path, documents):
         ("q,,b,", "document 'b' has channels 1, 2"),
         ("q,,,", "neither path nor doc_id"),
         ("q,x.wav,a,", "both path and doc_id"),
-        ("p,x.wav,,", "query_id 'p', example 1 stands there twice"),
+        ("p,x.wav,,", "query_id 'p', example 1 is a duplicate"),
     ],
 )
 def test_refused_queries(tmp_path, documents, row, message):
@@ -231,7 +232,7 @@ def test_references_must_fit(tmp_path, documents):
         "x,a,0,1,": "no query 'x'",
         "q,x,0,1,": "no document 'x' with channel 1",
         "q,a,0,1,2": "no document 'a' with channel 2",
-        "q,b,0,1,2": "stands there twice, first in line 2",
+        "q,b,0,1,2": "is a duplicate, first in line 2",
     }.items():
         path = table(tmp_path, "refs.csv", "query_id,doc_id,start,end,channel", "q,b,0,1,2", row)
         with pytest.raises(TableError) as caught:
@@ -284,3 +285,44 @@ def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="there is no document 'x'") as caught:
         part_of(documents, str(tmp_path / "train.csv"))
     assert caught.value.where == f"{tmp_path}/train.csv, line 3"
+
+
+def test_wrong_rows_are_told_together(tmp_path: Path) -> None:
+    """With their number, the first three and their lines, and what there is."""
+    documents = pa.Table.from_pylist([{"doc_id": f"d{k}", "channel": 1, "path": "a.wav"} for k in range(5)], CORPUS)
+    queries = tmp_path / "queries.csv"
+    queries.write_text("query_id,doc_id,start,end\nq1,d1,0,1\nq2,x1,0,1\nq3,x2,0,1\nq4,x3,0,1\nq5,x4,0,1\n")
+    with pytest.raises(TableError) as met:
+        read_queries(str(queries), documents)
+    assert met.value.where == f"{queries}, line 3"
+    shown = "'x1' (line 3), 'x2' (line 4), 'x3' (line 5), ..."
+    assert met.value.message == f"there is no document 'x1', nor what 3 other rows name: {shown}"
+    assert met.value.remedy == "look at the spelling; there are 'd0', 'd1', 'd2', ... (5 in all)"
+
+    known = pa.table({"query_id": ["q1", "q2"]})
+    table = tmp_path / "refs.csv"
+    table.write_text("query_id,doc_id,channel,start,end\nq1,d1,1,0,1\nq7,d1,1,1,2\nq8,d1,1,1,2\n")
+    with pytest.raises(TableError) as met:
+        read_references(str(table), documents, known)
+    assert met.value.message == "there is no query 'q7', nor what 1 other rows name: 'q7' (line 3), 'q8' (line 4)"
+    assert "there are 'q1', 'q2'" in (met.value.remedy or "")
+    table.write_text("query_id,doc_id,channel,start,end\nq1,y,1,0,1\nq1,d1,2,1,2\n")
+    with pytest.raises(TableError) as met:
+        read_references(str(table), documents, known)
+    shown = "'y' with channel 1 (line 2), 'd1' with channel 2 (line 3)"
+    assert met.value.message == f"there is no document 'y' with channel 1, nor what 1 other rows name: {shown}"
+
+    table.write_text("query_id,doc_id,channel,start,end\nq1,d1,0,0,1\nq1,d1,1,1,2\nq1,d1,0,1,2\n")
+    with pytest.raises(TableError) as met:
+        read_references(str(table), documents, known)
+    assert met.value.where == f"{table}, line 2"
+    assert met.value.message == "channel 0 is less than 1; so in 1 other rows (line 4)"
+
+
+def test_a_line_break_in_a_name_is_escaped(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "one\ntwo.wav", np.zeros(1600), 16000)
+    soundfile.write(tmp_path / "three.wav", np.zeros(1600), 16000)
+    found = read_documents(str(tmp_path))
+    assert found["doc_id"].to_pylist() == ["one\\ntwo", "three"]
+    assert found["path"].to_pylist()[0] == f"{tmp_path}/one\ntwo.wav"
+    assert str(AudioError("it is bad", where=f"{tmp_path}/one\ntwo.wav")).count("\n") == 0

@@ -229,7 +229,7 @@ BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n'
         (read_systemlist, BOMB + STDLIST, "it declares an entity"),
         (read_termlist, TLIST.replace(' termid="T2"', ""), r"line 4: <term> has no termid"),
         (read_termlist, TLIST.replace("a&amp;b", " "), r"line 4: term 'T2' has no text"),
-        (read_termlist, TLIST.replace("T2", "T1"), r"line 4: term 'T1' stands there twice"),
+        (read_termlist, TLIST.replace("T2", "T1"), r"line 4: term 'T1' is a duplicate"),
         (read_termlist, STDLIST, "the outermost element is <stdlist>"),
         (read_systemlist, ECF, "the outermost element is <ecf>"),
         (read_systemlist, STDLIST.replace('"-1.5"', '"nan"'), r"line 3: score is 'nan'"),
@@ -417,7 +417,7 @@ LONG = "x" * (3 << 20)
         (read_systemlist, DOCTYPE + STDLIST.replace("F1", f"&{LONG};"), "entity 'xxx"),
         (read_ecf, ECF.replace(" dur=", f" {LONG}="), "has no attribute 'dur'"),
         (read_termlist, TLIST.replace("a&amp;b", LONG), "line 4: an element has more than 1048576 characters of text"),
-        (read_termlist, TLIST.replace("T2", LONG).replace("T1", LONG), "stands there twice"),
+        (read_termlist, TLIST.replace("T2", LONG).replace("T1", LONG), "is a duplicate"),
     ],
 )
 def test_what_is_beyond_all_measure(write: Write, read: Callable[[str], object], text: str, complaint: str) -> None:

@@ -80,7 +80,7 @@ def test_a_table_without_rows(tmp_path):
         ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "duration -1.0 is negative", "seconds"),
         ("doc_id,path,duration\na,b,nan\n", 2, "duration nan is not a finite number", "correct"),
         ("doc_id,path,duration\na,b,inf\n", 2, "duration inf is not a finite number", "correct"),
-        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1 stands there twice, first in line 2", "drop"),
+        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1 is a duplicate, first in line 2", "drop"),
         ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2", "drop"),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
         ("segments", "utt rec 0\n", "there are 3 fields"),
         ("segments", "utt rec 5 5\n", "from 5.0 to 5.0 s"),
         ("segments", "utt rec -1 5\n", "start is '-1'"),
-        ("segments", "utt rec 0 5\nutt rec 5 6\n", "'utt' stands there twice"),
+        ("segments", "utt rec 0 5\nutt rec 5 6\n", "'utt' is a duplicate"),
         ("recordings", "rec sph2pipe -f wav a.sph |\n", "is a command"),
         ("recordings", "rec\n", "there are 1 fields"),
         ("recordings", "rec talk X9\n", "channel is 'X9'"),

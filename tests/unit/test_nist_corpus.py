@@ -64,7 +64,7 @@ def test_copies_are_found_by_name(tmp_path: Path) -> None:
     ("excerpts", "message"),
     [
         ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], "would both be the recording 'a'"),
-        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], "excerpt 2: the excerpt 'a:0-1' stands there twice"),
+        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], "excerpt 2: the excerpt 'a:0-1' is a duplicate"),
         ([("touch me |", 1, 0, 1)], r"'touch me \|' is a command, and an ECF names files"),
         ([("a.sph", 1, 3, 0)], "excerpt 1: the excerpt lasts 0 s"),
     ],

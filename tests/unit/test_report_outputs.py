@@ -338,7 +338,7 @@ def test_page_shows_measures_plots_and_hits() -> None:
     for wanted in (
         fixed(run.measures.mtwv),
         fixed(run.measures.atwv),
-        "each query decided by the others",
+        "thresholds by cross-validation over queries",
         "broken_01",
         SOUND,
     ):

@@ -149,7 +149,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"layer": 1, "layers": [2]}, "and not both"),
         ({"layer": 4}, "there is no layer 4: the model has 0 to 3"),
         ({"layers": [1, 4]}, "there is no layer 4"),
-        ({"layers": [1, 1]}, "a layer stands there twice"),
+        ({"layers": [1, 1]}, "a layer is a duplicate"),
         ({"layer": 1, "weights": [1.0]}, "there are 1 weights, and no layers"),
         ({"layers": [1, 2], "weights": [1.0]}, "there are 1 weights, and 2 layers"),
         ({"layer": 1, "chunk_seconds": 2, "overlap_seconds": 1}, "less than half of chunk_seconds"),

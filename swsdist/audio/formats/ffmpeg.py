@@ -412,7 +412,9 @@ class Decoded:
             "Error processing",
             "Error parsing",
         )
-        said = [line for line in self._wrong if not any(word in line for word in dull)] or list(self._wrong)
+        # A line that names the file says that something is wrong with it, after one that says what.
+        said = [one for one in self._wrong if not (one.startswith("file:") or any(word in one for word in dull))]
+        said = said or list(self._wrong)
         return said[-1] if said else f"exit status {self._process.returncode}"
 
     def _listen(self) -> None:

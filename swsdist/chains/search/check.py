@@ -140,7 +140,7 @@ class _Checking:
         table, trim = self._own.queries, self._own.config.queries.trim == "auto"
         if any(isinstance(source.extractor, Given) for source in self._own.sources):
             ids = set(table["query_id"].to_pylist())
-            text = f"{len(ids)}, {table.num_rows} examples; nothing is cut off: their frames are given"
+            text = f"{len(ids)}, {table.num_rows} examples; not trimmed: their frames are given"
             yield Finding("queries", True, text)
             return
         lengths: dict[tuple[str, int], float] = {}
@@ -159,7 +159,7 @@ class _Checking:
             cut += bool(heard.before or heard.after)
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
-        text += f"; {texts} are text" if texts else ""
+        text += f"; {texts} {'query is' if texts == 1 else 'queries are'} text only" if texts else ""
         if self._own.theirs is not None:
             text += f"; of another corpus, {self._own.theirs.config.corpus.documents}"
         method = self._own.config.search.method

@@ -320,7 +320,8 @@ class Index(Stage):
             [name for one in said for name in one.ffmpeg],
         )
         used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
-        libraries = with_these(libraries, parts, decoders, used_by) if new or not libraries else libraries
+        computed = any(one.held < one.documents for one in said)  # and not only copied
+        libraries = with_these(libraries, parts, decoders, used_by) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store,

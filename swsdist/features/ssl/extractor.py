@@ -74,7 +74,7 @@ class Ssl(Options):
         if max(self.chosen) > last:
             raise ValueError(f"there is no layer {max(self.chosen)}: the model has 0 to {last}")
         if len(set(self.chosen)) < len(self.chosen):
-            raise ValueError("a layer stands there twice")
+            raise ValueError("a layer is a duplicate")
         if self.weights is not None and (self.layers is None or len(self._weights) != len(self.chosen)):
             raise ValueError(
                 f"there are {len(self._weights)} weights, and {len(self.chosen) if self.layers else 'no'} layers"

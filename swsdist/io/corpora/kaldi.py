@@ -124,7 +124,7 @@ def read_text(path: str, storage: Mapping[str, object] | None = None) -> dict[st
 
     Raises:
         UserError: there is no such file.
-        DataError: an utterance stands there twice.
+        DataError: an utterance is a duplicate.
     """
     return {fields[0]: (fields[1:], where) for fields, where in records(path, storage, 1, 1 << 20, "utterance words")}
 
@@ -141,7 +141,7 @@ def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict
         if not entry:
             raise DataError("the recording has no path", where=where, remedy="give: recording path")
         if name in found:
-            raise DataError(f"{name!r} stands there twice", where=where, remedy="keep one of the lines")
+            raise DataError(f"{name!r} is a duplicate", where=where, remedy="keep one of the lines")
         found[name] = _entry(entry, base, where), where
     return found
 

@@ -127,7 +127,7 @@ def read_utterances(
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has another number of fields, a time is impossible, a name stands there twice, or an entry of
+        DataError: a line has another number of fields, a time is impossible, a name is a duplicate, or an entry of
             `wav.scp` is a command.
     """
     return Utterances(
@@ -150,7 +150,7 @@ def records(
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has another number of fields, or a name stands there twice.
+        DataError: a line has another number of fields, or a name is a duplicate.
     """
     seen: set[str] = set()
     for line_number, line in lines(path, storage):
@@ -161,7 +161,7 @@ def records(
         if not least <= len(fields) <= most:
             raise DataError(f"there are {len(fields)} fields", where=where, remedy=f"give: {names}")
         if fields[0] in seen:
-            raise DataError(f"{fields[0]!r} stands there twice", where=where, remedy="keep one of the lines")
+            raise DataError(f"{fields[0]!r} is a duplicate", where=where, remedy="keep one of the lines")
         seen.add(fields[0])
         yield fields, where
 

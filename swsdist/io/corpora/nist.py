@@ -47,7 +47,7 @@ def ecf_documents(
 
     Raises:
         UserError: there is no such file.
-        DataError: it is no ECF; two recordings have one name; an excerpt stands there twice, or lasts 0 s.
+        DataError: it is no ECF; two recordings have one name; an excerpt is a duplicate, or lasts 0 s.
     """
     excerpts = read_ecf(source, storage, notices=notices).to_pylist()
     find = _Audio(source, audio, endings, storage)
@@ -77,7 +77,7 @@ def ecf_documents(
         if not end > start:
             raise DataError("the excerpt lasts 0 s", where=where, remedy="drop it")
         if (doc_id, row["channel"]) in seen:
-            raise DataError(f"the excerpt {doc_id!r} stands there twice", where=where, remedy="drop one of them")
+            raise DataError(f"the excerpt {doc_id!r} is a duplicate", where=where, remedy="drop one of them")
         seen.add((doc_id, row["channel"]))
         rows.append(
             {

@@ -20,6 +20,7 @@ from swsdist.io.corpora.nist import listed_queries
 from swsdist.io.corpus import ENDINGS, absolute, filled, recordings, single
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
+from swsdist.io.wrong_rows import unknown
 from swsdist.types import QUERIES
 
 
@@ -96,14 +97,19 @@ def _examples(
         keep = [True] * table.num_rows
     spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
     find = _Finder(documents, table["doc_id"])
-    resolved = []
+    resolved, strange = [], dict[int, str]()
     for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
         if not audio and query["path"] is None and query["doc_id"] is None:
             query["path"] = ""
         try:
             resolved.append((_resolved(query, find, text=not spoken), wanted))
+        except _NoDocument as error:
+            strange[row] = repr(error.name)
         except _Unresolved as error:
             raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
+    if strange:
+        there = pc.unique(documents["doc_id"]).to_pylist()
+        raise unknown("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
     return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
 
 
@@ -129,6 +135,14 @@ class _Unresolved(Exception):
         self.remedy = remedy
 
 
+class _NoDocument(Exception):
+    """A query that is in a document of a name that none has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 def _resolved(query: _Query, find: _Finder, *, text: bool) -> _Query:
     """A query's row with path and channel filled in; `text`: it may be text."""
     if query["path"] is not None and query["doc_id"] is not None:
@@ -141,7 +155,7 @@ def _resolved(query: _Query, find: _Finder, *, text: bool) -> _Query:
         return {**query, "channel": query["channel"] or 1}
     channels = find.channels(query["doc_id"])
     if not channels:
-        raise _Unresolved(f"there is no document {query['doc_id']!r}", "look at its spelling")
+        raise _NoDocument(query["doc_id"])
     known = ", ".join(map(str, channels))
     if query["channel"] is None and len(channels) > 1:
         raise _Unresolved(f"document {query['doc_id']!r} has channels {known}", "give the query's channel")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +15,7 @@ from swsdist.errors import TableError
 from swsdist.io.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
+from swsdist.io.wrong_rows import unknown
 from swsdist.types import REFERENCES
 
 #: A reference may end so much (s) after the document that it names.
@@ -41,17 +43,15 @@ def read_references(
 
     Raises:
         UserError: there is no such table.
-        TableError: a row is impossible, stands there twice, or names an unknown query or document.
+        TableError: a row is impossible, is a duplicate, or names an unknown query or document.
     """
     table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage, notices=notices)
-    unknown = pc.invert(pc.is_in(table["query_id"], pc.unique(queries["query_id"])))
-    row = pc.index(unknown, True).as_py()
-    if row >= 0:
-        raise TableError(
-            f"there is no query {table['query_id'][row].as_py()!r}",
-            where=place(path, row, storage),
-            remedy="look at its spelling, add it to the queries, or drop the row",
-        )
+    known = pc.unique(queries["query_id"])
+    strange = np.flatnonzero(pc.invert(pc.is_in(table["query_id"], known)).to_numpy()).tolist()
+    if strange:
+        names = [repr(name) for name in table["query_id"].take(pa.array(strange)).to_pylist()]
+        remedy = "look at the spelling, add them to the queries, or drop the rows"
+        raise unknown("query", names, strange, path, known.to_pylist(), storage, remedy)
     return _in_recordings(table, documents, path, storage)
 
 
@@ -66,15 +66,13 @@ def _in_recordings(
     places = Places(documents)
     ends = zip(references["start"].to_pylist(), references["end"].to_pylist(), strict=True)
     keys = zip(names, references["channel"].to_pylist(), ends, strict=True)
+    strange: list[tuple[int, str]] = []
     for row, (name, channel, (start, end)) in enumerate(keys):
         if (name, channel) in places.found:
             continue
         if (name, channel) not in places.documents:
-            raise TableError(
-                f"there is no document {name!r} with channel {channel}",
-                where=place(path, row, storage),
-                remedy="look at its spelling, add it to the documents, or drop the row",
-            )
+            strange.append((row, f"{name!r} with channel {channel}"))
+            continue
         names[row], at = places.documents[name, channel]
         if not at.start - SLACK <= start < end <= at.end + _OVERSHOOT:
             raise TableError(
@@ -82,5 +80,11 @@ def _in_recordings(
                 where=place(path, row, storage),
                 remedy="times are the recording's: add the document's start",
             )
+    if strange:
+        remedy = "look at the spelling, add them to the documents, or drop the rows"
+        there = pc.unique(documents["doc_id"]).to_pylist()
+        raise unknown(
+            "document", [name for _, name in strange], [row for row, _ in strange], path, there, storage, remedy
+        )
     index = references.schema.get_field_index("doc_id")
     return references.set_column(index, references.schema.field(index), pa.array(names, pa.string()))

@@ -5,7 +5,7 @@ too (`terminfo`); they become columns, for breakdowns. The programs differ in wh
 
 - STDEval skips a term, silently, whose first attribute is not `termid`; here it is read, and noted.
 - Neither decodes XML entities, so `a&amp;b` never matches the word `a&b`; here they are decoded, and noted.
-- An id that stands there twice: STDEval keeps the last, KWSEval stops.
+- An id that is a duplicate: STDEval keeps the last, KWSEval stops.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def read_termlist(
                     message = "terms have an id that another term has, too; the last one counts"
                     if notices is None or not duplicates:
                         raise DataError(
-                            f"term {short(row['query_id'])!r} stands there twice",
+                            f"term {short(row['query_id'])!r} is a duplicate",
                             where=where,
                             remedy="drop or rename one",
                         )

@@ -91,7 +91,7 @@ def status(run: Folder) -> Status:
     word = "done" if complete and last else "incomplete"
     ended = None
     if word == "incomplete" and said is not None and said.state not in ("done", "running"):
-        ended = said.state + (f": {said.message}" if said.message else "")
+        ended = f"{said.state}: {said.message}" if said.message else said.state if said.state != word else None
         word = "cancelled" if said.state == "cancelled" else word
     return Status(word, text, stages, (), None, ended)
 

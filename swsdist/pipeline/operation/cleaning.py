@@ -161,7 +161,7 @@ def _named(plans: dict[str, Plan]) -> set[str]:
 def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[Found]:
     """Tables and receipts that no plan names."""
     if not _have_ended(plans):
-        kept.append(Kept(run, "the run has not come to its end, and may go on with any of its tables"))
+        kept.append(Kept(run, "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"))
         return
     named = _named(plans)
     for part in ("tables", "receipts"):

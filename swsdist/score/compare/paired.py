@@ -331,7 +331,7 @@ def _rows(system: str, table: pa.Table, value: str) -> list[tuple[str, int, floa
             )
         if query in seen:
             raise TableError(
-                f"query {query!r} stands there twice", where=f"{system}, row {row}", remedy="keep one of its rows"
+                f"query {query!r} is a duplicate", where=f"{system}, row {row}", remedy="keep one of its rows"
             )
         seen.add(query)
     return rows

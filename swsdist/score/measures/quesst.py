@@ -105,7 +105,7 @@ def score_quesst(
         default: score of the trials that have none; they are an error where it is not given.
 
     Raises:
-        DataError: a query or document is listed twice; a trial is of an unknown query or document, stands there twice, has no
+        DataError: a query or document is listed twice; a trial is of an unknown query or document, is a duplicate, has no
             finite score or no decision, or is missing and there is no default; no query has a target, or all trials are
             targets.
         UserError: the prior is not between 0 and 1.
@@ -178,7 +178,7 @@ class _Trials(NamedTuple):
         _, first = np.unique(cell, return_index=True)
         if len(first) < len(cell):
             row = int(np.setdiff1d(np.arange(len(cell)), first)[0])
-            raise _bad_trial(detections, row, "the trial stands there twice", "give one score a query and document")
+            raise _bad_trial(detections, row, "the trial is a duplicate", "give one score a query and document")
 
         left_out = np.setdiff1d(np.arange(targets.size), cell)
         seen = targets.sum(axis=1) > 0
