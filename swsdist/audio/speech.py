@@ -34,6 +34,9 @@ RANGE = 12 * _DB
 #: Loud frames at least at this level (dB of full scale).
 AUDIBLE = -70 * _DB
 FLAT, HUM = -8 * _DB, -20 * _DB
+SHORTEST = 0.3  # s; so much else sounds like less
+#: A sound whose strong frames differ by so little is steady: a tone. There must be so many.
+_STEADY, _STEADY_FRAMES = 1 * _DB, 20
 #: Strong frames of a stretch, and those with a voice's spectrum, at least: a click has fewer.
 _STRONG_FRAMES, VOICED_FRAMES = 6, 4
 #: Stretches of speech that are no further apart are one phrase; a burst without a voice no further from one is a part of it.
@@ -115,7 +118,7 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         rate: Hz.
 
     Returns:
-        None where there is no speech: silence, hum, noise, or clicks only. A recording of less than 2000 Hz is kept whole.
+        None where there is no speech: silence, hum, noise, a tone, or clicks only. Below 2000 Hz it is kept whole.
     """
     duration = len(samples) / rate
     if rate < LEAST_RATE:
@@ -125,7 +128,7 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         return Place(0.0, duration, duration)
     quiet, loud = quiet_and_loud(found.power)
     voiced = (found.flatness <= FLAT) & (found.hum >= HUM)
-    if loud < AUDIBLE:
+    if loud < AUDIBLE or _is_steady(found.power[found.power >= thresholds(quiet, loud)[0]]):
         return None
     if loud - quiet < RANGE:
         enough = np.count_nonzero(voiced) >= min(VOICED_FRAMES, len(voiced))
@@ -176,6 +179,16 @@ def is_spoken(first: int, last: int, strong: NDArray[np.bool_], voiced: NDArray[
         np.count_nonzero(strong[first:last]) >= _STRONG_FRAMES
         and np.count_nonzero(strong[first:last] & voiced[first:last]) >= VOICED_FRAMES
     )
+
+
+def _is_steady(power: NDArray[np.int32]) -> bool:
+    """Whether strong frames are as loud as each other, as those of a tone are.
+
+    Of 226 cut words the frames between the 5th and the 95th percentile differ by 2.3 dB at least, of tones by less than .6 dB.
+    """
+    order = np.sort(power)
+    last = len(order) - 1
+    return len(order) >= _STEADY_FRAMES and int(order[last * 95 // 100] - order[last * 5 // 100]) <= _STEADY
 
 
 def _is_cut(power: NDArray[np.int32], seconds: float, loud: int) -> bool:

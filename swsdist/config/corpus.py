@@ -101,6 +101,12 @@ class Corpus(Section):
     examples: Literal["primary", "all"] = Field(
         "primary", description="use only the first example of each query, or all of them, as search.examples says"
     )
+    own_places: Literal["keep", "leave-out"] | None = Field(
+        None,
+        description="of queries that are cut from what is searched: what lies at their own places counts (keep), or is "
+        "no hit and no true occurrence; default: left out for queries that name a document (doc_id), not for those that "
+        "name its file",
+    )
     prefer: tuple[str, ...] = Field(
         (),
         description="endings, the best first, for example [wav, flac, mp3]: of files of a folder that differ in their endings "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.audio.commands import is_command
+from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
@@ -133,6 +134,11 @@ def search_store(
         for cut in extracted.cuts:
             told(cut)
     if warn is not None:
+        for query in extracted.examples.select(["query_id", "duration"]).to_pylist():
+            if query["duration"] < SHORTEST:
+                warn(
+                    f"{query['query_id']} lasts {query['duration']:.2f} s, and much else sounds like so little: give a phrase"
+                )
         documents, highest = store.documents(columns=["doc_id", "bandwidth"]), bands.reach(_extractors(store))
         for one in bands.apart(extracted.examples, documents, highest):
             warn(f"{one.documents} of {documents.num_rows} documents have another band than {one}; {bands.REMEDY}")

@@ -157,6 +157,15 @@ def test_other_rates(words: list[np.ndarray]) -> None:
         assert abs(places[0].end - places[1].end) <= 0.05
 
 
+@pytest.mark.parametrize("hz", [(440,), (1000,), (770, 1336), (350, 440)])
+@pytest.mark.parametrize("level", [-80, -50])
+@pytest.mark.parametrize("around", [0.0, 0.5])
+def test_a_tone_is_no_speech(hz: tuple[int, ...], level: float, around: float) -> None:
+    time = np.arange(round(0.6 * RATE)) / RATE
+    tone = sum(0.2 * np.sin(2 * np.pi * f * time) for f in hz) + noise(0.6, level)
+    assert found(noise(around, level), tone, noise(around, level)) is None
+
+
 @pytest.mark.parametrize("offset", [-0.5, 0.1, 0.5])
 @pytest.mark.parametrize("level", [0, -20, -35])
 def test_an_offset_of_the_samples_changes_no_place(offset: float, level: float, words: list[np.ndarray]) -> None:

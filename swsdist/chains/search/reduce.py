@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.own_places import elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
@@ -74,9 +76,12 @@ class Reduce(Stage):
         asked = made(sides_wanted(config.calibrate), "candidates")
         wanted = list(dict.fromkeys([*config.calibrate.statistics, *asked]))
         seconds = inputs.own(SearchInputs).open_store().manifest.counts["seconds"]
-        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds))
+        own = [[*key, spans] for key, spans in inputs.own(SearchInputs).own_places.items()]
+        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds), *([own] if own else []), apart=own)
 
-    def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
+    def tasks(
+        self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object, apart: Sequence[Sequence[Any]] = ()
+    ) -> Iterator[Task]:
         """The tasks.
 
         Args:
@@ -84,6 +89,7 @@ class Reduce(Stage):
             wanted: names of statistics.
             nbest: detections kept per query.
             matters: what else the outputs depend on.
+            apart: query, recording, channel and spans of places that are left out.
         """
         own, config = inputs.own(SearchInputs), inputs.config
         settings, method = config.reduce, METHODS[config.search.method]
@@ -127,6 +133,7 @@ class Reduce(Stage):
                     "store": store,
                     "placed": own.placed,
                     "by_talker": by_talker,
+                    "apart": [one for one in apart if bucket_of(one[0], settings.buckets) == bucket],
                 },
             )
 
@@ -146,11 +153,13 @@ class Reduce(Stage):
         """Overlaps out, the best N kept."""
         reduced, (first, last) = self.reduced(task, context), task.payload["slots"]
         slots = (first, last)
+        places = {(query, recording, channel): spans for query, recording, channel, spans in task.payload["apart"]}
+        found = elsewhere(reduced.detections, places)
         outputs = (
-            context.publish(task, "detections", [reduced.detections], DETECTIONS, slots),
+            context.publish(task, "detections", [found], DETECTIONS, slots),
             context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
         )
-        return Done(outputs, Bucket(task.payload["bucket"], reduced.detections.num_rows))
+        return Done(outputs, Bucket(task.payload["bucket"], found.num_rows))
 
     def reduced(self, task: Task, context: Context, kept: Kept | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its

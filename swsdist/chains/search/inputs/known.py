@@ -42,6 +42,7 @@ from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.listing import Listing
+from swsdist.reduce.own_places import OwnPlaces, elsewhere, own_places
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.store.manifest import Manifest, load, require, state_name
@@ -184,7 +185,14 @@ class SearchInputs(ChainInputs):
         if truth is None:
             return None
         self.tabled = truth.tabled
-        return truth.references
+        return elsewhere(truth.references, self.own_places)
+
+    @property
+    def own_places(self) -> OwnPlaces:
+        """Where queries were cut from, if nothing is to be found there."""
+        if (wanted := self.config.corpus.own_places) == "keep" or self.theirs is not None:
+            return {}
+        return own_places(self.queries.to_pylist(), self.documents, by_path=wanted == "leave-out")
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -325,7 +333,7 @@ class SearchInputs(ChainInputs):
         if "queries" in read and corpus.queries is not None:
             if speakers_meet(self.config):
                 tell_of_speakers(self.documents, self.queries, corpus.queries, self.noted)
-            tell_of_places(self.documents, self.queries, corpus.queries, self.noted)
+            tell_of_places(self.documents, self.queries, self.own_places, corpus.queries, self.noted)
         told = self.tabled and not self.placed
         if "references" in read and told and corpus.references is not None and self.references is not None:
             known = seconds_of(self.documents, self.references["doc_id"])

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import demand_folds
@@ -27,6 +28,7 @@ from swsdist.io.corpora.places import is_placed
 from swsdist.io.corpus import ENDINGS
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
+from swsdist.reduce.own_places import OwnPlaces
 from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
@@ -128,8 +130,17 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
         )
 
 
-def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
-    """Queries that are places in recordings which are searched: each finds itself."""
+def tell_of_places(documents: pa.Table, queries: pa.Table, left_out: OwnPlaces, where: str, notices: Notices) -> None:
+    """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
+    if left_out:
+        query_id, recording, _ = next(iter(left_out))
+        notices.inform(
+            "places that queries were cut from are left out of what is found and of what there is to be found",
+            where=f"{query_id!r}, in {recording}",
+            remedy="corpus.own_places: keep counts them",
+            count=sum(map(len, left_out.values())),
+        )
+    cut = {query_id for query_id, _, _ in left_out}
     searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
     columns = [name for name in ("path", "channel", "start", "end") if name in documents.column_names]
     meant = pc.is_in(documents["path"], pc.unique(queries["path"]).drop_null())
@@ -140,6 +151,7 @@ def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: 
         row
         for row in queries.to_pylist()
         if row["path"]
+        and row["query_id"] not in cut
         and any(
             start < (math.inf if row["end"] is None else row["end"]) and (row["start"] or 0.0) < end
             for start, end in searched.get((row["path"], row["channel"]), ())
@@ -149,13 +161,22 @@ def tell_of_places(documents: pa.Table, queries: pa.Table, where: str, notices: 
         notices.add(
             "query examples that are cut from a recording which is searched: each finds itself",
             where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}",
-            remedy="if that should not count, leave those places out of the references, or the recordings out of the documents",
+            remedy="corpus.own_places: leave-out takes these places out of what is found and of the references",
             count=len(own),
         )
 
 
 def tell_of_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
-    """Query examples that are longer than the longest document (s): they can hardly be in one."""
+    """Query examples that are longer than the longest document (s): they can hardly be in one; and those that are too short."""
+    short = [key for key, length in spoken.items() if length < SHORTEST]
+    if short:
+        query_id, example = short[0]
+        notices.add(
+            f"query examples last less than {SHORTEST:g} s: much else sounds like so little",
+            where=f"{where}: {query_id!r}, example {example}, {spoken[short[0]]:.2f} s",
+            remedy="give a longer word, or its phrase",
+            count=len(short),
+        )
     longer = [key for key, length in spoken.items() if length > longest > 0]
     if longer:
         (query_id, example), length = longer[0], spoken[longer[0]]

@@ -1,0 +1,69 @@
+"""Queries that were cut from what is searched: their own places are no hits and no true occurrences, or both are kept."""
+
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import pytest
+
+import swsdist
+from swsdist.chains.search.told import Measured
+
+
+@pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """Queries are the first true occurrence of each, by the name of its document."""
+    with (own_corpus.corpus / "refs.csv").open(newline="") as file:
+        references = list(csv.DictReader(file))
+    first = {row["query_id"]: row for row in reversed(references)}
+    for name, key in (("named", "doc_id"), ("filed", "path")):
+        with (own_corpus.corpus / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["query_id", "doc_id", "path", "start", "end"], restval="")
+            writer.writeheader()
+            for query, row in first.items():
+                value = row["doc_id"] if key == "doc_id" else f"audio/{row['doc_id']}.flac"
+                writer.writerow({"query_id": query, key: value, "start": row["start"], "end": row["end"]})
+    own_corpus.first = first
+    own_corpus.count = len(references)
+    return own_corpus
+
+
+def at_own(scene: Any, result: Any) -> int:
+    """Detections that overlap with their query's own place by more than half."""
+    found = 0
+    for row in result.detections().to_dict("records"):
+        own = scene.first[row["query_id"]]
+        start, end = float(own["start"]), float(own["end"])
+        common = min(end, row["end"]) - max(start, row["start"])
+        found += row["doc_id"] == own["doc_id"] and common > min(end - start, row["end"] - row["start"]) / 2
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "option", "left_out"),
+    [("named", None, True), ("named", "keep", False), ("filed", None, False), ("filed", "leave-out", True)],
+)
+def test_own_places(scene: Any, table: str, option: str | None, left_out: bool) -> None:
+    sets = [f"corpus.queries={scene.corpus}/{table}.csv", "calibrate.fit=none", "report.exports=[csv]"]
+    result = scene.run(*sets, *([f"corpus.own_places={option}"] if option else []), run=f"{table}-{option}")
+    assert at_own(scene, result) == (0 if left_out else len(scene.first))
+    (measured,) = result.outcome.course.told("score", Measured)
+    true = measured.point["true"]
+    assert true == scene.count - (len(scene.first) if left_out else 0)
+    told = [one for one in result.outcome.course.notices() if "cut from" in one]
+    summary = [one for one in result.outcome.course.chain.summary(result.outcome.course) if "cut from" in one]
+    assert (bool(told), bool(summary)) == (not left_out, left_out)
+
+
+def test_what_is_left_out_changes_with_the_option(scene: Any) -> None:
+    """One run folder: only what depends on it is done again."""
+    sets = [f"corpus.queries={scene.corpus}/named.csv", "calibrate.fit=none", "report.exports=[]"]
+    whole = scene.run(*sets)
+    again = scene.run(*sets, "corpus.own_places=keep")
+    ended = again.outcome.course.ended
+    assert ended["search"].done == 0
+    assert ended["reduce"].done > 0
+    assert at_own(scene, again) == len(scene.first)
+    assert at_own(scene, scene.run(*sets)) == at_own(scene, whole) == 0
+    assert swsdist.digest(again.folder)["candidates"]
