@@ -14,6 +14,7 @@ from benchmarks.rows import read_json, say, table, write_json
 #: In the order in which they run.
 NAMES = (
     "again",
+    "bands",
     "big_run",
     "calibration_steps",
     "engine",

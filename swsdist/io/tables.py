@@ -39,6 +39,10 @@ _NOT_NEGATIVE = ("start", "duration")
 _SECONDS = ("start", "end", "duration")
 
 
+#: What tables say, in capitals or not, where they do not know a speaker.
+_NOBODY = ("", "unknown", "<na>")
+
+
 def read_table(
     path: str,
     schema: pa.Schema,
@@ -77,6 +81,10 @@ def read_table(
     raw = _with_points(raw, schema)
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
+    if "speaker" in schema.names:  # nobody of whom nothing is known is one with another
+        index, nobody = schema.get_field_index("speaker"), pa.array(_NOBODY, pa.string())
+        unknown = pc.is_in(pc.utf8_lower(table["speaker"]), nobody)
+        table = table.set_column(index, schema.field(index), pc.if_else(unknown, None, table["speaker"]))
     _check_spans(source, table)
     if key:
         _check_unique(source, table, key)

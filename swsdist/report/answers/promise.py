@@ -29,12 +29,14 @@ class Promise(NamedTuple):
         right: part of what is called so that is right, on queries that it was not fitted on.
         called: part of the right ones among each query's first ten that is called so.
         hits: how many were called so.
+        first: how many right ones there are among each query's first ten.
     """
 
     threshold: float
     right: float
     called: float
     hits: int
+    first: int
 
     @property
     def is_kept(self) -> bool:
@@ -79,7 +81,7 @@ def _kept(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Promise:
     count, right = int(called.sum()), int((called & hits.right).sum())
     there = hits.right & hits.first
     share = float(called[there].mean()) if there.any() else 0.0
-    return Promise(threshold, right / count if count else 0.0, share, count)
+    return Promise(threshold, right / count if count else 0.0, share, count, int(there.sum()))
 
 
 def _hits(trials: pa.Table) -> _Hits:

@@ -34,6 +34,7 @@ def notices(course: Course) -> list[str]:
             f"documents have no speaker, and {by_talker[0]} takes them for one speaker's: it is q-norm then",
             where=course.config.corpus.documents,
             remedy="give a column speaker, or corpus.talkers",
+            count=own.documents.num_rows,
         )
     doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
     found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]

@@ -1,0 +1,120 @@
+"""An archive of mixed bandwidth, and what the word likely is worth, in the store that `swsdist index FOLDER` makes.
+
+Mboshi dev, first examples. Right hits among each query's first ten: of features up to 8 kHz and up to 3.7 kHz, for queries as
+they are and through a channel of 8 kHz. Of hits with a score of 4, and of those that a threshold of other queries calls likely:
+how many are right, and which part of the right ones among the first ten they are. Then nine places of .7 s in a recording of
+ten minutes that came by telephone (300 to 3400 Hz, mu-law), beside an hour that did not: the worst rank of the own place.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import soundfile
+import soxr
+from scipy.signal import butter, sosfilt
+
+from benchmarks.corpora import ROOT, mboshi
+from benchmarks.rows import Row, at_most, main, say
+from swsdist import api
+from swsdist.chains.search.told import Measured
+from swsdist.config import load_config
+from swsdist.pipeline.course import Choice
+from swsdist.report.answers.hits import STRONG
+from swsdist.report.answers.promise import measured, promised
+from swsdist.types import TRIALS
+
+_FOLDER = ROOT / "swsdist" / "config" / "folder.yaml"
+_RATE = 16000
+
+
+def measure(scratch: Path) -> list[Row]:
+    """All of it."""
+    if (corpus := mboshi()) is None:
+        return [Row("bands (Mboshi dev is not beside the checkout)", None, "")]
+    narrow = _through_8_khz(corpus, scratch / "narrow")
+    rows: list[Row] = []
+    for fmax in (8000, 3700):
+        for word, queries in (("as they are", corpus / "queries.csv"), ("through 8 kHz", narrow)):
+            name = f"features up to {fmax / 1000:g} kHz, queries {word}"
+            say(f"bands: {name}")
+            run = scratch / f"{fmax}-{queries.parent.name}"
+            sets = [
+                f"features.0.options.fmax={fmax}",
+                f"features.1.options.fmax={fmax}",
+                f"index.store={scratch / f'store-{fmax}'}",
+                "queries.trim=none",
+                "report.exports=[]",
+                "executor.kind=serial",
+            ]
+            given = {"documents": corpus / "docs.csv", "queries": queries, "references": corpus / "refs.csv"}
+            config = load_config(_FOLDER, sets, corpus={k: str(v) for k, v in given.items()}, run=str(run))
+            result = api.run(config)
+            trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.course.read("align.final", "trials")])
+            (told,) = result.outcome.course.told("score", Measured)
+            all_hits = measured(trials, -np.inf)
+            strong, likely = measured(trials, STRONG), promised(trials)
+            rows += [
+                Row(f"{name}: right among the first ten", all_hits.first, ""),
+                Row(f"{name}: MTWV", told.measures["mtwv"], ""),
+                Row(f"{name}: strong hits that are right", strong.right, ""),
+                Row(f"{name}: right ones that are strong", strong.called, ""),
+                Row(f"{name}: likely hits that are right", likely.right if likely.hits else None, ""),
+                Row(f"{name}: right ones that are likely", likely.called, ""),
+                Row(f"{name}: the word likely is said", float(likely.is_kept), ""),
+            ]
+    rows.append(Row("marked places of a telephone recording: worst rank", _worst_rank(corpus, scratch), "", at_most(1)))
+    return rows
+
+
+def _through_8_khz(corpus: Path, folder: Path) -> Path:
+    """The table of the queries' first examples, which came through a rate of 8 kHz."""
+    folder.mkdir(parents=True)
+    table = pa_csv.read_csv(corpus / "queries.csv").to_pylist()
+    with (folder / "queries.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["query_id", "example", "path", "speaker"])
+        writer.writeheader()
+        for row in (row for row in table if row["example"] == 1):
+            samples, rate = soundfile.read(corpus / row["path"])
+            path = folder / f"{row['query_id']}.wav"
+            soundfile.write(path, soxr.resample(samples, rate, 8000), 8000)
+            writer.writerow({"query_id": row["query_id"], "example": 1, "path": path.name, "speaker": row["speaker"]})
+    return folder / "queries.csv"
+
+
+def _worst_rank(corpus: Path, scratch: Path) -> float:
+    """Of nine places in a recording that came by telephone, in a store of MFCC up to half the rate."""
+    say("bands: marked places")
+    archive = scratch / "archive"
+    archive.mkdir()
+    paths = sorted((corpus / "audio").iterdir())
+    tapes = {"telephone": paths[:200], "first": paths[200:700], "second": paths[700:]}
+    for name, parts in tapes.items():
+        samples = np.concatenate([soundfile.read(path, dtype="float32")[0] for path in parts])
+        if name != "telephone":
+            soundfile.write(archive / f"{name}.flac", samples, _RATE)
+            continue
+        band = butter(6, (300, 3400), "band", fs=8000, output="sos")
+        passed = sosfilt(band, soxr.resample(samples, _RATE, 8000))
+        soundfile.write(archive / "telephone.wav", passed, 8000, subtype="ULAW")
+    (scratch / "archive.yaml").write_text(
+        f"run: {scratch / 'archived'}\ncorpus: {{documents: {archive}}}\nexecutor: {{kind: serial}}\n"
+    )
+    api.run(load_config(scratch / "archive.yaml"), choice=Choice(until="index"))
+    seconds, worst = soundfile.info(archive / "telephone.wav").duration, 0
+    for k in range(1, 10):
+        start = round(seconds * k / 10, 2)
+        found = api.search(
+            str(scratch / "archived" / "store"), f"{archive}/telephone.wav:{start}-{start + 0.7:.2f}", top=500
+        )
+        own = (found["doc_id"] == "telephone") & (found["end"] > start) & (found["start"] < start + 0.7)
+        worst = max(worst, int(np.argmax(own.to_numpy())) + 1 if own.any() else 501)
+    return float(worst)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)
