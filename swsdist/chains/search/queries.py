@@ -81,7 +81,7 @@ class Queries(Stage):
     """
 
     name = "queries"
-    version = 3
+    version = 4
     unit = "examples"
     with_hours = "same"
     with_queries = "more"
