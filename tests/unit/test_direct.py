@@ -191,6 +191,36 @@ def test_samples_without_speech(store: Store) -> None:
     assert caught.value.where == "array 1"
 
 
+def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
+    """Its folder stands for its store, with its options and its trimming; options that are given come first."""
+    from swsdist.pipeline.course import Choice
+
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "corpus": {"documents": str(place / "audio")},
+        "features": {"options": OPTIONS},
+        "search": {"distance": "cosine-squared"},
+        "queries": {"trim": "none"},
+        "executor": {"kind": "serial"},
+    }
+    swsdist.run(config, choice=Choice(until="index"))
+    query = str(place / "hello.wav")
+    squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
+    assert swsdist.search(str(tmp_path / "run"), query).equals(squared)
+    plain = swsdist.search(store, query, trim=False)
+    assert swsdist.search(str(tmp_path / "run"), query, options={"distance": "cosine"}).equals(plain)
+
+
+def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_path: Path) -> None:
+    samples, rate = soundfile.read(place / "hello.wav")
+    talk = tmp_path / "talk.wav"
+    soundfile.write(talk, np.stack([samples, samples[::-1]], 1), rate)
+    with pytest.warns(UserWarning, match=rf"channel 1 of 2 of {talk} is searched; {talk}#2 is the other"):
+        first = swsdist.search(store, str(talk), top=3, trim=False)
+    named = swsdist.search(store, f"{talk}#1", top=3, trim=False)
+    assert named.drop(columns="query_id").equals(first.drop(columns="query_id"))
+
+
 def test_one_bad_query_among_several(store: Store, place: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         swsdist.search(store, [str(place / "hello.wav"), str(place / "gone.wav")], trim=False)
@@ -218,16 +248,14 @@ def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None
         "talk#1:0-1": f"{talk}:0-1",
     }
     for name, file in wanted.items():
-        found, same = (swsdist.search(str(tmp_path / "run/store"), one, top=3, trim=False) for one in (name, file))
+        found, same = (swsdist.search(str(tmp_path / "run"), one, top=3, trim=False) for one in (name, file))
         assert found.drop(columns="query_id").equals(same.drop(columns="query_id"))
-    assert swsdist.search(str(tmp_path / "run/store"), "seg1:1.0-1.6", trim=False).iloc[0][
-        ["doc_id", "start"]
-    ].tolist() == [
+    assert swsdist.search(str(tmp_path / "run"), "seg1:1.0-1.6", trim=False).iloc[0][["doc_id", "start"]].tolist() == [
         "talk",
         1.0,
     ]
     with pytest.raises(UserError, match="document 'talk' has no channel 2"):
-        swsdist.search(str(tmp_path / "run/store"), "talk#2:0-1", trim=False)
+        swsdist.search(str(tmp_path / "run"), "talk#2:0-1", trim=False)
 
 
 def test_a_table_of_queries(store: Store, place: Path) -> None:
