@@ -9,17 +9,21 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import ArrayLike
 
     from swsdist.config import Config
     from swsdist.pipeline.course import Choice, Outcome
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
     from swsdist.store.reading import Store
+
+    #: What is asked for: text, or samples and their rate.
+    _Query: TypeAlias = str | Path | tuple[ArrayLike, int]
 
 __all__ = [
     "RunResult",
@@ -305,7 +309,7 @@ def phones(
 
 def search(
     store: str | Store,
-    queries: Iterable[str] | str | pd.DataFrame,
+    queries: _Query | Iterable[_Query] | pd.DataFrame,
     *,
     options: Mapping[str, object] | None = None,
     top: int = 20,
@@ -314,27 +318,41 @@ def search(
     """Search spoken examples in a store, in this process, without a run folder.
 
     Args:
-        store: a store, or its folder.
-        queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), several of these, or a table of examples (columns of
-            `swsdist.types.QUERIES`).
-        options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`.
+        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`, `queries.trim`,
+            `storage`).
+        queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), `talk.flac#2` (a channel), a document of the store in place of
+            the file, or the path of a table; `(samples, rate)`, of float samples of shape (n,), full scale 1, and Hz, whose
+            query_id is `array 1`, by its place; several of these; or a table of examples (columns of `swsdist.types.QUERIES`).
+        options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; before those of a run.
         top: detections kept per query.
-        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error.
+        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
+            without it.
 
     Returns:
         Best first within each query: query_id, doc_id, channel, start, end, score (q-norm), cost, frames, example.
 
+    Warns:
+        UserWarning: what was chosen that nobody said, such as the channel of a recording.
+
     Raises:
-        AudioError: a query cannot be used.
+        AudioError, UserError: a query cannot be used. Also where others can: then nothing has been searched.
     """
+
+    from swsdist.chains.search.report.ways import way_of
     from swsdist.methods.direct import search_store
     from swsdist.pipeline.operation.readers import reading
 
-    opened = open_store(store) if isinstance(store, str) else store
+    def say(text: str) -> None:
+        warnings.warn(text, stacklevel=3)
+
+    settings, opened = dict(options or {}), store
+    if isinstance(opened, str):
+        way = way_of(opened, changed=True)
+        for warning in way.warnings:
+            say(warning)
+        settings, trim, opened = {**way.options, **settings}, trim and way.trim, open_store(way.store)
     with reading(opened) as now:
-        found = search_store(
-            now if isinstance(store, str) else store, queries, options or {}, top, trim, warn=warnings.warn
-        )
+        found = search_store(now if isinstance(store, str) else opened, queries, settings, top, trim, say=say, warn=say)
     frame: pd.DataFrame = found.to_pandas()
     return frame
 

@@ -155,7 +155,7 @@ class StoreError(DataError):
 
 
 class IncompleteError(SwsdistError):
-    """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`."""
+    """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`; or queries were skipped."""
 
     exit_code = 4
 

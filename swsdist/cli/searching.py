@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from swsdist.chains.search.report.judging import Judge
+    from swsdist.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
     from swsdist.store.reading import Store
+
+#: What tells the rows of hits apart.
+_KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
 @click.command(cls=Writing)
@@ -28,10 +32,12 @@ if TYPE_CHECKING:
     "--query",
     "queries",
     multiple=True,
-    metavar="FILE[:START-END]",
-    help="A recording, or a place in one (talk.flac:12.3-13.1 or talk.flac:1:02:03-1:02:04), to search in the store; may be "
-    "repeated; `-`: a query a line from the standard input.",
+    metavar="FILE[#CHANNEL][:START-END]",
+    help="A recording or document of the store, its second channel (talk.flac#2), or a place in it (talk.flac:12.3-13.1, "
+    "talk.flac#2:1:02:03-1:02:04), or a table of queries (.csv, .parquet), to search in the store; may be repeated; `-`: a "
+    "query a line from the standard input.",
 )
+@click.option("--word", metavar="NAME", help="All that --query names are examples of one word, which is called so.")
 @click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits shown per query.")
 @click.option("--no-trim", is_flag=True, help="Search recorded queries whole, with the background around their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
 def search(
     target: str,
     queries: tuple[str, ...],
+    word: str | None,
     top: int,
     no_trim: bool,
     as_csv: bool,
@@ -79,6 +86,7 @@ def search(
         from swsdist.cli.running import go
 
         given = {
+            "--word": word,
             "--table": table,
             "--html": html,
             "--clips": clips,
@@ -107,6 +115,7 @@ def search(
     from swsdist.chains.search.report.ways import way_of
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
+    from swsdist.methods.asked import asked, is_table
     from swsdist.methods.direct import search_store
 
     if dry_run:
@@ -118,9 +127,15 @@ def search(
     if as_csv and as_json:
         raise UserError("--csv and --json are two forms of one output", where=target, remedy="give one of them")
     check_new_folder(clips)
-    asked = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
-    if not any(asked):
+    typed = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
+    if not any(typed):
         raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
+    if word is not None and (tables := [line for line in typed if is_table(line)]):
+        raise UserError(
+            "--word is for recordings, and a table says itself which examples are of one query",
+            where=tables[0],
+            remedy="leave --word out, or name the recordings of one word",
+        )
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -130,11 +145,21 @@ def search(
     way = way_of(target, bool(section_values(sets, "search")))
     options, judge = {**way.options, **section_values(sets, "search")}, way.judge
     cuts: dict[str, Cut] = {}
+    skipped: dict[tuple[str, int], SwsdistError] = {}
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr)
 
     def told(cut: Cut) -> None:
-        cuts[cut.query_id] = cut
-        what = f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {cut.query_id} are left out (--no-trim)"
-        print(what, file=sys.stderr)
+        cuts.setdefault(cut.query_id, cut)
+        several = sum(row["query_id"] == cut.query_id for row in rows) > 1
+        which = f"example {cut.example} of {cut.query_id}" if several else cut.query_id
+        say(f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are left out (--no-trim)")
+
+    def skip(query_id: str, example: int, error: SwsdistError) -> None:
+        skipped[query_id, example] = error
+        if len(typed) > 1 or is_table(typed[0]):
+            warn(f"skipped: {error.where}: {error.message}")
 
     from swsdist.pipeline.operation.readers import reading
 
@@ -144,21 +169,32 @@ def search(
         from swsdist.chains.search.report.judging import named
 
         judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
+    rows = asked(typed, store, skip=skip, say=say)
+    if word is not None:
+        rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
+    elif alike := _alike(rows):
+        say(alike)
     with searching(store) as watched:
         # The same sound on all channels is one hit.
-        found = search_store(watched, asked, options, top * _channels(store), way.trim and not no_trim, told, warn)
-    answers, found = _answers(store, asked, found, judge, top)
-    for warning in (*way.warnings, *judge.warnings, *_themselves(answers)):
+        found = search_store(
+            watched, rows, options, top * _channels(store), way.trim and not no_trim, told, skip, warn=warn
+        )
+    rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
+    if not rows:
+        raise next(iter(skipped.values()))
+    answers, found = _answers(store, [row["query_id"] for row in rows], found, judge, top)
+    listed = _with_words(found, answers, judge)
+    for warning in (*way.warnings, *judge.warnings, *_themselves(answers, rows)):
         warn(warning)
     note = "; scores are standard deviations above the mean of a query's candidates"
     if as_csv or as_json:
         write_data()
     if as_csv:
-        found.to_pandas().to_csv(sys.stdout, index=False)
+        listed.to_pandas().to_csv(sys.stdout, index=False)
     elif as_json:
         import json
 
-        print(json.dumps(_with_words(found, judge, store).to_pylist(), indent=1, ensure_ascii=False))
+        print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
     else:
         from swsdist.report.answers.lines import lines
 
@@ -170,11 +206,18 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, judge.word, f"{judge.said}{note}")], table)
+        write_tables([hits_table(answers, judge.word, f"{judge.said}{note}", listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
-        _write_page(answers, cuts, options, judge, store, Path(html))
+        _write_page(answers, rows, cuts, options, judge, store, Path(html))
+    if skipped:
+        raise IncompleteError(
+            f"{len(skipped)} of {len(rows) + len(skipped)} {'queries' if word is None else 'examples'} were skipped: "
+            + "; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
+            where=target,
+            remedy="the others were searched; give these anew, or leave them out",
+        )
     if strict and warnings:
         raise IncompleteError(
             f"{len(warnings)} warnings; the first: {warnings[0]}",
@@ -211,15 +254,39 @@ def _listed() -> list[str]:
     return [line for line in found if line]
 
 
-def _with_words(found: pa.Table, judge: Judge, store: Store) -> pa.Table:
-    """For programs what the table says too: what a hit is called, and where its recording lies."""
+def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Whole recordings whose names differ by a number at the end are often examples of one word; how to say so, once."""
+    import re
+
+    first: dict[str, str] = {}
+    for row in rows:
+        name = re.fullmatch(r"(.+)[_-]\d+", Path(row.get("typed") or "").stem)
+        if name is None or row["path"] != row["typed"]:
+            continue
+        word = name[1]
+        if word in first:
+            return (
+                f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word give them "
+                f"with --word {word} and no others, or give a table in which they have one query_id"
+            )
+        first[word] = row["path"]
+    return None
+
+
+def _with_words(found: pa.Table, answers: Sequence[Answer], judge: Judge) -> pa.Table:
+    """For programs what the page says too: a hit's rank, what it is called, and where its recording lies."""
     import pyarrow as pa
 
-    recordings = store.recordings(found["doc_id"].to_pylist())
-    keys = zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)
-    paths = [recordings[key].path if key in recordings else None for key in keys]
-    words = pa.array(judge.words(found), pa.string())
-    return found.append_column("word", words).append_column("path", pa.array(paths, pa.string()))
+    shown = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
+    known = {
+        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
+        for rank, hit in shown
+        for channel in hit.channels
+    }
+    mine = [known[tuple(row[key] for key in _KEYS)] for row in found.select(_KEYS).to_pylist()]
+    found = found.append_column("rank", pa.array([rank for rank, _ in mine], pa.int32()))
+    found = found.append_column("word", pa.array(judge.words(found), pa.string()))
+    return found.append_column("path", pa.array([path for _, path in mine], pa.string()))
 
 
 def _answers(
@@ -239,30 +306,25 @@ def _answers(
         for hit in answer.hits
         for channel in hit.channels
     }
-    keys = ("query_id", "doc_id", "channel", "start", "end")
-    return best, found.filter(pa.array([tuple(row[key] for key in keys) in shown for row in rows], pa.bool_()))
+    return best, found.filter(pa.array([tuple(row[key] for key in _KEYS) in shown for row in rows], pa.bool_()))
 
 
-def _themselves(answers: Sequence[Answer]) -> Iterator[str]:
+def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Hits that say nothing: the very places that queries were taken from."""
     import os
-
-    from swsdist.methods.direct import parse_query
 
     def real(path: object) -> str:
         text = str(path)
         return text if "://" in text else os.path.realpath(text)
 
-    for answer in answers:
-        query = parse_query(answer.query_id)
+    hits = {answer.query_id: answer.hits for answer in answers}
+    for query in rows:
         start, end = query["start"] or 0.0, query["end"] or float("inf")
-        assert isinstance(start, float)
-        assert isinstance(end, float)
         source = real(query["path"])
-        for number, hit in enumerate(answer.hits, 1):
+        for number, hit in enumerate(hits[query["query_id"]], 1):
             common = min(end, hit.end) - max(start, hit.start)
             if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
-                yield f"hit {number} of {answer.query_id} is the query itself, taken from a recording that is searched"
+                yield f"hit {number} of {query['query_id']} is the query itself, taken from a recording that is searched"
                 break
 
 
@@ -304,6 +366,7 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
 
 def _write_page(
     answers: Sequence[Answer],
+    rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
     options: Mapping[str, object],
     judge: Judge,
@@ -312,22 +375,20 @@ def _write_page(
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single
-    from swsdist.methods.direct import parse_query
     from swsdist.report.answers.page import Asked, Searched, render_answers
 
     storage = store.folder.storage
     asked = []
+    first = {row["query_id"]: row for row in reversed(rows)}  # of several examples the first is heard
     for answer in answers:
-        row = parse_query(answer.query_id)
-        path, start, end = str(row["path"]), row["start"], row["end"]
-        assert start is None or isinstance(start, float)
-        assert end is None or isinstance(end, float)
+        row = first[answer.query_id]
+        path, channel, start, end = row["path"], row["channel"], row["start"], row["end"]
         cut = cuts.get(answer.query_id)
         searched = None
-        if cut is not None and (cut.before or cut.after):
+        if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
         sound = path if single(path, storage) is None else ""  # frames have none
-        asked.append(Asked(answer.query_id, sound, 1, start, end, searched))
+        asked.append(Asked(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
     about = Searched(
         store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.word, judge.said, dict(options)

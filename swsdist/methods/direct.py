@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,109 +14,59 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.audio.commands import is_command
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError, DataError, StoreError, UserError
+from swsdist.errors import AudioError, ConfigError, DataError, StoreError, UserError
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
-from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.archive import single
+from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.distances.interface import Distance
+from swsdist.methods.asked import Skip, asked, leaving_out, typed_query
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query import bands, own_recording
 from swsdist.methods.query.extraction import Cut, Extracted, extract, prepared
+from swsdist.methods.query.hearing import speaks
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.times import frames_to_seconds, seconds_to_frame
-from swsdist.types import DETECTIONS, QUERIES
+from swsdist.types import DETECTIONS
 
-#: Seconds, or minutes or hours and minutes before them, as a player shows them.
-_TIME = r"(?:\d+:){0,2}\d+(?:\.\d*)?"
-_HALF = re.compile(rf"^.*:(?:{_TIME}-?|-{_TIME})$")
-_PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
-
-
-def parse_query(text: str) -> dict[str, object]:
-    """A query as it is typed: `hello.wav`, or a place in a recording, `talk.flac:12.3-13.1` or `talk.flac:1:02:03.5-1:02:04`.
-
-    Returns:
-        A row of QUERIES whose id is the text.
-
-    Raises:
-        UserError: it is a folder, a command, a place with one end, half of a url, or no UTF-8.
-    """
-    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
-        raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
-    there = is_remote(text) or Path(text).exists()
-    place = None if Path(text).exists() else _PLACE.match(text)
-    if Path(text).is_dir():
-        raise UserError(
-            "a query is a recording, and this is a folder",
-            where=text,
-            remedy=f"give its files (ls {text}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
-        )
-    if not there and place is None and _HALF.match(text):
-        raise UserError(
-            "there is no such file, and this is no place in one, which has a begin and an end",
-            where=text,
-            remedy="write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
-        )
-    row: dict[str, object] = dict.fromkeys(QUERIES.names)
-    row |= {"query_id": text, "example": 1, "channel": 1, "path": text}
-    if place is not None:
-        row |= {"path": place["path"], "start": _seconds(place["start"]), "end": _seconds(place["end"])}
-    _refuse_command(row["path"], text)
-    return row
-
-
-def _refuse_command(path: object, query: str) -> None:
-    """Whoever gives a query may be somebody else than who allowed the commands of a list.
-
-    Raises:
-        UserError: it is one.
-    """
-    if isinstance(path, str) and is_command(path):
-        raise UserError(
-            "a query is a recording, and this is a command, which stands in a Kaldi wav.scp alone",
-            where=query,
-            remedy="write its output to a file, and give that",
-        )
-
-
-def _seconds(text: str) -> float:
-    seconds = 0.0
-    for part in text.split(":"):
-        seconds = 60 * seconds + float(part)
-    return round(seconds, 6)
+#: Hz at which is heard whether there is speech in a place.
+_RATE = 16_000
 
 
 def search_store(
     store: Store,
-    queries: str | pa.Table | Iterable[object],
+    queries: object,
     options: Mapping[str, object],
     top: int,
     trim: bool = True,
     told: Callable[[Cut], None] | None = None,
+    skip: Skip | None = None,
+    say: Callable[[str], None] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> pa.Table:
     """Detections of a few queries, best first within each query.
 
     Args:
         store: an open store.
-        queries: text as `parse_query` takes it, several of them, or a table (pandas or arrow) of examples.
+        queries: as `swsdist.methods.asked.asked` takes them, or gives them.
         options: keys of the config's section `search`.
         top: detections kept per query.
-        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error.
+        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
+            without it.
         told: is told what was cut off.
+        skip: is told of each example that cannot be used, and the others are searched; without, it is an error.
+        say: is told what was chosen that nobody said.
         warn: is told what is odd.
 
     Returns:
@@ -126,13 +77,16 @@ def search_store(
         ConfigError: an option is not valid.
     """
     settings = settings_of(options)
-    rows = _rows(queries)
-    if own_recording.are_wanted(settings):
-        rows = own_recording.with_statistics(rows, store, [track.name for track in store.manifest.tracks])
-    extracted = extracted_from(store, rows, settings, trim)
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
+        rows = asked(queries, store, Path(place), skip, say)
+        if own_recording.are_wanted(settings):
+            rows = own_recording.with_statistics(rows, store, [track.name for track in store.manifest.tracks])
+        extracted = extracted_from(store, rows, settings, trim, skip)
     if told is not None:
         for cut in extracted.cuts:
             told(cut)
+    if not extracted.examples.num_rows:  # `skip` was told of all
+        return DETECTIONS.empty_table().drop_columns(["decision", "system"])
     if warn is not None:
         for query in extracted.examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
@@ -187,7 +141,11 @@ def settings_of(options: Mapping[str, object]) -> Search:
 
 
 def extracted_from(
-    store: Store, rows: list[dict[str, object]], settings: Search | None = None, trim: bool = True
+    store: Store,
+    rows: list[dict[str, object]],
+    settings: Search | None = None,
+    trim: bool = True,
+    skip: Skip | None = None,
 ) -> Extracted:
     """Features of queries by the extractor of a store.
 
@@ -195,18 +153,44 @@ def extracted_from(
         store: an open store.
         rows: of QUERIES.
         settings: whose recurrence bounds a query's length; without, all that any can hold.
-        trim: as for `search_store`.
+        trim, skip: as for `search_store`.
 
     Raises:
         DataError: a query cannot be used.
     """
     extractors = _extractors(store)
-    if any(isinstance(one, Given) for one in extractors):
-        rows = [_with_own_frames(row, extractors, store) for row in rows]
-    extracted = extract(rows, extractors, store.folder, settings, trim)
+    given = any(isinstance(one, Given) for one in extractors)
+    usable = []
+    for row in rows:
+        with leaving_out(skip, str(row["query_id"]), int(str(row["example"]))):
+            if given:
+                row = _with_own_frames(row, extractors, store)
+            elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
+                _demand_speech(row, store)
+            usable.append(row)
+    extracted = extract(usable, extractors, store.folder, settings, trim)
+    typed: dict[tuple[object, object], Any] = {(row["query_id"], row["example"]): row.get("typed") for row in usable}
     for bad in extracted.rejected.to_pylist():
-        raise DataError(bad["message"], where=bad["path"], remedy=bad["remedy"])
+        key = bad["id"], bad["part"]
+        error = DataError(bad["message"], where=typed[key] or bad["path"], remedy=bad["remedy"])
+        with leaving_out(skip, *key):
+            raise error
     return extracted
+
+
+def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
+    """Of a place that somebody marked.
+
+    Raises:
+        AudioError: there is none in it, or it is no place in the recording.
+    """
+    if not speaks(row, _RATE, store.folder.storage):
+        raise AudioError(
+            "there is no speech in this place: silence, hum, noise or clicks only",
+            where=row.get("typed") or f"query {row['query_id']}, example {row['example']}",
+            reason="no-speech",
+            remedy="mark another place, or search it all the same (--no-trim; in Python trim=False)",
+        )
 
 
 def _extractors(store: Store) -> list[Extractor | Given]:
@@ -237,28 +221,6 @@ def _with_own_frames(row: dict[str, object], extractors: list[Extractor | Given]
     return {**row, "key": path, "items": {"": item}, "given": {"": item.identity}, "cut": {"": cut}}
 
 
-def _rows(queries: str | pa.Table | Iterable[object]) -> list[dict[str, object]]:
-    if isinstance(queries, str):
-        return [parse_query(queries)]
-    if hasattr(queries, "to_dict") and hasattr(queries, "columns"):  # a pandas table
-        queries = pa.Table.from_pandas(queries, preserve_index=False)
-    if isinstance(queries, pa.Table):
-        if "query_id" not in queries.column_names or "path" not in queries.column_names:
-            raise UserError(
-                f"the table of queries has the columns {', '.join(queries.column_names)}",
-                remedy="it needs at least query_id and path",
-            )
-        rows = []
-        for k, row in enumerate(queries.to_pylist()):
-            known = {name: row.get(name) for name in QUERIES.names}
-            known["example"] = known["example"] if known["example"] is not None else k + 1
-            known["channel"] = known["channel"] if known["channel"] is not None else 1
-            _refuse_command(known["path"], str(known["query_id"]))
-            rows.append(known)
-        return rows
-    return [parse_query(text) for text in dict.fromkeys(str(one) for one in queries)]
-
-
 def columns() -> list[str]:
     """Names of the columns that `search_store` returns."""
     return [name for name in DETECTIONS.names if name not in ("decision", "system")]
@@ -271,7 +233,7 @@ def curve_in_store(
 
     Args:
         store: an open store.
-        query: as `parse_query` takes it.
+        query: as `swsdist.methods.asked.parse_query` takes it.
         doc_id, channel: of the document.
         options: keys of the config's section `search`.
         trim: as for `search_store`.
@@ -352,7 +314,7 @@ class _Pair:
                 remedy="leave it away",
             )
         manifest = store.manifest
-        rows = [parse_query(query)]
+        rows = [typed_query(query, store)]
         if own_recording.are_wanted(config):
             rows = own_recording.with_statistics(rows, store, [track.name for track in manifest.tracks])
         extracted = extracted_from(store, rows, trim=trim).examples

@@ -17,6 +17,7 @@ from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit
+from swsdist.store.places import found_again
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -195,6 +196,8 @@ def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArr
         order = order[number[order] >= 0]
         placed = names.take(number[order])
         documents = documents.take(order).set_column(documents.column_names.index("shard"), "shard", placed)
+        paths = found_again(store.folder, store.manifest.recordings, documents["path"], documents["path"])
+        documents = documents.set_column(documents.column_names.index("path"), "path", paths)
         documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS)
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))

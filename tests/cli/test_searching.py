@@ -62,7 +62,9 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
     lines = [line.split() for line in ended.out.splitlines() if line[:3].strip().isdigit()]
     assert [one["class"] for one in words] == [f"word {line[1]}" for line in lines]
     for line in lines:
-        assert f"{line[3]} – {line[5]}" in page.text
+        name, begin, end = re.fullmatch(r"(.+?):(.+)-(.+)", line[3]).groups()
+        assert f"{begin} – {end}" in page.text
+        assert name in page.text
 
 
 def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:

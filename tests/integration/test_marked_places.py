@@ -71,7 +71,7 @@ def test_each_place_finds_itself_at_no_cost(scene: Any) -> None:
         writer = csv.DictWriter(file, ["query_id", "doc_id", "start", "end"])
         writer.writeheader()
         writer.writerows(rows)
-    result = scene.run("corpus.references=null", "report.exports=[]")
+    result = scene.run("corpus.references=null", "report.exports=[]", "corpus.own_places=keep")
     best = result.detections().groupby("query_id").first()
     assert best["doc_id"].to_dict() == {row["query_id"]: row["doc_id"] for row in rows}
     assert best["cost"].max() <= NEXT_TO_NOTHING
@@ -106,5 +106,5 @@ def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
     )
     assert not [one for one in narrow.outcome.course.notices() if "band" in one]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         swsdist.search(str(scene.folder / "narrow" / "store"), query, top=3)

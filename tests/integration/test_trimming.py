@@ -109,6 +109,24 @@ def test_a_query_without_speech_is_rejected(scene: Any, recorded: list[dict[str,
     assert scene.rejected() == []
 
 
+@pytest.mark.parametrize("kind", ["speech that goes on", "a word in a tape"])
+def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: str) -> None:
+    """It is rejected with what to do, where some phrase of it would be searched; as it is it may still be asked for."""
+    word, rate = soundfile.read(scene.corpus / recorded[0]["path"])
+    parts = [noise(20, rate), word, noise(20, rate)]
+    if kind == "speech that goes on":  # no pauses, else there is one phrase a word
+        speech = word[round(BEFORE * rate) : -round(AFTER * rate)]
+        parts = [speech] * (round(35 * rate / len(speech)) + 1)
+    soundfile.write(scene.corpus / "queries" / "tape.wav", np.concatenate(parts), rate)
+    ask(scene, [*recorded, {"query_id": "tape", "example": "1", "path": "queries/tape.wav"}])
+    scene.run()
+    (row,) = scene.rejected()
+    assert (row["id"], row["reason"]) == ("tape", "too-long")
+    assert "mark a place: FILE:START-END" in row["remedy"]
+    with pytest.raises(DataError, match="of recording are no query"):
+        swsdist.search(str(scene.folder / "run" / "store"), str(scene.corpus / "queries" / "tape.wav"))
+
+
 def test_tracks_of_several_extractors_are_cut_alike(scene: Any, recorded: list[dict[str, str]]) -> None:
     ask(scene, recorded)
     long = {

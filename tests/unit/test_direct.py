@@ -14,7 +14,8 @@ import soundfile
 import swsdist
 from swsdist.audio.commands import permitted
 from swsdist.errors import ConfigError, DataError, UserError
-from swsdist.methods.direct import columns, parse_query, search_store
+from swsdist.methods.asked import parse_query
+from swsdist.methods.direct import columns, search_store
 from swsdist.store.reading import Store
 
 RATE = 8000
@@ -68,12 +69,41 @@ def store(place: Path) -> Store:
         ("s3://bucket/talk.flac", "s3://bucket/talk.flac", None, None),
         ("talk.flac:-1-2", "talk.flac:-1-2", None, None),
         ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None),
+        ("talk.flac:100,0-100,8", "talk.flac", 100.0, 100.8),
+        ("talk.flac:12,3-13.1", "talk.flac", 12.3, 13.1),
+        ("talk.flac:1:02,500-1:03,250", "talk.flac", 62.5, 63.25),
+        ("talk.flac:0,500-0,750", "talk.flac", 0.5, 0.75),
+        ("talk.flac:1,250-1,5", "talk.flac", 1.25, 1.5),
     ],
 )
 def test_parse(text: str, path: str, start: float | None, end: float | None) -> None:
     row = parse_query(text)
     assert (row["query_id"], row["path"], row["start"], row["end"]) == (text, path, start, end)
-    assert (row["example"], row["channel"], row["speaker"]) == (1, 1, None)
+    assert (row["example"], row["channel"], row["speaker"]) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "channel", "start"),
+    [
+        ("talk.flac#2", "talk.flac", 2, None),
+        ("talk.flac#2:12.3-13.1", "talk.flac", 2, 12.3),
+        ("s3://bucket/talk.flac#2:1-2", "s3://bucket/talk.flac", 2, 1.0),
+        ("a#1#2:1-2", "a#1", 2, 1.0),
+        ("a#b.wav", "a#b.wav", None, None),
+        ("#2", "#2", None, None),
+    ],
+)
+def test_parse_a_channel(text: str, path: str, channel: int | None, start: float | None) -> None:
+    row = parse_query(text)
+    assert (row["query_id"], row["path"], row["channel"], row["start"]) == (text, path, channel, start)
+
+
+@pytest.mark.parametrize("text", ["talk.flac:1,234-1,300", "talk.flac:1-1,300", "talk.flac:1.5-100,250"])
+def test_a_comma_that_may_be_of_thousands(text: str) -> None:
+    with pytest.raises(UserError, match=r"may be 1\.\d+ s, or 1\d+ s|may be 100\.250 s, or 100250 s") as caught:
+        parse_query(text)
+    assert caught.value.where == text
+    assert "write times with a point" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize("text", ["touch x; cat hello.wav |", "cat hello.wav |:0.1-0.2"])
@@ -113,6 +143,119 @@ def test_a_place_finds_itself(store: Store, place: Path) -> None:
     found = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
     assert found.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
     assert found[found["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
+
+
+def test_samples_find_what_their_file_finds(store: Store, place: Path) -> None:
+    """One pair, and several beside other queries; of any type of float."""
+    samples, rate = soundfile.read(place / "hello.wav")
+    same = swsdist.search(store, str(place / "hello.wav"), trim=False).drop(columns="query_id")
+    for given in ((samples, rate), (samples.astype(np.float32), np.int64(rate)), (samples.tolist(), float(rate))):
+        found = swsdist.search(store, given, trim=False)
+        assert set(found["query_id"]) == {"array 1"}
+        assert found.drop(columns="query_id").equals(same)
+    both = swsdist.search(store, [str(place / "hello.wav"), (samples, rate)], top=2, trim=False)
+    assert both["query_id"].tolist() == [str(place / "hello.wav")] * 2 + ["array 2"] * 2
+
+
+ZEROS = np.zeros(RATE)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (ZEROS, "ndarray is no query"),
+        ((ZEROS.astype(np.int16), RATE), "the samples are int16"),
+        ((np.stack([ZEROS, ZEROS]), RATE), r"the samples have the shape \(2, 8000\)"),
+        ((ZEROS[:0], RATE), r"the samples have the shape \(0,\)"),
+        ((ZEROS + np.nan, RATE), "sample 0 is nan"),
+        ((ZEROS + 3e4, RATE), "a sample is 30000, and full scale is 1"),
+        ((ZEROS, 0), "0 is no sampling rate"),
+        ((ZEROS, 8000.5), "8000.5 is no sampling rate"),
+        ((ZEROS, float("nan")), "nan is no sampling rate"),
+        ((ZEROS, "8000"), "'8000' is no sampling rate"),
+        (5, "int is no query"),
+    ],
+)
+def test_what_are_no_samples(store: Store, given: Any, complaint: str) -> None:
+    for queries in (given, [given]):
+        with pytest.raises(UserError, match=complaint) as caught:
+            swsdist.search(store, queries)
+        assert caught.value.where == "array 1"
+        assert "(samples, 16000)" in str(caught.value.remedy)
+
+
+def test_samples_without_speech(store: Store) -> None:
+    """Of what somebody gave it is told which, and no file of ours."""
+    with pytest.raises(DataError, match="there is no speech in the query") as caught:
+        swsdist.search(store, [(ZEROS, RATE)])
+    assert caught.value.where == "array 1"
+
+
+def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
+    """Its folder stands for its store, with its options and its trimming; options that are given come first."""
+    from swsdist.pipeline.course import Choice
+
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "corpus": {"documents": str(place / "audio")},
+        "features": {"options": OPTIONS},
+        "search": {"distance": "cosine-squared"},
+        "queries": {"trim": "none"},
+        "executor": {"kind": "serial"},
+    }
+    swsdist.run(config, choice=Choice(until="index"))
+    query = str(place / "hello.wav")
+    squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
+    assert swsdist.search(str(tmp_path / "run"), query).equals(squared)
+    plain = swsdist.search(store, query, trim=False)
+    assert swsdist.search(str(tmp_path / "run"), query, options={"distance": "cosine"}).equals(plain)
+
+
+def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_path: Path) -> None:
+    samples, rate = soundfile.read(place / "hello.wav")
+    talk = tmp_path / "talk.wav"
+    soundfile.write(talk, np.stack([samples, samples[::-1]], 1), rate)
+    with pytest.warns(UserWarning, match=rf"channel 1 of 2 of {talk} is searched; {talk}#2 is the other"):
+        first = swsdist.search(store, str(talk), top=3, trim=False)
+    named = swsdist.search(store, f"{talk}#1", top=3, trim=False)
+    assert named.drop(columns="query_id").equals(first.drop(columns="query_id"))
+
+
+def test_one_bad_query_among_several(store: Store, place: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        swsdist.search(store, [str(place / "hello.wav"), str(place / "gone.wav")], trim=False)
+
+
+def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
+    """By their names, and by those of the recordings that they are places in; times are the recording's."""
+    from swsdist.pipeline.course import Choice
+
+    talk = place / "audio" / "d2.wav"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "wav.scp").write_text(f"talk {talk}\nother {place / 'audio' / 'd1.wav'}\n")
+    (tmp_path / "data" / "segments").write_text("seg1 talk 0.5 2.0\nseg2 talk 2.0 3.0\nseg3 other 0.0 3.0\n")
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "corpus": {"documents": str(tmp_path / "data")},
+        "features": {"options": OPTIONS},
+        "executor": {"kind": "serial"},
+    }
+    swsdist.run(config, choice=Choice(until="index"))
+    wanted = {
+        "talk:1.0-1.6": f"{talk}:1.0-1.6",
+        "seg1:1.0-1.6": f"{talk}:1.0-1.6",
+        "seg2": f"{talk}:2.0-3.0",
+        "talk#1:0-1": f"{talk}:0-1",
+    }
+    for name, file in wanted.items():
+        found, same = (swsdist.search(str(tmp_path / "run"), one, top=3, trim=False) for one in (name, file))
+        assert found.drop(columns="query_id").equals(same.drop(columns="query_id"))
+    assert swsdist.search(str(tmp_path / "run"), "seg1:1.0-1.6", trim=False).iloc[0][["doc_id", "start"]].tolist() == [
+        "talk",
+        1.0,
+    ]
+    with pytest.raises(UserError, match="document 'talk' has no channel 2"):
+        swsdist.search(str(tmp_path / "run"), "talk#2:0-1", trim=False)
 
 
 def test_a_table_of_queries(store: Store, place: Path) -> None:

@@ -84,7 +84,7 @@ class Queries(Stage):
     """
 
     name = "queries"
-    version = 4
+    version = 5
     unit = "examples"
     with_hours = "same"
     with_queries = "more"

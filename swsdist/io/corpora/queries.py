@@ -96,7 +96,7 @@ def _examples(
     else:
         keep = [True] * table.num_rows
     spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
-    find = _Finder(documents, table["doc_id"])
+    find = Finder(documents, table["doc_id"])
     resolved, strange = [], dict[int, str]()
     for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
         if not audio and query["path"] is None and query["doc_id"] is None:
@@ -143,7 +143,7 @@ class _NoDocument(Exception):
         self.name = name
 
 
-def _resolved(query: _Query, find: _Finder, *, text: bool) -> _Query:
+def _resolved(query: _Query, find: Finder, *, text: bool) -> _Query:
     """A query's row with path and channel filled in; `text`: it may be text."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
@@ -171,7 +171,7 @@ def _resolved(query: _Query, find: _Finder, *, text: bool) -> _Query:
     return found
 
 
-class _Finder:
+class Finder:
     """From a document, or the recording that documents are places in, to its channels; made when first needed.
 
     Args:

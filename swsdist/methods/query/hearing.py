@@ -14,6 +14,8 @@ from swsdist.errors import AudioError
 
 #: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
 _LONGEST_HEARD = 600.0
+#: Seconds of a phrase, and of what is around it, in a recording that somebody made of a query: a tape has more.
+_LONGEST_SPOKEN, _LONGEST_AROUND = 30.0, 30.0
 
 
 class Heard(NamedTuple):
@@ -42,7 +44,7 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
         trim: without it, nothing is cut off.
 
     Raises:
-        AudioError: it cannot be used, or has no speech.
+        AudioError: it cannot be used, has no speech, or far more than a query has.
     """
     start, end = row["start"], row["end"]
     samples = np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)])
@@ -59,9 +61,28 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
         )
     before = place.start if start is None else 0.0
     after = place.duration - place.end if end is None else 0.0
+    if place.end - place.start > _LONGEST_SPOKEN or before + after > _LONGEST_AROUND:
+        raise AudioError(
+            f"{place.end - place.start:.0f} s of speech in {seconds:.0f} s of recording are no query, but what one lies in",
+            where=row["path"],
+            reason="too-long",
+            remedy="mark a place: FILE:START-END (in a table: start, end); to search it whole: queries.trim: none, --no-trim",
+        )
     # An end of which nothing is cut stays as it was: it may lie beyond what was listened to.
     kept = before if before else start, place.end + (start or 0.0) if after else end
     return Heard(*kept, seconds - before - after, before, after)
+
+
+def speaks(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> bool:
+    """Whether there is speech in a recorded example, or in the place that it is.
+
+    Args:
+        row, rate, storage: as of `hear`.
+
+    Raises:
+        AudioError: it cannot be used.
+    """
+    return find_speech(np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)]), rate) is not None
 
 
 def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> Iterator[NDArray[np.float32]]:

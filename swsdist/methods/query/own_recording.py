@@ -23,6 +23,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, Given, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.store.places import found_again
 from swsdist.store.reading import Store
 from swsdist.store.writing import Read
 
@@ -60,6 +61,8 @@ def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequen
 def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Documents of the store that could hold some places."""
     table = store.documents(columns=_COLUMNS)
+    now = found_again(store.folder, store.manifest.recordings, table["path"], table["path"])
+    table = table.set_column(table.column_names.index("path"), "path", now)
     names = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
     real = {_real(row["path"]) for row in rows if row["path"] is not None}
     paths = pc.unique(table["path"])

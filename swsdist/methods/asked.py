@@ -1,0 +1,327 @@
+"""What a store is asked for, without a run: as it is typed, in a table, or as samples; in the end rows of QUERIES.
+
+What is typed is a recording, a channel of it, a place in it, or both: `FILE`, `FILE#2`, `FILE:12.3-13.1`,
+`FILE#2:12.3-13.1`. FILE may also be a document of the store, so that a hit is a query as it is printed. A file that is
+called by all of the text wins, and so does a file over a document. A table of queries stands for its examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import soundfile
+
+from swsdist.audio.commands import is_command
+from swsdist.audio.reader import probe
+from swsdist.errors import AudioError, DataError, StorageError, SwsdistError, UserError
+from swsdist.io.corpora.queries import Finder, read_queries
+from swsdist.io.filesystem import is_remote
+from swsdist.io.notices import Notices
+from swsdist.methods.query.hearing import speaks
+from swsdist.store.reading import Store
+from swsdist.types import QUERIES
+
+#: Is told of an example that is left out: query, number, and why.
+Skip: TypeAlias = Callable[[str, int, SwsdistError], None]
+
+#: Seconds, or minutes or hours and minutes before them, as a player shows them.
+_TIME = r"(?:\d+:){0,2}\d+(?:[.,]\d*)?"
+_HALF = re.compile(rf"^.*:(?:{_TIME}-?|-{_TIME})$")
+_PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
+_CHANNEL = re.compile(r"^(?P<path>.+)#(?P<channel>\d+)$")
+#: A comma that may stand between thousands.
+_THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
+_TABLE = re.compile(r"\.(csv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
+
+#: Hz at which is heard whether there is speech in a channel.
+_RATE = 16_000
+#: Samples of full scale 1 are not greater than this by mistake.
+_LOUDEST = 10.0
+
+
+def parse_query(text: str) -> dict[str, Any]:
+    """A query as it is typed.
+
+    Returns:
+        A row of QUERIES whose id is the text, with `typed`, the same; the channel is None where none is named.
+
+    Raises:
+        UserError: it is a folder, a command, a place with one end or with commas that may be of thousands, half of a url, or
+            no UTF-8.
+    """
+    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
+        raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
+    there = is_remote(text) or Path(text).exists()
+    place = None if Path(text).exists() else _PLACE.match(text)
+    if Path(text).is_dir():
+        raise UserError(
+            "a query is a recording, and this is a folder",
+            where=text,
+            remedy=f"give its files (ls {text}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
+        )
+    if not there and place is None and _HALF.match(text):
+        raise UserError(
+            "there is no such file, and this is no place in one, which has a begin and an end",
+            where=text,
+            remedy="write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
+        )
+    row: dict[str, Any] = dict.fromkeys(QUERIES.names)
+    row |= {"query_id": text, "example": 1, "path": text, "typed": text}
+    if place is not None:
+        start, end = _times(place["start"], place["end"], text)
+        row |= {"path": place["path"], "start": start, "end": end}
+    if not Path(row["path"]).exists() and (of := _CHANNEL.match(row["path"])):
+        row |= {"path": of["path"], "channel": int(of["channel"])}
+    _refuse_command(row["path"], text)
+    return row
+
+
+def _times(start: str, end: str, query: str) -> tuple[float, float]:
+    """Begin and end of a place, s. A decimal comma is a point, unless all commas may be of thousands."""
+    commas = [one for one in (start, end) if "," in one]
+    if commas and all(map(_THOUSANDS.fullmatch, commas)):
+        point = commas[0].replace(",", ".")
+        raise UserError(
+            f"{commas[0]} may be {point} s, or {commas[0].replace(',', '')} s",
+            where=query,
+            remedy=f"write times with a point, and without separators of thousands: {point}",
+        )
+    return _seconds(start.replace(",", ".")), _seconds(end.replace(",", "."))
+
+
+def _seconds(text: str) -> float:
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = 60 * seconds + float(part)
+    return round(seconds, 6)
+
+
+def _refuse_command(path: object, query: str) -> None:
+    """Whoever gives a query may be somebody else than who allowed the commands of a list.
+
+    Raises:
+        UserError: it is one.
+    """
+    if isinstance(path, str) and is_command(path):
+        raise UserError(
+            "a query is a recording, and this is a command, which stands in a Kaldi wav.scp alone",
+            where=query,
+            remedy="write its output to a file, and give that",
+        )
+
+
+def is_table(text: str) -> bool:
+    """Whether what was typed names a table of queries."""
+    return _TABLE.search(text) is not None
+
+
+@contextmanager
+def leaving_out(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[None]:
+    """Go on after what is wrong with one example, if somebody is told of it."""
+    try:
+        yield
+    except StorageError:  # no fault of the example
+        raise
+    except (UserError, DataError) as error:
+        if skip is None:
+            raise
+        skip(query_id, example, error)
+
+
+class _Known:
+    """The documents of a store, read when the first is asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """As a corpus has them: PLACED without `listed`."""
+        names = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
+        table = self._store.documents(columns=names)
+        return table.append_column("end", pc.add(table["start"], table["duration"]))
+
+    def channels(self, name: str) -> dict[int, dict[str, Any]]:
+        """Rows of a document, or of a recording that documents are places in, by channel."""
+        return Finder(self.documents, pa.chunked_array([[name]], pa.string())).channels(name)
+
+
+def asked(
+    queries: object,
+    store: Store,
+    folder: Path | None = None,
+    skip: Skip | None = None,
+    say: Callable[[str], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Examples of what a store is asked for.
+
+    Args:
+        queries: text as `parse_query` takes it, or the path of a table; samples and their rate; several of these, or rows
+            that this has made; or a table (pandas or arrow) of examples.
+        store: an open store, whose documents may be named.
+        folder: that samples are written to; it must last as long as the rows.
+        skip: is told of each that is left out; without, what is wrong with one is raised.
+        say: is told what was chosen that nobody said, and what is odd in a table.
+
+    Returns:
+        Rows of QUERIES; of what was typed `typed` is the text.
+
+    Raises:
+        UserError, DataError: a query cannot be used.
+    """
+    if hasattr(queries, "columns"):  # pandas or arrow
+        return _of_table(queries)
+    alone = isinstance(queries, str | Path) or _is_sound(queries)
+    given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
+    known, rows, seen = _Known(store), list[dict[str, Any]](), set[str]()
+    for number, one in enumerate(given, 1):
+        if isinstance(one, dict):
+            rows.append(one)
+        elif isinstance(one, str | Path):
+            text = str(one)
+            if text not in seen:
+                with leaving_out(skip, text):
+                    rows += _of_file(text, known, store, say) if is_table(text) else [_found(text, known, store, say)]
+            seen.add(text)
+        else:
+            with leaving_out(skip, f"array {number}"):
+                rows.append(_recorded(one, f"array {number}", folder))
+    for (query_id, example), count in Counter((row["query_id"], row["example"]) for row in rows).items():
+        if count > 1:
+            raise UserError(
+                f"there are {count} examples {example} of query {query_id!r}",
+                where="queries",
+                remedy="give them other numbers (example), or the queries other ids, each in all tables",
+            )
+    return rows
+
+
+def typed_query(text: str, store: Store) -> dict[str, Any]:
+    """The row of one query that is typed; of a table there are several, so that is none."""
+    return _found(text, _Known(store), store, None)
+
+
+def _of_table(queries: Any) -> list[dict[str, Any]]:
+    table = queries if isinstance(queries, pa.Table) else pa.Table.from_pandas(queries, preserve_index=False)
+    if "query_id" not in table.column_names or "path" not in table.column_names:
+        raise UserError(
+            f"the table of queries has the columns {', '.join(table.column_names)}",
+            remedy="it needs at least query_id and path",
+        )
+    rows = []
+    for k, row in enumerate(table.to_pylist()):
+        known = {name: row.get(name) for name in QUERIES.names}
+        known["example"] = known["example"] if known["example"] is not None else k + 1
+        known["channel"] = known["channel"] if known["channel"] is not None else 1
+        _refuse_command(known["path"], str(known["query_id"]))
+        rows.append(known)
+    return rows
+
+
+def _of_file(path: str, known: _Known, store: Store, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+    """The examples of a table, as a run reads them."""
+    notices = Notices()
+    rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", store.folder.storage, notices).to_pylist()
+    if say is not None:
+        for notice in notices.found.values():
+            say(str(notice))
+    return rows
+
+
+def _found(text: str, known: _Known, store: Store, say: Callable[[str], None] | None) -> dict[str, Any]:
+    """The row of a query that is typed: in which file, and which channel of it."""
+    row, storage = parse_query(text), store.folder.storage
+    name = row["path"]
+    if not is_remote(name) and not Path(name).exists() and (channels := known.channels(name)):
+        if row["channel"] is None and len(channels) == 1:
+            row["channel"] = next(iter(channels))
+        document = channels.get(row["channel"] or min(channels))
+        if document is None:
+            raise UserError(
+                f"document {name!r} has no channel {row['channel']}",
+                where=text,
+                remedy=f"it has: {', '.join(map(str, sorted(channels)))}",
+            )
+        row |= {"path": document["path"], "speaker": document["speaker"]}
+        if row["start"] is None and document.get("start") is not None:
+            row |= {"start": document["start"], "end": document["end"]}
+    if row["channel"] is None:
+        row["channel"] = _channel_of(row, name, storage, say)
+    return row
+
+
+def _channel_of(
+    row: Mapping[str, Any], name: str, storage: Mapping[str, object], say: Callable[[str], None] | None
+) -> int:
+    """The first channel in which there is speech; where there is none in any, the first.
+
+    Raises:
+        AudioError: the place is none in the recording.
+    """
+    try:
+        count = probe(row["path"], storage).channels
+    except AudioError:
+        return 1  # whoever reads it says what is wrong
+    if count == 1:
+        return 1
+    spoken = (k for k in range(1, count + 1) if speaks({**row, "channel": k}, _RATE, storage))
+    chosen = next(spoken, 1)
+    if say is not None:
+        place = row["query_id"][len(name) :]
+        others = [f"{name}#{k}{place}" for k in range(1, count + 1) if k != chosen]
+        why = "" if chosen == 1 else f", for there is no speech in {'channel 1' if chosen == 2 else 'those before'}"
+        verb = "is the other" if count == 2 else "are the others"
+        say(f"channel {chosen} of {count} of {row['query_id']} is searched{why}; {', '.join(others)} {verb}")
+    return chosen
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------
+
+
+def _is_sound(given: object) -> bool:
+    """Whether it is one pair of samples and rate, and no pair of queries."""
+    return hasattr(given, "ndim") or (
+        isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], str | Path | tuple | dict)
+    )
+
+
+def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
+    """The row of samples, which are written to a file.
+
+    Raises:
+        UserError: they are no samples with a rate.
+    """
+    remedy = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
+    if folder is None or not isinstance(given, tuple) or len(given) != 2:
+        raise UserError(
+            f"{type(given).__name__} is no query", where=query_id, remedy=f"give text, or samples: {remedy}"
+        )
+    samples, rate = np.asarray(given[0]), np.asarray(given[1])
+    wrong = None
+    if rate.ndim or rate.dtype.kind not in "iuf" or not rate >= 1 or rate % 1:
+        wrong = f"{given[1]!r} is no sampling rate"
+    elif samples.dtype.kind != "f":
+        wrong = f"the samples are {samples.dtype}"
+        remedy += "; 16-bit integers are divided by 32768"
+    elif samples.ndim != 1 or not samples.size:
+        wrong = f"the samples have the shape {samples.shape}"
+        remedy += "; of several channels, one"
+    elif not np.isfinite(samples).all():
+        wrong = f"sample {int(np.argmin(np.isfinite(samples)))} is {samples[np.argmin(np.isfinite(samples))]}"
+    elif (peak := float(np.abs(samples).max())) > _LOUDEST:
+        wrong = f"a sample is {peak:g}, and full scale is 1"
+    if wrong is not None:
+        raise UserError(wrong, where=query_id, remedy=remedy)
+    path = folder / f"{query_id}.wav"
+    soundfile.write(path, samples.astype(np.float32), int(rate), subtype="FLOAT")
+    row: dict[str, Any] = dict.fromkeys(QUERIES.names)
+    return row | {"query_id": query_id, "example": 1, "channel": 1, "path": str(path), "typed": query_id}
